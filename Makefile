@@ -1,0 +1,50 @@
+# Paydesk: every target builds .venv by itself; nothing but Python 3.11 or newer and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint unit bench messages lock clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Build .venv from requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Paydesk needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Building $(VENV) (once; about a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(READY) ## Start everything: database, checkout, worker, sample shop
+	@exec $(BIN)/paydesk run
+
+test: lint unit ## Lint, then all tests, on an embedded PostgreSQL
+
+lint: $(READY) ## Check style, types and the layers of the house
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-timings > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
+
+unit: $(READY) ## All tests without the lint step
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+bench: $(READY) ## Measure what the docs claim (a few minutes)
+	@for each in bench/*.py; do $(BIN)/python $$each || exit 1; done
+
+messages: $(READY) ## Collect the texts of the pages into their gettext catalogues
+	@$(BIN)/python -m paydesk.web.messages
+
+lock: ## Renew requirements.lock (needs uv)
+	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+		--no-annotate --upgrade --extra dev pyproject.toml --output-file requirements.lock
+
+clean: ## Remove .venv and caches (not your data in .paydesk)
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,1 @@
+"""What the business needs from outside: acquirers, the vault, HTTP to merchants."""

@@ -1,0 +1,1 @@
+"""Acquirers: the banks that move the money, all behind the one interface in `interface.py`."""

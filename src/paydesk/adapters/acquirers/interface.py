@@ -1,0 +1,146 @@
+"""What Paydesk asks of an acquirer, and the answers that it may get.
+
+Every call that may move money carries an idempotency key that was committed before the call. An acquirer must treat a
+repeated key as the same request, and must be able to say by that key what became of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+
+class DeclineReason(StrEnum):
+    """Why a bank refused, as far as a customer or a merchant may act on it."""
+
+    DECLINED = "declined"
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    EXPIRED_CARD = "expired_card"
+    WRONG_CVC = "wrong_cvc"
+    PROCESSING_ERROR = "processing_error"
+    AUTHENTICATION_FAILED = "authentication_failed"
+    STOLEN_CARD = "stolen_card"
+    CLOSED_ACCOUNT = "closed_account"
+    TOO_LATE = "too_late"
+
+
+@dataclass(frozen=True, slots=True)
+class CardDetails:
+    """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one."""
+
+    number: str = field(repr=False)
+    exp_month: int
+    exp_year: int
+    holder: str
+    cvc: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """One request to take money from a card.
+
+    `amount` is in the main unit of `currency`; `capture` is False for an authorization only; the acquirer must refuse
+    the key after `not_after` (UTC), which is what makes "not found" final. `network_reference` marks a merchant-initiated
+    charge of a stored card and names the customer's first payment.
+    """
+
+    key: str
+    amount: Decimal
+    currency: str
+    card: CardDetails
+    capture: bool
+    not_after: datetime
+    return_url: str = ""
+    network_reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The money is taken (or held); `reference` names it at the acquirer."""
+
+    reference: str
+    network_reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The bank said no; nothing was taken."""
+
+    reason: DeclineReason
+
+
+@dataclass(frozen=True, slots=True)
+class Challenged:
+    """The bank wants to see the customer first: send the browser to `url` (3-D Secure)."""
+
+    reference: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Voided:
+    """The authorization or charge was undone, or an open challenge was ended; nothing is held any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """The acquirer has never seen the key (so far)."""
+
+
+Outcome = Approved | Declined | Challenged
+Finding = Approved | Declined | Challenged | Voided | NotFound
+
+
+class OutcomeUnknown(Exception):
+    """The call may or may not have reached the acquirer: only a later look-up can tell."""
+
+
+class AcquirerRefused(Exception):
+    """The acquirer refused a capture, void or refund; the message is its reason, nothing moved."""
+
+
+class Acquirer(Protocol):
+    """A bank's interface. Every method but `find` moves money.
+
+    Raises (all methods): OutcomeUnknown when no trustworthy answer came back.
+    """
+
+    name: str
+    hold_period: timedelta
+    """How long an authorization holds the customer's money."""
+    challenge_origins: tuple[str, ...]
+    """Origins (scheme://host:port) of challenge pages, for the checkout page's Content-Security-Policy."""
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        """Take or hold money from the card of a customer who is present. Moves money."""
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        """Take money from a stored card without the customer (merchant-initiated). Moves money."""
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        """Undo the authorization or charge made under `of_key`, or end its open challenge. Moves money.
+
+        Returns what is true of `of_key` afterwards: Voided (also if it was already), NotFound (and it never will be
+        accepted later), or Declined. Raises: AcquirerRefused if it can't be undone any more.
+        """
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        """End the challenge open under `of_key`, so that it can't be approved later; leave an approval as it is.
+
+        Returns Voided if the challenge is ended, otherwise what the key came to before. Moves no money.
+        """
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Give captured money back and return the refund's reference. Moves money. Raises: AcquirerRefused."""
+
+    async def find(self, key: str) -> Finding:
+        """What became of the purchase under `key`. Moves no money."""
+
+    async def close(self) -> None:
+        """Let go of connections."""

@@ -1,0 +1,1 @@
+"""Money, clock, errors, cards: pure rules without input or output."""

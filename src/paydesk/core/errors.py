@@ -1,0 +1,79 @@
+"""What can go wrong, said so that the reader knows what to do next; each error knows its HTTP status."""
+
+from __future__ import annotations
+
+
+class PaydeskError(Exception):
+    """Something that a user can understand and act on; the message is shown to them."""
+
+    status = 400
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Malformed(PaydeskError):
+    """A field is missing or is not what was expected; `fields` names the culprits."""
+
+    status = 400
+
+    def __init__(self, message: str, *fields: str) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
+class Unauthorized(PaydeskError):
+    """The key is missing or unknown."""
+
+    status = 401
+
+
+class Forbidden(PaydeskError):
+    """The signature does not match what was sent."""
+
+    status = 403
+
+
+class NotFound(PaydeskError):
+    """There is no such thing, or it belongs to somebody else."""
+
+    status = 404
+
+
+class Conflict(PaydeskError):
+    """The thing has moved on: what was asked is not possible in its present state."""
+
+    status = 409
+
+
+class Gone(PaydeskError):
+    """The thing has expired."""
+
+    status = 410
+
+
+class TooLarge(PaydeskError):
+    """The request's body is over the limit."""
+
+    status = 413
+
+
+class TooMany(PaydeskError):
+    """The sender has used up a limit; `retry_after` is in seconds."""
+
+    status = 429
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(PaydeskError):
+    """Something that Paydesk depends on does not answer just now; nothing was changed."""
+
+    status = 503
+
+
+class SetupError(PaydeskError):
+    """The deployment can't start as it is; the message is one line that names the remedy."""

@@ -1,0 +1,1 @@
+"""What the business is, one package for each noun."""

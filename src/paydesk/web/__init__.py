@@ -1,0 +1,1 @@
+"""The doors: one package for each kind of visitor."""
