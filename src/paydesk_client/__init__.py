@@ -1,0 +1,1 @@
+"""Paydesk for merchants: build the checkout form, verify pingbacks. Standard library only."""

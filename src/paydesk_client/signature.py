@@ -1,0 +1,277 @@
+"""Signatures of requests and pingbacks: the one place that knows how they are computed (wire.md 1 and 2).
+
+The service imports this module, so that merchant and service can't drift apart.
+"""
+
+import hmac
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import combinations
+from typing import Final, Literal, TypeAlias, cast
+
+from paydesk_client.parameters import (
+    Leaf,
+    MalformedForm,
+    Parameters,
+    Value,
+    check_depth,
+    encode_form,
+    is_nested,
+    items,
+    leaf,
+    leaves,
+    parse_form,
+    text,
+    urlencode,
+)
+
+__all__ = [
+    "CHECKOUT_FIELDS",
+    "MalformedForm",
+    "Parameters",
+    "UnknownSignatureVersion",
+    "Value",
+    "Verification",
+    "Version",
+    "canonical_string",
+    "encode_form",
+    "find_ambiguity",
+    "leaves",
+    "parse_form",
+    "pingback_signature",
+    "sign",
+    "signature_version",
+    "verify",
+]
+
+Version: TypeAlias = Literal["v1", "v2"]
+
+CHECKOUT_FIELDS: Final = frozenset(
+    (
+        *("api_key", "merchant_order_id", "amount", "currency", "description", "email", "success_url", "pingback_url"),
+        *("hash", "sign_version", "recurring_name", "recurring_sku_id", "recurring_period", "recurring_trial_amount"),
+        *("recurring_trial_period", "recurring_duration", "first_name", "last_name", "city", "zip", "module_source"),
+        "payment_flow",
+    )
+)
+"""The fields that a checkout request knows (spec: Checkout request; wire.md 1); others are signed and ignored."""
+
+MOST_CANDIDATES = 256
+"""How many strings `verify` hashes at most for one request."""
+
+_PHP_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+_Order: TypeAlias = Callable[[list[tuple[str, Value]]], list[tuple[str, Value]]]
+_Writer: TypeAlias = Callable[[Leaf], str | None]
+_Parts: TypeAlias = tuple[tuple[bool, str], ...]
+
+
+class UnknownSignatureVersion(ValueError):  # noqa: N818 -- named for what happened
+    """Raised for a `sign_version` other than v1, v2, empty or absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a hash is genuine, and if so which way of writing the parameters it was computed over."""
+
+    valid: bool
+    variant: str = ""
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def signature_version(parameters: Parameters) -> Version:
+    """Read the version that a request asks for: `sign_version`, v1 when absent or empty.
+
+    Raises: UnknownSignatureVersion.
+    """
+    asked = parameters.get("sign_version")
+    if asked is None or asked == "":
+        return "v1"
+    if asked not in ("v1", "v2"):
+        shown = asked[:20] if isinstance(asked, str) else type(asked).__name__
+        raise UnknownSignatureVersion(f'sign_version "{shown}" is unknown, expected v1 or v2')
+    return cast("Version", asked)
+
+
+def canonical_string(parameters: Parameters, version: Version) -> str:
+    """Write parameters as they are hashed, without the key; a `hash` among them is left out (wire.md 1).
+
+    Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
+    """
+    _, canonical = _WRITERS[_checked(version)][0]
+    return _joined([part for _, part in _parts(parameters, version, _by_name, canonical)], version)
+
+
+def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> str:
+    """Compute the `hash` of a request in lower-case hexadecimal: SHA-256 for v1, HMAC-SHA-256 for v2 (wire.md 1).
+
+    The parameters are signed as given: for v2 they must already hold `sign_version`.
+
+    Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
+    """
+    return _digest(canonical_string(parameters, version), private_key, version)
+
+
+def verify(parameters: Parameters, given_hash: Value, private_key: str, version: Version) -> Verification:
+    """Check the hash of a request in every way of writing that clients in the field use (wire.md 1).
+
+    The canonical form is tried first; at most MOST_CANDIDATES strings are hashed; each comparison takes constant time.
+    Upper-case hexadecimal is accepted. A given hash that is no hash at all is simply not valid.
+
+    Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
+    """
+    given = given_hash.lower().encode("utf-8", "surrogatepass") if isinstance(given_hash, str) else b""
+    for variant, candidate in _candidates(parameters, _checked(version)):
+        if hmac.compare_digest(_digest(candidate, private_key, version).encode(), given):
+            return Verification(valid=True, variant=variant)
+    return Verification(valid=False)
+
+
+def pingback_signature(raw_body: bytes, private_key: str) -> str:
+    """Compute the version 2 signature of a pingback: HMAC-SHA-256 over the body exactly as sent (wire.md 2)."""
+    return hmac.new(private_key.encode(), raw_body, sha256).hexdigest()
+
+
+def find_ambiguity(parameters: Parameters, fields: Collection[str] = CHECKOUT_FIELDS) -> str | None:
+    """Say why a v2 request could be read as another request with the same hash, or None if it can't (wire.md 1).
+
+    The v2 string has no escaping and no parent names, so a nested `a[amount]` or a description with `;amount=` could
+    pass for the real field.
+    """
+    smuggled = re.compile(";(" + "|".join(map(re.escape, sorted(fields))) + ")=")
+    for one in leaves(parameters):
+        if len(one.path) > 1 and one.path[-1] in fields:
+            return f'"{one.bracket_name}" has the name of the field "{one.path[-1]}"; rename it or sign with v1'
+        if any("=" in part or ";" in part for part in one.path):
+            return f'the name "{one.bracket_name}" contains "=" or ";"; rename it or sign with v1'
+        found = smuggled.search(text(one.value))
+        if found:
+            return f'"{one.bracket_name}" contains "{found[0]}"; take that out or sign with v1'
+    return None
+
+
+def _checked(version: str) -> Version:
+    if version not in ("v1", "v2"):
+        raise UnknownSignatureVersion(f'signature version "{version}" is unknown, expected v1 or v2')
+    return cast("Version", version)
+
+
+def _digest(string: str, private_key: str, version: Version) -> str:
+    signed, key = string.encode("utf-8", "surrogatepass"), private_key.encode()
+    return hmac.new(key, signed, sha256).hexdigest() if version == "v2" else sha256(signed + key).hexdigest()
+
+
+def _candidates(parameters: Parameters, version: Version) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each way in which a client may have written the parameters, canonical first.
+
+    A client may also have left out any of the fields that were posted empty (a PHP null), so those are tried in all
+    combinations as far as MOST_CANDIDATES allows, else all kept or all left out.
+    """
+    writings = []
+    for name, parts in _distinct_writings(parameters, version):
+        writings.append((name, parts))
+        yield name, _joined([part for _, part in parts], version)
+    empty = [index for index, (is_empty, _) in enumerate(writings[0][1]) if is_empty]
+    every_mix = len(writings) * 2 ** min(len(empty), 20) <= MOST_CANDIDATES
+    sizes = range(len(empty), 0, -1) if every_mix else [len(empty)] if empty else []
+    for name, parts in writings:
+        # Each order puts the empty fields elsewhere, so they are found anew.
+        blanks = [index for index, (is_empty, _) in enumerate(parts) if is_empty]
+        for size in sizes:
+            for left_out in combinations(blanks, size):
+                kept = [part for index, (_, part) in enumerate(parts) if index not in left_out]
+                yield f"{name}, without empty fields", _joined(kept, version)
+
+
+def _distinct_writings(parameters: Parameters, version: Version) -> Iterator[tuple[str, _Parts]]:
+    """Write the parameters in every order and encoding, and yield what differs; most requests have one writing."""
+    seen: set[_Parts] = set()
+    for writer_name, writer in _WRITERS[version]:
+        for order_name, order in _ORDERS:
+            parts = tuple(_parts(parameters, version, order, writer))
+            if parts not in seen:
+                seen.add(parts)
+                yield f"{writer_name}{order_name}", parts
+
+
+def _parts(parameters: Parameters, version: Version, order: _Order, writer: _Writer) -> Iterator[tuple[bool, str]]:
+    """Write each leaf in order, with whether its value is empty; what the writer drops (a v1 null) is left out."""
+    signed = {name: value for name, value in parameters.items() if name != "hash"}
+    top = order(items(signed))
+    ordered = _sorted_leaves(top, order) if version == "v2" else leaves(dict(top))
+    for one in ordered:
+        part = writer(one)
+        if part is not None:
+            yield not (_v2_text(one) if version == "v2" else text(one.value)), part
+
+
+def _sorted_leaves(fields: list[tuple[str, Value]], order: _Order, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    """Walk nested parameters with every level sorted (v2 sorts all levels, v1 only the outermost)."""
+    for name, value in fields:
+        here = (*path, name)
+        check_depth(here)
+        if is_nested(value):
+            inner = order(items(cast("Mapping[str, Value] | Sequence[Value]", value)))
+            yield from _sorted_leaves(inner, order, here)
+        else:
+            yield leaf(here, value)
+
+
+def _joined(parts: list[str], version: Version) -> str:
+    return ("&" if version == "v1" else "").join(parts)
+
+
+def _by_name(fields: list[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    """Sort as PHP's ksort does: whole numbers by size (2 before 10), other names by their bytes."""
+    return sorted(fields, key=lambda field: _sort_key(field[0]))
+
+
+def _by_lower_case_name(fields: list[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    """Sort as the Node client does: by the lower-case name, equal ones as they came."""
+    return sorted(fields, key=lambda field: _sort_key(field[0].lower()))
+
+
+def _sort_key(name: str) -> tuple[bool, int, str]:
+    return (False, int(name), "") if _PHP_INTEGER.fullmatch(name) else (True, 0, name)
+
+
+def _write_v1(*, safe: str = "", safe_in_urls: str = "", raw_names: bool = False) -> _Writer:
+    """Make a writer of `name=value` that leaves the characters in `safe` raw (others where the name has "url")."""
+
+    def write(one: Leaf) -> str | None:
+        if one.value is None:
+            return None
+        name = one.bracket_name
+        value = urlencode(text(one.value), safe=safe_in_urls if "url" in name else safe)
+        return f"{name if raw_names else urlencode(name)}={value}"
+
+    return write
+
+
+def _v2_text(one: Leaf) -> str:
+    return "" if one.value is False else text(one.value)
+
+
+def _write_v2(one: Leaf) -> str:
+    """Write `name=value;` without the parents' names; false and null are empty."""
+    return f"{one.path[-1]}={_v2_text(one)};"
+
+
+_JAVA_RAW = "+!'()~"
+
+_ORDERS: Final[Sequence[tuple[str, _Order]]] = (("", _by_name), (", sorted by lower-case name", _by_lower_case_name))
+
+_WRITERS: Final[Mapping[Version, Sequence[tuple[str, _Writer]]]] = {
+    "v1": (
+        ("canonical", _write_v1()),
+        ("~ unencoded", _write_v1(safe="~", safe_in_urls="~")),
+        ("Java", _write_v1(safe=_JAVA_RAW)),
+        # The Java client's URLEncoder also leaves * alone, and it never encodes names.
+        ("Java, * unencoded", _write_v1(safe=_JAVA_RAW + "*", safe_in_urls="*", raw_names=True)),
+    ),
+    "v2": (("canonical", _write_v2),),
+}
