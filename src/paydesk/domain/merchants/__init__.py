@@ -1,0 +1,1 @@
+"""Merchants: their accounts, keys and what was refused at their door."""

@@ -1,0 +1,152 @@
+"""Merchants' accounts: creating, finding and changing them."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import asyncpg
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.money import FeePlan
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants import keys
+
+queries = load_statements(__package__ or "")
+
+BodyFormat = Literal["json", "form"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """One side of a merchant, live or test; the two never meet."""
+
+    merchant_id: int
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Merchant:
+    """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC."""
+
+    id: int
+    name: str
+    email: str
+    time_zone: str
+    test_mode: bool
+    went_live_at: datetime | None
+    pingback_url: str | None
+    test_pingback_url: str | None
+    pingback_format: BodyFormat
+    shipped_goods: bool
+    created_at: datetime
+    public_key: str = ""
+    private_key: str = field(default="", repr=False)
+
+
+def shop_of(merchant: Merchant, *, live: bool) -> Shop:
+    """The merchant's live or test side."""
+    return Shop(merchant.id, live)
+
+
+async def create_merchant(
+    database: Database,
+    vault: Vault,
+    *,
+    name: str,
+    email: str,
+    now: datetime,
+    pingback_url: str | None = None,
+    public_key: str | None = None,
+    private_key: str | None = None,
+    shipped_goods: bool = False,
+    fees: FeePlan | None = None,
+) -> Merchant:
+    """Open an account in test mode with a pair of keys, random unless given; the result carries the private key.
+
+    Raises: Malformed if a given key is too short or only one of the pair is given; Conflict if a key is taken.
+    """
+    plan = fees or FeePlan()
+    public, private = _pair(public_key, private_key)
+    try:
+        async with database.acquire() as connection, connection.transaction():
+            row = await queries.create_merchant(
+                connection,
+                name=name,
+                email=email,
+                pingback_url=pingback_url,
+                shipped_goods=shipped_goods,
+                rate=plan.rate,
+                fixed=plan.fixed,
+                reserve_rate=plan.reserve_rate,
+                now=now,
+            )
+            await keys.add(connection, vault, row["id"], public=public, private=private, now=now)
+    except asyncpg.UniqueViolationError as error:
+        raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
+    return _merchant(row, public_key=public, private_key=private)
+
+
+def _pair(public: str | None, private: str | None) -> tuple[str, str]:
+    if (public is None) != (private is None):
+        raise Malformed("give both the public and the private key, or neither", "public_key", "private_key")
+    if public is None or private is None:
+        return secrets.token_hex(16), secrets.token_hex(24)
+    if len(public) < 8 or len(private) < 16 or not (public + private).isascii() or public == private:
+        raise Malformed(
+            "a given public key needs at least 8 characters and a private key at least 16, ASCII, and not the same",
+            "public_key",
+            "private_key",
+        )
+    return public, private
+
+
+async def find_merchant(database: Database, merchant_id: int) -> Merchant:
+    """The account with this id, without keys.
+
+    Raises: NotFound.
+    """
+    row = await queries.find_merchant(database, id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
+    return _merchant(row)
+
+
+async def list_merchants(database: Database) -> list[Merchant]:
+    """All accounts with their public keys, oldest first."""
+    return [_merchant(row) async for row in queries.list_merchants(database)]
+
+
+async def change_merchant(
+    database: Database,
+    merchant_id: int,
+    *,
+    pingback_url: str | None = None,
+    test_pingback_url: str | None = None,
+    pingback_format: BodyFormat | None = None,
+    test_mode: bool | None = None,
+) -> Merchant:
+    """Change settings of an account: None leaves one as it is, an empty URL clears it.
+
+    Raises: NotFound.
+    """
+    row = await queries.change_merchant(
+        database,
+        id=merchant_id,
+        pingback_url=pingback_url,
+        test_pingback_url=test_pingback_url,
+        pingback_format=pingback_format,
+        test_mode=test_mode,
+    )
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
+    return _merchant(row)
+
+
+def _merchant(row: Any, **keys_given: str) -> Merchant:
+    values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
+    return Merchant(**{**values, **keys_given})

@@ -1,0 +1,91 @@
+"""Key pairs: the public key names a merchant in a form, the private key signs; it rests encrypted in the vault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.errors import NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+
+queries = load_statements(__package__ or "")
+
+PURPOSE = "merchant private key"
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who may have signed a form: a merchant with the key that it named, and its forms of this minute from one client."""
+
+    merchant_id: int
+    merchant_name: str
+    key_id: int
+    private_key: str = field(repr=False)
+    test_mode: bool
+    went_live_at: datetime | None
+    forms_this_minute: int
+
+
+async def add(connection: Any, vault: Vault, merchant_id: int, *, public: str, private: str, now: datetime) -> int:
+    """Seal and store a pair for a merchant; returns the key's id."""
+    key_id = int(await queries.next_key_id(connection))
+    sealed = vault.seal(private.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=key_id)
+    await queries.add_key(
+        connection,
+        merchant_id=merchant_id,
+        id=key_id,
+        public_key=public,
+        private_key_lookup=vault.fingerprint(private, purpose=PURPOSE),
+        private_key_sealed=sealed.blob,
+        vault_key_id=sealed.key_id,
+        now=now,
+    )
+    return key_id
+
+
+async def find_signer(
+    database: Database, vault: Vault, public_key: str, client_address: str, now: datetime
+) -> Signer | None:
+    """The merchant that a form names, or None; counts the form against the client's limit."""
+    minute = now.replace(second=0, microsecond=0)
+    row = await queries.find_signer(
+        database, public_key=public_key, client_address=client_address, minute=minute, now=now
+    )
+    if row is None:
+        return None
+    return Signer(
+        merchant_id=row["merchant_id"],
+        merchant_name=row["name"],
+        key_id=row["id"],
+        private_key=open_key(vault, row),
+        test_mode=row["test_mode"],
+        went_live_at=row["went_live_at"],
+        forms_this_minute=row["forms"],
+    )
+
+
+async def private_key_of(database: Database, vault: Vault, merchant_id: int, key_id: int) -> str:
+    """The private key with this id, also when it is no longer valid: what it signed before still needs it.
+
+    Raises: NotFound.
+    """
+    row = await queries.sealed_key(database, merchant_id=merchant_id, id=key_id)
+    if row is None:
+        raise NotFound(f"merchant {merchant_id} has no key {key_id}")
+    return open_key(vault, row)
+
+
+async def pairs_of(database: Database, vault: Vault, merchant_id: int) -> list[tuple[str, str]]:
+    """All (public, private) pairs of a merchant, newest first."""
+    return [
+        (row["public_key"], open_key(vault, row)) async for row in queries.keys_of(database, merchant_id=merchant_id)
+    ]
+
+
+def open_key(vault: Vault, row: Any) -> str:
+    """Unseal the private key in a `merchant_key` row."""
+    sealed = Sealed(row["vault_key_id"], row["private_key_sealed"])
+    return vault.open(sealed, purpose=PURPOSE, merchant_id=row["merchant_id"], row_id=row["id"]).decode()

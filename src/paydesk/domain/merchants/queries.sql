@@ -1,0 +1,94 @@
+-- name: create_merchant(name, email, pingback_url, shipped_goods, rate, fixed, reserve_rate, now)^
+-- A merchant never stands without a fee plan.
+with made as (
+    insert into merchant (name, email, pingback_url, shipped_goods, created_at)
+    values (:name, :email, :pingback_url, :shipped_goods, :now)
+ returning *
+), planned as (
+    insert into fee_plan (merchant_id, rate, fixed, reserve_rate)
+    select id, :rate, :fixed, :reserve_rate from made
+)
+select * from made;
+
+-- name: next_key_id()$
+-- A sealed key is bound to its row, so the row's id is drawn before it is sealed.
+select nextval('merchant_key_id_seq');
+
+-- name: add_key(merchant_id, id, public_key, private_key_lookup, private_key_sealed, vault_key_id, now)!
+insert into merchant_key (merchant_id, id, public_key, private_key_lookup, private_key_sealed, vault_key_id, created_at)
+values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :now);
+
+-- name: find_merchant(id)^
+select * from merchant where id = :id;
+
+-- name: list_merchants()
+-- With each merchant's newest key that is still valid.
+select m.*, k.public_key
+  from merchant m
+  left join lateral (
+      select public_key
+        from merchant_key
+       where merchant_id = m.id and valid_until is null
+       order by id desc
+       limit 1
+  ) k on true
+ order by m.id;
+
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode)^
+-- A null leaves a value as it is; an empty text clears a URL.
+update merchant
+   set pingback_url = nullif(coalesce(:pingback_url::text, pingback_url), ''),
+       test_pingback_url = nullif(coalesce(:test_pingback_url::text, test_pingback_url), ''),
+       pingback_format = coalesce(:pingback_format::text, pingback_format),
+       test_mode = coalesce(:test_mode::boolean, test_mode)
+ where id = :id
+returning *;
+
+-- name: keys_of(merchant_id)
+select * from merchant_key where merchant_id = :merchant_id order by id desc;
+
+-- name: sealed_key(merchant_id, id)^
+select * from merchant_key where merchant_id = :merchant_id and id = :id;
+
+-- name: find_signer(public_key, client_address, minute, now)^
+-- Who may have signed a form, and how many forms this client has sent the merchant in this minute: finding and
+-- counting are one statement, so no form goes uncounted.
+with found as (
+    select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, m.name, m.test_mode, m.went_live_at
+      from merchant_key k
+      join merchant m on m.id = k.merchant_id
+     where k.public_key = :public_key and (k.valid_until is null or k.valid_until > :now)
+), counted as (
+    insert into form_count as c (merchant_id, client_address, minute, forms)
+    select merchant_id, :client_address, :minute, 1 from found
+        on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1
+ returning forms
+)
+select found.*, counted.forms from found cross join counted;
+
+-- name: forget_form_counts(before)!
+delete from form_count where minute < :before;
+
+-- name: log_rejected_form(merchant_id, live, status, reason, fields, now, most)!
+-- The log is bounded: what exceeds the newest :most of a merchant is dropped with each new line.
+with logged as (
+    insert into rejected_form (merchant_id, live, at, status, reason, fields)
+    values (:merchant_id, :live, :now, :status, :reason, :fields)
+)
+delete from rejected_form r
+ using (
+     select at, id
+       from rejected_form
+      where merchant_id = :merchant_id
+      order by at desc, id desc
+     offset :most - 1
+      limit 100
+ ) old
+ where r.merchant_id = :merchant_id and r.at = old.at and r.id = old.id;
+
+-- name: rejected_forms(merchant_id, most)
+select live, id, at, status, reason, fields
+  from rejected_form
+ where merchant_id = :merchant_id
+ order by at desc, id desc
+ limit :most;

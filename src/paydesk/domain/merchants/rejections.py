@@ -1,0 +1,65 @@
+"""The log of refused checkout forms, which a merchant's programmer reads to find what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.core.errors import PaydeskError
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "")
+
+MOST_PER_MERCHANT = 1000
+_MOST_FIELDS = 60
+_LONGEST_VALUE = 200
+_CARD_NUMBER = re.compile(r"(?:[0-9][ -]?){12,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedForm:
+    """A refused form: when (UTC), the answer's status, the reason in words, and its fields, shortened."""
+
+    live: bool
+    id: int
+    at: datetime
+    status: int
+    reason: str
+    fields: dict[str, Any]
+
+
+async def log_rejected_form(
+    database: Database, shop: Shop, error: PaydeskError, fields: dict[str, Any], now: datetime
+) -> None:
+    """Keep a refused form for the merchant; only the newest are kept, and nothing that looks like a card number is."""
+    await queries.log_rejected_form(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        status=error.status,
+        reason=_storable(error.message),
+        fields=msgspec.json.encode(_shortened(fields)).decode(),
+        now=now,
+        most=MOST_PER_MERCHANT,
+    )
+
+
+def _shortened(fields: dict[str, Any]) -> dict[str, str]:
+    return {_storable(str(name)): _storable(str(value)) for name, value in list(fields.items())[:_MOST_FIELDS]}
+
+
+def _storable(text: str) -> str:
+    """Cut long texts, hide digits that may be a card's, and replace NUL, which PostgreSQL does not store."""
+    return _CARD_NUMBER.sub("[digits]", text[: _LONGEST_VALUE * 2]).replace("\x00", "\ufffd")[:_LONGEST_VALUE]
+
+
+async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -> list[RejectedForm]:
+    """A merchant's newest refused forms, newest first."""
+    rows = queries.rejected_forms(database, merchant_id=merchant_id, most=most)
+    return [RejectedForm(**{**dict(row), "fields": msgspec.json.decode(row["fields"])}) async for row in rows]
