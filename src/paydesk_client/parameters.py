@@ -21,7 +21,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_NAME_SHOWN = 80
 
 
-class MalformedForm(ValueError):  # noqa: N818 -- named for what happened
+class MalformedForm(ValueError):
     """Raised for parameters that no reading fits beyond doubt; `field` is the name as it was sent, or ""."""
 
     def __init__(self, message: str, field: str = "") -> None:

@@ -6,7 +6,7 @@ The service imports this module, so that merchant and service can't drift apart.
 import hmac
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import combinations
 from typing import Final, Literal, TypeAlias, cast
@@ -31,6 +31,7 @@ __all__ = [
     "CHECKOUT_FIELDS",
     "MalformedForm",
     "Parameters",
+    "Signature",
     "UnknownSignatureVersion",
     "Value",
     "Verification",
@@ -68,7 +69,7 @@ _Writer: TypeAlias = Callable[[Leaf], str | None]
 _Parts: TypeAlias = tuple[tuple[bool, str], ...]
 
 
-class UnknownSignatureVersion(ValueError):  # noqa: N818 -- named for what happened
+class UnknownSignatureVersion(ValueError):
     """Raised for a `sign_version` other than v1, v2, empty or absent."""
 
 
@@ -134,6 +135,27 @@ def verify(parameters: Parameters, given_hash: Value, private_key: str, version:
 def pingback_signature(raw_body: bytes, private_key: str) -> str:
     """Compute the version 2 signature of a pingback: HMAC-SHA-256 over the body exactly as sent (wire.md 2)."""
     return hmac.new(private_key.encode(), raw_body, sha256).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Signs and verifies request parameters with one merchant's key; get one from `Gateway.signature()`."""
+
+    private_key: str = field(repr=False)
+
+    def sign(self, parameters: Parameters, version: Version | None = None) -> str:
+        """Compute the `hash` of parameters, by the version that their `sign_version` names unless one is given.
+
+        Raises: UnknownSignatureVersion, and as the function `sign`.
+        """
+        return sign(parameters, self.private_key, version or signature_version(parameters))
+
+    def verify(self, parameters: Parameters, given_hash: Value, version: Version | None = None) -> Verification:
+        """Check the `hash` of parameters; the result is true or false by itself and names the variant.
+
+        Raises: UnknownSignatureVersion, and as the function `verify`.
+        """
+        return verify(parameters, given_hash, self.private_key, version or signature_version(parameters))
 
 
 def find_ambiguity(parameters: Parameters, fields: Collection[str] = CHECKOUT_FIELDS) -> str | None:

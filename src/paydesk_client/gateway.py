@@ -1,0 +1,57 @@
+"""The merchant's door to the service: one object that holds the key pair and the address."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from paydesk_client.payment_form import PaymentForm
+from paydesk_client.pingback import Pingback
+from paydesk_client.signature import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A merchant's key pair and where the service is.
+
+    Args:
+        public_key: sent as `api_key` with each form.
+        private_key: signs forms and pingbacks; keep it on the server.
+        base_url: the service, such as `https://pay.example.com`.
+        is_test: use the sandbox below base_url; no money moves (wire.md 4).
+        header_prefix: what the names of the service's pingback headers begin with, if its operator changed it.
+        clock: the time now as Unix seconds, which pingbacks are compared with.
+
+    Raises: ValueError if a key is empty or base_url is no http(s) address.
+    """
+
+    public_key: str
+    private_key: str = field(repr=False)
+    base_url: str = "http://127.0.0.1:8000"
+    is_test: bool = False
+    header_prefix: str = field(default="X-Service", kw_only=True)
+    clock: Callable[[], float] = field(default=time.time, kw_only=True, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.public_key or not self.private_key:
+            raise ValueError("public_key and private_key are required; the merchant account shows both")
+        address = urlsplit(self.base_url)
+        if address.scheme not in ("http", "https") or not address.netloc:
+            raise ValueError(f'base_url "{self.base_url}" is no address; expected one like https://pay.example.com')
+
+    @property
+    def api_url(self) -> str:
+        """The address that requests go to: base_url, or the sandbox below it in test mode."""
+        return self.base_url.rstrip("/") + ("/sandbox" if self.is_test else "")
+
+    def payment_form(self) -> PaymentForm:
+        """Build forms that take a customer to the checkout page (spec: Endpoints, 1)."""
+        return PaymentForm(self.api_url, self.public_key, self.signature())
+
+    def signature(self) -> Signature:
+        """Sign and verify the parameters of requests with this merchant's key."""
+        return Signature(self.private_key)
+
+    def pingback(self) -> Pingback:
+        """Verify and read the notifications that the service sends (spec: Endpoints, 2)."""
+        return Pingback(self.private_key, self.header_prefix, self.clock)
