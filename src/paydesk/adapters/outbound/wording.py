@@ -1,0 +1,62 @@
+"""What went wrong with a call, in words for the merchant's programmer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+
+import aiohttp
+
+from paydesk.adapters.outbound.addresses import AddressNotAllowed
+
+_NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+
+
+def in_words(error: Exception, timeout: float) -> str:
+    """One line without class names; `timeout` (seconds) is what the whole call was given."""
+    if isinstance(error, asyncio.TimeoutError):
+        return f"timed out after {timeout:g} s"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return _of_a_name(error)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return _of_tls(error.certificate_error)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _of_a_connection(error.os_error)
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the answer ended early"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the answer is not HTTP as it should be: {error.message.splitlines()[0][:200]}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection without an answer"
+    if isinstance(error, (OSError, aiohttp.ClientConnectionError)):
+        return "the connection broke before the answer was complete"
+    return f"the call could not be made: {error}"[:300]
+
+
+def _of_a_name(error: aiohttp.ClientConnectorDNSError) -> str:
+    """Tell a name that does not exist from a look-up that failed."""
+    cause = error.os_error
+    if isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME:
+        return f"name not found: {error.host}"
+    return f"name look-up failed: {error.host} ({cause.strerror or cause})"
+
+
+def _of_a_connection(cause: OSError) -> str:
+    """Why no connection came about."""
+    if isinstance(cause, ssl.SSLError):
+        return _of_tls(cause)
+    if isinstance(cause, AddressNotAllowed):
+        return str(cause)
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    return f"no connection: {os.strerror(cause.errno) if cause.errno else cause}"[:300]
+
+
+def _of_tls(cause: Exception) -> str:
+    """What TLS found wrong, without OpenSSL's file names and line numbers."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"TLS: certificate not accepted: {cause.verify_message}"
+    reason = getattr(cause, "reason", None) or str(cause)
+    return f"TLS: {str(reason).replace('_', ' ').lower()}"

@@ -1,0 +1,514 @@
+"""The client against real sockets on the loopback; names are answered by a resolver of the tests' own."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from paydesk.adapters.outbound import Network, OutboundClient, parse_endpoint
+
+LOOPBACK: tuple[Network, ...] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+Talk = Callable[[bytes, asyncio.StreamWriter], Awaitable[bool]]
+
+
+class Names(AbstractResolver):
+    """Answers each look-up with the next of `answers`, the last one again and again."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0) for address in found
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+class Receiver:
+    """A server that records whole requests and answers them with `talk`, which says whether to go on."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+                self.requests.append(head + await reader.readexactly(length))
+                if not await self.talk(self.requests[-1], writer):
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def answering(*answers: bytes, go_on: bool = True) -> Talk:
+    left = list(answers)
+
+    async def talk(_request: bytes, writer: asyncio.StreamWriter) -> bool:
+        writer.write(left.pop(0) if len(left) > 1 else left[0])
+        await writer.drain()
+        return go_on
+
+    return talk
+
+
+def response(body: bytes, *extra: str, status: str = "200 OK") -> bytes:
+    head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *extra])
+    return head.encode() + b"\r\n\r\n" + body
+
+
+OK = response(b"ok")
+
+
+@asynccontextmanager
+async def receiving(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+    receiver = Receiver(talk)
+    tasks: set[asyncio.Task[None]] = set()
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.ensure_future(receiver.serve(reader, writer)))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0, ssl=tls)
+    receiver.port = server.sockets[0].getsockname()[1]
+    try:
+        yield receiver
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def client(
+    allow: Sequence[Network] = LOOPBACK,
+    timeout: float = 15.0,
+    *,
+    resolver: AbstractResolver | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[OutboundClient]:
+    made = OutboundClient(allow, timeout, resolver=resolver, tls=tls)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+async def test_what_is_recorded_as_sent_is_what_was_sent() -> None:
+    async with receiving(answering(OK)) as receiver, client() as outbound:
+        url = f"http://127.0.0.1:{receiver.port}/pay?x=1#part"
+        answer = await outbound.post(url, b'{"a":1}', {"Content-Type": "application/json", "X-ApiKey": "k"})
+    head, _, body = receiver.requests[0].partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    assert lines[0] == "POST /pay?x=1 HTTP/1.1"
+    assert dict(line.split(": ", 1) for line in lines[1:]) == answer.sent
+    assert answer.sent["Host"] == f"127.0.0.1:{receiver.port}"
+    assert body == b'{"a":1}'
+    assert (answer.status, answer.body_start, answer.complete, answer.error) == (200, b"ok", True, None)
+
+
+async def test_a_connection_is_used_again() -> None:
+    async with receiving(answering(OK)) as receiver, client() as outbound:
+        for _ in range(5):
+            await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert (receiver.connections, len(receiver.requests)) == (1, 5)
+
+
+async def test_a_kept_connection_that_the_server_closed_is_replaced_at_once() -> None:
+    async def once_each(request: bytes, writer: asyncio.StreamWriter) -> bool:
+        if receiver.connections == 1 and len(receiver.requests) == 2:
+            return False
+        writer.write(OK)
+        return True
+
+    async with receiving(once_each) as receiver, client() as outbound:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        first, second = await outbound.post(url, b"1", {}), await outbound.post(url, b"2", {})
+    assert (first.error, second.error, second.status) == (None, None, 200)
+    assert receiver.connections == 2
+
+
+async def test_a_server_that_never_answers_is_asked_once() -> None:
+    async def hang_up(request: bytes, writer: asyncio.StreamWriter) -> bool:
+        return False
+
+    async with receiving(hang_up) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert answer.error == "the server closed the connection without an answer"
+    assert len(receiver.requests) == 1
+
+
+async def test_redirects_are_not_followed() -> None:
+    async with receiving(answering(OK)) as inside:
+        target = f"Location: http://127.0.0.1:{inside.port}/"
+        async with receiving(answering(response(b"", target, status="307 Go"))) as receiver, client() as outbound:
+            answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert (answer.status, answer.error) == (307, None)
+    assert inside.requests == []
+
+
+async def test_no_more_than_4_kib_of_an_answer_are_read() -> None:
+    async with receiving(answering(response(b"x" * 4097), response(b"y" * 4096))) as receiver, client() as outbound:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        over, exact = await outbound.post(url, b"", {}), await outbound.post(url, b"", {})
+    assert (over.body_start, over.complete, over.error) == (b"x" * 4096, False, None)
+    assert (exact.body_start, exact.complete, exact.error) == (b"y" * 4096, True, None)
+
+
+async def test_an_endless_answer_ends_at_4_kib() -> None:
+    async def pour(_request: bytes, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"400\r\n" + b"z" * 1024 + b"\r\n")
+            await writer.drain()
+
+    async with receiving(pour) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert (answer.status, len(answer.body_start), answer.complete) == (200, 4096, False)
+
+
+async def test_a_compressed_answer_is_not_unpacked() -> None:
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    async with receiving(answering(response(bomb, "Content-Encoding: gzip"))) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert answer.body_start == bomb[:4096]
+    assert answer.sent["Accept-Encoding"] == "identity"
+
+
+async def test_an_answer_that_drips_is_cut_off_by_the_timeout() -> None:
+    async def drip(_request: bytes, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nok")
+        while True:
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    async with receiving(drip) as receiver, client(timeout=0.3) as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert (answer.status, answer.complete, answer.error) == (200, False, "timed out after 0.3 s")
+    assert answer.body_start.startswith(b"ok ")
+
+
+async def test_headers_that_drip_are_cut_off_by_the_timeout() -> None:
+    async def drip(_request: bytes, writer: asyncio.StreamWriter) -> bool:
+        while True:
+            writer.write(b"H")
+            await writer.drain()
+            await asyncio.sleep(1)
+
+    async with receiving(drip) as receiver, client(timeout=0.3) as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert (answer.status, answer.error) == (None, "timed out after 0.3 s")
+    assert answer.duration >= 0.3
+
+
+async def test_a_look_up_that_hangs_is_cut_off_by_the_timeout() -> None:
+    class Dead(Names):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
+            await asyncio.Event().wait()
+            return []
+
+    async with client(timeout=0.2, resolver=Dead(())) as outbound:
+        answer = await outbound.post("http://shop.example/", b"", {})
+    assert answer.error == "timed out after 0.2 s"
+
+
+async def test_an_answer_that_ends_early_is_an_error() -> None:
+    short = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nok"
+    async with receiving(answering(short, go_on=False)) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert (answer.status, answer.error) == (200, "the answer ended early")
+
+
+async def test_an_answer_that_is_not_http_is_an_error() -> None:
+    async with receiving(answering(b"SSH-2.0-OpenSSH\r\n\r\n", go_on=False)) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert answer.error is not None
+    assert answer.error.startswith("the answer is not HTTP as it should be: ")
+
+
+async def test_an_answer_with_endless_headers_is_an_error() -> None:
+    async def pour(_request: bytes, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            writer.write(b"X-More: " + b"x" * 8000 + b"\r\n")
+            await writer.drain()
+
+    async with receiving(pour) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert answer.status is None
+    assert answer.error is not None
+
+
+async def test_a_refused_connection_is_said_so() -> None:
+    async with client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{free_port()}/", b"", {})
+    assert (answer.status, answer.error) == (None, "connection refused")
+
+
+async def test_a_name_that_does_not_exist_is_said_so() -> None:
+    async with client(resolver=Names(())) as outbound:
+        answer = await outbound.post("http://nowhere.example/", b"", {})
+    assert answer.error == "name not found: nowhere.example"
+
+
+async def test_a_certificate_that_is_not_trusted_is_said_so(tmp_path: Path) -> None:
+    async with receiving(answering(OK), tls=own_certificate(tmp_path)) as receiver, client() as outbound:
+        answer = await outbound.post(f"https://127.0.0.1:{receiver.port}/", b"secret", {})
+    assert answer.error == "TLS: certificate not accepted: self-signed certificate"
+    assert receiver.requests == []
+
+
+async def test_a_certificate_for_another_name_is_said_so(tmp_path: Path) -> None:
+    server = own_certificate(tmp_path)
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+    async with (
+        receiving(answering(OK), tls=server) as receiver,
+        client(tls=trusting, resolver=Names(["127.0.0.1"])) as outbound,
+    ):
+        wrong = await outbound.post(f"https://other.example:{receiver.port}/", b"", {})
+        right = await outbound.post(f"https://shop.example:{receiver.port}/", b"", {})
+    assert wrong.error is not None
+    assert wrong.error.startswith("TLS: certificate not accepted: Hostname mismatch")
+    assert (right.error, right.status) == (None, 200)
+
+
+async def test_a_server_that_does_not_speak_tls_is_said_so() -> None:
+    async def plain(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    async with server, client() as outbound:
+        answer = await outbound.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", b"", {})
+    assert answer.error is not None
+    assert answer.error.startswith("TLS: ")
+
+
+def own_certificate(folder: Path) -> ssl.SSLContext:
+    """A server's side with a self-signed certificate for shop.example, also left in certificate.pem."""
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop.example")])
+    today = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("shop.example")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    return context
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "0.0.0.0",
+        "10.0.0.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "192.0.2.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "[::]",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b:1::7f00:1]",
+        "[2001::7f00:1]",
+        "[2002:7f00:1::1]",
+        "[fd00:ec2::254]",
+        "[fe80::1]",
+        "[fec0::1]",
+        "[ff02::1]",
+    ],
+)
+async def test_a_literal_private_address_is_never_connected_to(host: str) -> None:
+    async with receiving(answering(OK)) as receiver, client(allow=()) as outbound:
+        answer = await outbound.post(f"http://{host}:{receiver.port}/", b"", {})
+        assert receiver.connections == 0
+    assert answer.error is not None
+    assert answer.error.startswith("address not allowed: ")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "2130706433",
+        "0177.0.0.1",
+        "0x7f.0.0.1",
+        "0x7f000001",
+        "127.1",
+        "127.0.1",
+        "017700000001",
+        "１２７.0.0.1",
+        "127。0。0。1",
+        "[fe80::1%25lo]",
+        "[::1%25lo]",
+    ],
+)
+async def test_odd_spellings_of_a_private_address_are_never_connected_to(host: str) -> None:
+    async with receiving(answering(OK)) as receiver, client(allow=()) as outbound:
+        answer = await outbound.post(f"http://{host}:{receiver.port}/", b"", {})
+        assert receiver.connections == 0
+    assert answer.error is not None
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost.", "LOCALHOST", "shop.localhost"])
+async def test_a_name_for_this_machine_is_never_connected_to(host: str) -> None:
+    async with receiving(answering(OK)) as receiver, client(allow=(), resolver=Names(["127.0.0.1"])) as outbound:
+        answer = await outbound.post(f"http://{host}:{receiver.port}/", b"", {})
+        assert receiver.connections == 0
+    assert answer.error == "address not allowed: 127.0.0.1 (loopback)"
+
+
+async def test_the_systems_own_look_up_is_checked_too() -> None:
+    async with receiving(answering(OK)) as receiver, client(allow=()) as outbound:
+        answer = await outbound.post(f"http://localhost:{receiver.port}/", b"", {})
+        assert receiver.connections == 0
+    assert answer.error is not None
+    assert answer.error.startswith("address not allowed: ")
+
+
+async def test_the_systems_own_look_up_finds_names() -> None:
+    async with receiving(answering(OK)) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://localhost:{receiver.port}/", b"", {})
+    assert (answer.status, answer.error) == (200, None)
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "::ffff:127.0.0.1", "64:ff9b::a00:1", "169.254.169.254", "127.1"])
+async def test_a_name_that_leads_to_a_private_address_is_never_connected_to(address: str) -> None:
+    async with client(allow=(), resolver=Names([address])) as outbound:
+        answer = await outbound.post("http://shop.example/", b"", {})
+    assert answer.error is not None
+    assert answer.error.startswith(f"address not allowed: {address} (")
+
+
+async def test_a_name_that_changes_to_a_private_address_is_never_connected_to() -> None:
+    names = Names(["127.0.0.2"], ["127.0.0.1"])
+    only_the_first = (ip_network("127.0.0.2/32"),)
+    async with receiving(answering(OK)) as receiver, client(allow=only_the_first, resolver=names) as outbound:
+        before = await outbound.post("http://shop.example:1/", b"", {})
+        after = await outbound.post(f"http://shop.example:{receiver.port}/", b"", {})
+        assert receiver.connections == 0
+    assert before.error == "connection refused"
+    assert after.error == "address not allowed: 127.0.0.1 (loopback)"
+
+
+async def test_of_a_names_addresses_only_the_allowed_ones_are_tried() -> None:
+    names = Names(["10.0.0.1", "169.254.169.254", "127.0.0.1"])
+    async with receiving(answering(OK)) as receiver, client(resolver=names) as outbound:
+        answer = await outbound.post(f"http://shop.example:{receiver.port}/", b"", {})
+    assert (answer.status, answer.error) == (200, None)
+
+
+async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with receiving(answering(OK)) as proxy, receiving(answering(OK)) as receiver:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        async with client() as outbound:
+            answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert answer.status == 200
+    assert proxy.requests == []
+
+
+async def test_cookies_are_not_kept() -> None:
+    async with receiving(answering(response(b"ok", "Set-Cookie: a=b"))) as receiver, client() as outbound:
+        for _ in range(2):
+            await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+    assert b"ookie" not in receiver.requests[1]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://shop.example/",
+        "file:///etc/passwd",
+        "shop.example/pay",
+        "//shop.example/",
+        "http://",
+        "http:///path",
+        "http://shop.example:0/",
+        "http://shop.example:99999/",
+        "http://user:secret@shop.example/",
+        "http://user@shop.example/",
+        "",
+    ],
+)
+async def test_a_url_that_can_not_be_used_is_said_so(url: str) -> None:
+    with pytest.raises(ValueError, match="not a usable URL"):
+        parse_endpoint(url)
+    async with client(resolver=Names(["127.0.0.1"])) as outbound:
+        answer = await outbound.post(url, b"", {})
+    assert answer.error is not None
+    assert answer.error.startswith("not a usable URL: ")
+    assert "secret" not in answer.error
+
+
+@pytest.mark.parametrize("host", ["a" * 300 + ".example", "exa mple", "-.example", "a..b"])
+async def test_a_name_that_can_not_be_looked_up_is_an_error_like_others(host: str) -> None:
+    async with client() as outbound:
+        answer = await outbound.post(f"http://{host}/", b"", {})
+    assert answer.status is None
+    assert answer.error
+
+
+async def test_a_header_that_can_not_be_sent_is_an_error_like_others() -> None:
+    async with receiving(answering(OK)) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {"X-ApiKey": "a\r\nX-Evil: 1"})
+    assert answer.error is not None
+    assert receiver.requests == []
