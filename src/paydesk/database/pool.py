@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import asyncpg
 
-Database = asyncpg.Pool[asyncpg.Record]
+Database: TypeAlias = asyncpg.Pool
 
 AWAY = (
     OSError,
