@@ -53,11 +53,11 @@ CHECKOUT_FIELDS: Final = frozenset(
     (
         *("api_key", "merchant_order_id", "amount", "currency", "description", "email", "success_url", "pingback_url"),
         *("hash", "sign_version", "recurring_name", "recurring_sku_id", "recurring_period", "recurring_trial_amount"),
-        *("recurring_trial_period", "recurring_duration", "first_name", "last_name", "city", "zip", "module_source"),
-        "payment_flow",
+        *("recurring_trial_period", "recurring_duration"),
     )
 )
-"""The fields that a checkout request knows (spec: Checkout request; wire.md 1); others are signed and ignored."""
+"""The fields of spec: Checkout request. What merely prefills the page (wire.md 1: city, zip, …) is not among them:
+the customer may change it there anyway, and a nested `shipping_address[city]` is an honest name."""
 
 MOST_CANDIDATES = 256
 """How many strings `verify` hashes at most for one request."""

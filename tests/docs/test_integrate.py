@@ -1,0 +1,302 @@
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from html import unescape
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from paydesk_client.signature import (
+    CHECKOUT_FIELDS,
+    Value,
+    Version,
+    encode_form,
+    parse_form,
+    pingback_signature,
+    sign,
+    signature_version,
+    verify,
+)
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "integrate.md").read_text()
+SNIPPETS = dict(re.findall(r"^`([\w.-]+)`\n\n```\w+\n(.*?)^```$", PAGE, re.M | re.S))
+KEY = "9c4d4efcfe74317c5df7d564cfe9565t"
+GOLDEN = {
+    "api_key": "95b682bafc8837b1e80e5fe940cb5731",
+    "amount": "5.00",
+    "currency": "EUR",
+    "description": "Golden Ticket",
+    "merchant_order_id": "5d00c568c5b2b",
+}
+TRICKY: dict[str, Value] = {
+    **GOLDEN,
+    "description": "~ Köln & 'a+b' = 100% (!*) \\ <\"> $x",
+    "email": "",
+    "address": {"zip": "1", "city": "x y", "Area": "z"},
+    "cart": [{"name": f"n{number}", "count": "2"} for number in range(11)],
+}
+
+HASHED_BY = {
+    "php": ["php", "-r", 'require "paydesk.php"; echo paydesk_hash(json_decode($argv[1], true), $argv[2]);'],
+    "node": [
+        "node",
+        "--input-type=module",
+        "--eval",
+        'import { paydeskHash } from "./paydesk.mjs"; const [fields, key] = process.argv.slice(1);'
+        "process.stdout.write(paydeskHash(JSON.parse(fields), key));",
+    ],
+}
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All programs of the page, as a reader would have saved them."""
+    path = tmp_path_factory.mktemp("shop")
+    for name, code in SNIPPETS.items():
+        (path / name).write_text(code)
+    return path
+
+
+def test_the_page_has_all_programs() -> None:
+    assert set(SNIPPETS) == {
+        *("checkout-v1.sh", "checkout-v2.sh", "paydesk.php", "shop.php"),
+        *("shop.py", "paydesk.mjs", "shop.mjs"),
+    }
+
+
+@pytest.mark.parametrize("language", [pytest.param(name, marks=needs(name)) for name in HASHED_BY])
+@pytest.mark.parametrize(
+    ("extra", "golden"), re.findall(r"^\| v[12], (?:no )?`(sign_version[=v12]*)` \| `(\w{64})` \|$", PAGE, re.M)
+)
+def test_the_hash_programs_give_the_golden_vectors(folder: Path, language: str, extra: str, golden: str) -> None:
+    _, _, version = extra.partition("=")
+    fields: dict[str, Value] = {**GOLDEN, **({"sign_version": version} if version else {})}
+    assert sign(fields, KEY, signature_version(fields)) == golden
+    assert hashed(folder, language, fields) == golden
+
+
+def test_the_page_shows_three_golden_vectors() -> None:
+    assert len(re.findall(r"`\w{64}`", PAGE)) == 3
+
+
+@pytest.mark.parametrize("language", [pytest.param(name, marks=needs(name)) for name in HASHED_BY])
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_hash_programs_agree_with_ours_on_tricky_fields(folder: Path, language: str, version: Version) -> None:
+    fields = {**TRICKY, "sign_version": version}
+    assert hashed(folder, language, fields) == sign(fields, KEY, version)
+
+
+def hashed(folder: Path, language: str, fields: dict[str, Value]) -> str:
+    command = [*HASHED_BY[language], *(["--"] if language == "php" else []), json.dumps(fields), KEY]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """Stands where Paydesk would, and keeps what was posted."""
+
+    posted: list[tuple[str, bytes]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.posted.append((self.path, body))
+        self.send_response(303)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def recorder() -> Iterator[HTTPServer]:
+    Recorder.posted = []
+    with HTTPServer(("127.0.0.1", 0), Recorder) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@needs("curl")
+@needs("openssl")
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_curl_programs_post_a_valid_form(folder: Path, recorder: HTTPServer, version: Version) -> None:
+    address = f"http://127.0.0.1:{recorder.server_port}/sandbox"
+    environment = {**os.environ, "PAY_URL": address, "PUBLIC_KEY": GOLDEN["api_key"], "PRIVATE_KEY": KEY}
+    program = ["sh", "-e", str(folder / f"checkout-{version}.sh")]
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    ((path, body),) = Recorder.posted
+    form = parse_form(body)
+    assert ran.stdout.startswith("HTTP/1.0 303")
+    assert path == "/sandbox/payment/form"
+    assert signature_version(form) == version
+    assert form["success_url"] == "https://shop.example/thanks"
+    assert verify(form, form["hash"], KEY, version).variant == "canonical"
+
+
+@dataclass(frozen=True)
+class RunningShop:
+    """One of the page's shops, and what it has written so far."""
+
+    url: str
+    log: Path
+
+    def told(self, body: bytes, headers: dict[str, str]) -> tuple[int, str]:
+        answer = httpx.post(
+            f"{self.url}/pingback", content=body, headers={"Content-Type": "application/json", **headers}
+        )
+        return answer.status_code, answer.text
+
+    def paid(self) -> list[str]:
+        return re.findall(r"paid (\S+)", self.log.read_text())
+
+
+SHOPS = {
+    "shop.php": ["php", "-S", "{address}", "shop.php"],
+    "shop.py": [sys.executable, "shop.py"],
+    "shop.mjs": ["node", "shop.mjs"],
+}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=needs(command[0])) for name, command in SHOPS.items()])
+def shop(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> Iterator[RunningShop]:
+    url = f"http://127.0.0.1:{free_port()}"
+    environment = {**os.environ, "PUBLIC_KEY": "public<&>", "PRIVATE_KEY": KEY, "SHOP_URL": url}
+    command = [part.format(address=urlsplit(url).netloc) for part in SHOPS[request.param]]
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        wait_until_it_answers(url, process, log)
+        yield RunningShop(url, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()
+        try:
+            httpx.get(url)
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"no answer: {log.read_text()}")
+
+
+def payment(age: int = 0, **changes: Value) -> dict[str, Value]:
+    order: dict[str, Value] = {"id": 13330, "merchant_order_id": "A-7", "status": "successful", "fees": Decimal("0.45")}
+    return {"event": "payment", "payment_order": order, "with_risk_check": False, **changes} | {
+        "pingback_ts": int(time.time()) - age
+    }
+
+
+def as_json(payload: dict[str, Value]) -> bytes:
+    return json.dumps(payload, default=float).encode()
+
+
+def v1(body: bytes, key: str = KEY) -> tuple[bytes, dict[str, str]]:
+    return body, {"X-ApiKey": key}
+
+
+def v2(body: bytes, key: str = KEY, version: str = "v2") -> tuple[bytes, dict[str, str]]:
+    return body, {"X-Service-Signature-Version": version, "X-Service-Signature": pingback_signature(body, key)}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_shops_form_carries_a_valid_hash(shop: RunningShop, version: Version) -> None:
+    html = httpx.get(f"{shop.url}/buy", params={"order": "A&'7~", "version": version}).text
+    fields: dict[str, Value] = {
+        name: unescape(value) for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html)
+    }
+    assert fields["merchant_order_id"] == "A&'7~"
+    assert (fields["api_key"], fields["sign_version"]) == ("public<&>", version)
+    assert fields["pingback_url"] == f"{shop.url}/pingback"
+    assert 'action="http://127.0.0.1:8000/sandbox/payment/form"' in html
+    assert verify(fields, fields["hash"], KEY, version).variant == "canonical"
+
+
+def test_the_shop_believes_genuine_pingbacks(shop: RunningShop) -> None:
+    body = as_json(payment())
+    assert shop.told(*v1(body)) == (200, "ok")
+    assert shop.told(*v2(body)) == (200, "ok")
+    form, key = v1(encode_form(payment()).encode())
+    assert shop.told(form, {**key, "Content-Type": "application/x-www-form-urlencoded"}) == (200, "ok")
+    assert shop.told(*v2(as_json(payment(event="subscription_stopped")))) == (200, "ok")
+    assert shop.paid() == ["A-7"] * 3
+
+
+def test_the_shop_refuses_forged_pingbacks(shop: RunningShop) -> None:
+    body = as_json(payment())
+    _, of_another_body = v2(b"{}")
+    forged = {
+        "no headers": (body, {}),
+        "v1, wrong key": v1(body, "guess"),
+        "v1, empty key": v1(body, ""),
+        "v2, wrong key": v2(body, "guess"),
+        "v2, another body's signature": (body, of_another_body),
+        "v2, no signature": (body, {"X-Service-Signature-Version": "v2", "X-ApiKey": KEY}),
+        "v2, odd signature": (body, {"X-Service-Signature-Version": "v2", "X-Service-Signature": "f"}),
+        "unknown version": v2(body, version="v3"),
+        "empty body": v2(b""),
+        "v2, stale": v2(as_json(payment(age=400))),
+        "v1, stale": v1(as_json(payment(age=400))),
+        "v2, from the future": v2(as_json(payment(age=-400))),
+        "v2, no time": v2(b'{"event":"payment"}'),
+        "v2, no JSON": v2(b"{"),
+        "v2, no object": v2(b"null"),
+    }
+    answers = {name: shop.told(*pingback) for name, pingback in forged.items()}
+    assert answers == dict.fromkeys(forged, (200, "NOK"))
+    assert shop.paid() == []
+
+
+def test_the_thank_you_page_answers(shop: RunningShop) -> None:
+    assert "Thank you" in httpx.get(f"{shop.url}/thanks").text
+
+
+def test_every_field_of_the_checkout_request_is_explained() -> None:
+    table = PAGE[PAGE.index("## The form, field by field") : PAGE.index("### The hash")]
+    assert set(re.findall(r"`([a-z_]+)`", table)) >= CHECKOUT_FIELDS | {"first_name", "last_name", "city", "zip"}
+
+
+def samples() -> list[dict[str, object]]:
+    return [json.loads(text, parse_float=Decimal) for text in re.findall(r"^```json\n(.*?)^```", PAGE, re.M | re.S)]
+
+
+def test_the_sample_error_has_exactly_the_four_keys() -> None:
+    assert list(samples()[0]) == ["success", "type", "message", "code"]
+
+
+def test_the_sample_pingback_adds_up_and_is_explained() -> None:
+    pingback = samples()[1]
+    order = pingback["payment_order"]
+    assert isinstance(order, dict)
+    assert order["paid_amount"] == order["merchant_net_revenue"] + order["merchant_rolling_reserve"] + order["fees"]
+    explained = set(re.findall(r"`(?:\w+\.)?(\w+)`", PAGE[PAGE.index("| `event` |") : PAGE.index("Verify before")]))
+    assert explained >= {*pingback, *order} - {"payment_order"}
