@@ -42,9 +42,10 @@ class CardDetails:
 class Purchase:
     """One request to take money from a card.
 
-    `amount` is in the main unit of `currency`; `capture` is False for an authorization only; the acquirer must refuse
-    the key after `not_after` (UTC), which is what makes "not found" final. `network_reference` marks a merchant-initiated
-    charge of a stored card and names the customer's first payment.
+    `amount` is in the main unit of `currency`, and 0 (with `capture` False) only checks the card; `capture` is False
+    for an authorization only. The acquirer must refuse the key after `not_after` (UTC, real time, never a test
+    clock's), which is what makes "not found" final. `return_url` is where a challenge sends the browser back to.
+    `network_reference` marks a merchant-initiated charge of a stored card and names the customer's first payment.
     """
 
     key: str
@@ -99,13 +100,19 @@ class OutcomeUnknown(Exception):
 
 
 class AcquirerRefused(Exception):
-    """The acquirer refused a capture, void or refund; the message is its reason, nothing moved."""
+    """The acquirer refused a request as such; the message is its reason, nothing moved.
+
+    A capture, void or refund that is not possible, or a key that was used for something else before (never retry that).
+    """
 
 
 class Acquirer(Protocol):
-    """A bank's interface. Every method but `find` moves money.
+    """A bank's interface. `find` and `end_challenge` move no money, the others may.
 
-    Raises (all methods): OutcomeUnknown when no trustworthy answer came back.
+    A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now.
+
+    Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a new key also raise
+    AcquirerRefused, for a key that was used for something else.
     """
 
     name: str

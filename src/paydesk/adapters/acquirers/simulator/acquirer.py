@@ -1,0 +1,78 @@
+"""The simulated bank in this process, behind the acquirer interface."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Final, TypeVar
+
+from paydesk.adapters.acquirers.interface import Finding, Outcome, Purchase
+from paydesk.adapters.acquirers.simulator.bank import Bank
+from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
+
+_Answer = TypeVar("_Answer")
+
+
+class SimulatedAcquirer:
+    """Test mode's acquirer: asks a `Bank` in this process, whose record other processes may share.
+
+    `latency` in seconds: half of it passes before the bank decides and half before its answer arrives, so that a crash
+    may hit either way. `base_url` is where the challenge pages are served, below /simulator.
+    """
+
+    name: str = "simulator"
+    hold_period: timedelta = timedelta(days=7)
+
+    def __init__(self, bank: Bank, *, base_url: str, latency: float = 0.0) -> None:
+        self.bank: Final = bank
+        self.challenge_origins: tuple[str, ...] = (origin_of(base_url),)
+        self._base_url = base_url
+        self._latency = latency
+        # Another process may hold the record's lock for a moment: one thread waits for it, not the event loop.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        """Decide a purchase of a customer who is present. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return with_page(self._base_url, await self._ask(partial(self.bank.purchase, purchase, stored=False)))
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        """Decide a charge of a stored card. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return with_page(self._base_url, await self._ask(partial(self.bank.purchase, purchase, stored=True)))
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""
+        await self._ask(partial(self.bank.capture, key, reference, amount, currency))
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused."""
+        return with_page(self._base_url, await self._ask(partial(self.bank.void, key, of_key)))
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        """End an open challenge; anything else stays. Moves no money."""
+        return with_page(self._base_url, await self._ask(partial(self.bank.end_challenge, of_key)))
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Give captured money back. Moves money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.refund, key, reference, amount, currency))
+
+    async def find(self, key: str) -> Finding:
+        """What became of a purchase. Moves no money."""
+        return with_page(self._base_url, await self._ask(partial(self.bank.find, key)))
+
+    async def close(self) -> None:
+        """Let the bank finish what it has begun, and close its record."""
+        await asyncio.to_thread(self._thread.shutdown)
+        self.bank.record.close()
+
+    async def _ask(self, question: Callable[[], _Answer]) -> _Answer:
+        """Put a question to the bank, which takes its time."""
+        if self._latency:
+            await asyncio.sleep(self._latency / 2)
+        answer = await asyncio.get_running_loop().run_in_executor(self._thread, question)
+        if self._latency:
+            await asyncio.sleep(self._latency / 2)
+        return answer

@@ -1,0 +1,312 @@
+"""The simulated bank's decisions; each is made and recorded in one transaction of its record.
+
+The bank never takes the word of Paydesk's database for anything, and stores no card number and no security code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Challenged,
+    Declined,
+    DeclineReason,
+    Finding,
+    NotFound,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
+from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference, plain
+from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
+from paydesk.core.clock import utc_now
+
+Decision = Literal["approve", "reject", "close"]
+_GIVES_REFERENCE = (Kind.AUTHORIZE, Kind.CHARGE, Kind.APPROVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What the challenge page shows: the purchase, where the browser goes afterwards, and how it stands."""
+
+    reference: str
+    amount: Decimal
+    currency: str
+    last4: str
+    return_url: str
+    status: Status
+
+
+class Bank:
+    """Decides purchases by card number, and challenges by what the customer presses; the clock is the bank's own."""
+
+    def __init__(self, record: Record, *, now: Callable[[], datetime] = utc_now) -> None:
+        self.record = record
+        self._now = now
+
+    def purchase(self, purchase: Purchase, *, stored: bool) -> Outcome:
+        """Decide a purchase once; a repeated key gets the first answer. Moves money.
+
+        Raises: AcquirerRefused if the key was used for something else or the request makes no sense;
+        OutcomeUnknown for the card whose answer is lost (the approval is recorded).
+        """
+        with self.record.transaction():
+            answer = self._purchase(purchase, Kind.CHARGE if stored else Kind.AUTHORIZE)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Take what an authorization holds, once, at most all of it. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            answer = self._move(Kind.CAPTURE, key, reference, amount, currency, _why_not_capture)
+        if isinstance(answer, Exception):
+            raise answer
+
+    def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Give back up to what was captured and return the refund's reference. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            answer = self._move(Kind.REFUND, key, reference, amount, currency, _why_not_refund)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def void(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase, or block its key for good if it has not arrived. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            answer = self._void(key, of_key)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def end_challenge(self, of_key: str) -> Finding:
+        """End an open challenge; anything else stays as it is. Moves no money."""
+        with self.record.transaction():
+            standing = self._standing(of_key)
+            if standing is None or standing.status is not Status.CHALLENGED:
+                return standing.finding() if standing else NotFound()
+            self._write(standing, Kind.END, key=None, result="ended")
+            return Voided()
+
+    def find(self, key: str) -> Finding:
+        """What became of the purchase under `key`. Moves no money."""
+        standing = self._standing(key)
+        return standing.finding() if standing else NotFound()
+
+    def challenge(self, reference: str) -> Challenge | None:
+        """The challenge for its page, None if there is none of that reference."""
+        opened = self.record.named(reference, Kind.CHALLENGE)
+        standing = self._standing(opened.of_key) if opened and opened.of_key else None
+        if standing is None:
+            return None
+        return Challenge(
+            reference=reference,
+            amount=standing.amount,
+            currency=standing.currency,
+            last4=standing.last4,
+            return_url=self.record.way_back(reference),
+            status=standing.status,
+        )
+
+    def decide(self, reference: str, decision: Decision) -> Challenge | None:
+        """Take the customer's decision if the challenge is still open, and return how it stands then. Moves money."""
+        with self.record.transaction():
+            opened = self.record.named(reference, Kind.CHALLENGE)
+            standing = self._standing(opened.of_key) if opened and opened.of_key else None
+            if standing is not None and standing.status is Status.CHALLENGED:
+                self._take(standing, decision)
+            return self.challenge(reference)
+
+    def _take(self, standing: Standing, decision: Decision) -> None:
+        """Record a customer's decision on an open challenge; closing the page decides nothing."""
+        if decision == "approve":
+            self._write(standing, Kind.APPROVE, key=None, result=APPROVED, reference=new_reference("payment"))
+        elif decision == "reject":
+            self._write(standing, Kind.REJECT, key=None, result=DeclineReason.AUTHENTICATION_FAILED)
+        else:
+            self._write(standing, Kind.CLOSE, key=None, result="left open")
+
+    def _purchase(self, purchase: Purchase, kind: Kind) -> Outcome | Exception:
+        """The recorded answer to a purchase; an error is returned, to be raised once the refusal is committed."""
+        used = self.record.decided(purchase.key)
+        if used is not None and used.of_key != purchase.key:
+            return self._refuse(purchase.key, None, f"the key was used for a {used.kind} before")
+        asked = self._asked(purchase, kind)
+        standing = self._standing(purchase.key)
+        if standing is not None and standing.first_answer is not None:
+            if _is_same(standing, asked):
+                return standing.first_answer
+            return self._refuse(purchase.key, purchase.key, "the key was used for another purchase before")
+        nonsense = _why_nonsense(purchase, kind)
+        if nonsense:
+            return self._refuse(purchase.key, purchase.key, nonsense)
+        if standing is not None or self._now() > purchase.not_after:
+            self.record.write(replace(asked, kind=Kind.REFUSE, result=DeclineReason.TOO_LATE))
+            return Declined(DeclineReason.TOO_LATE)
+        return self._decide(purchase, asked)
+
+    def _asked(self, purchase: Purchase, kind: Kind) -> Operation:
+        """A purchase as the record would hold it, not yet decided."""
+        card = purchase.card
+        return Operation(
+            at=self._now(),
+            key=purchase.key,
+            kind=kind,
+            of_key=purchase.key,
+            result="",
+            amount=purchase.amount,
+            currency=purchase.currency,
+            last4=card.number[-4:],
+            card_token=self.record.card_token(purchase.key, f"{card.number} {card.exp_month}/{card.exp_year}"),
+            capture=purchase.capture,
+        )
+
+    def _decide(self, purchase: Purchase, asked: Operation) -> Outcome | Exception:
+        """Decide by the card's number, then by its expiry date, and record the decision."""
+        sample = BY_NUMBER.get(purchase.card.number, ANY_OTHER)
+        result = sample.later if asked.kind is Kind.CHARGE else sample.at_checkout
+        if result in {APPROVED, CHALLENGED} and self._is_expired(purchase):
+            result = DeclineReason.EXPIRED_CARD
+        if result == CHALLENGED:
+            reference = new_reference("challenge")
+            self.record.write(replace(asked, kind=Kind.CHALLENGE, result=result, reference=reference))
+            self.record.write_way_back(reference, purchase.return_url)
+            return Challenged(reference, url="")
+        decided = replace(asked, result=result, reference=new_reference("payment") if result == APPROVED else "")
+        self.record.write(decided)
+        if sample.answer_lost and result == APPROVED:
+            return OutcomeUnknown("the answer was lost on its way")
+        standing = standing_of([decided])
+        assert standing is not None
+        assert standing.first_answer is not None
+        return standing.first_answer
+
+    def _is_expired(self, purchase: Purchase) -> bool:
+        """Whether the card's last month is over by the bank's clock."""
+        now = self._now()
+        return (purchase.card.exp_year, purchase.card.exp_month) < (now.year, now.month)
+
+    def _move(
+        self,
+        kind: Kind,
+        key: str,
+        reference: str,
+        amount: Decimal,
+        currency: str,
+        why_not: Callable[[Standing, Decimal], str],
+    ) -> str | Exception:
+        """Capture or refund once per key; the answer is the reference of what was done."""
+        opened = self.record.named(reference, *_GIVES_REFERENCE)
+        standing = self._standing(opened.of_key) if opened and opened.of_key else None
+        if standing is None:
+            return self._refuse(key, None, f"there is no payment of this reference to {kind}")
+        used = self.record.decided(key)
+        if used is not None:
+            same = (used.kind, used.of_key, used.amount, used.currency) == (kind, standing.key, amount, currency)
+            return (
+                used.reference if same else self._refuse(key, standing.key, f"the key was used for another {used.kind}")
+            )
+        problem = _why_not_money(standing, amount, currency) or why_not(standing, amount)
+        if problem:
+            return self._refuse(key, standing.key, problem)
+        done = new_reference(kind)
+        self._write(standing, kind, key=key, result="done", reference=done, amount=amount)
+        return done
+
+    def _void(self, key: str, of_key: str) -> Finding | Exception:
+        """Void once per key; the answer is how the purchase stands afterwards."""
+        used = self.record.decided(key)
+        standing = self._standing(of_key)
+        if used is not None:
+            if used.kind is not Kind.VOID or used.of_key != of_key or standing is None:
+                return self._refuse(key, of_key, f"the key was used for another {used.kind}")
+            return standing.finding()
+        if standing is not None and standing.refunded:
+            return self._refuse(key, of_key, "the payment was refunded and can't be voided any more")
+        before = standing or Standing(of_key, Status.BLOCKED)
+        self._write(before, Kind.VOID, key=key, result=before.status, amount=before.captured or before.held)
+        after = self._standing(of_key)
+        assert after is not None
+        return after.finding()
+
+    def _standing(self, key: str) -> Standing | None:
+        """How the purchase under `key` stands."""
+        return standing_of(self.record.of_purchase(key))
+
+    def _write(
+        self,
+        standing: Standing,
+        kind: Kind,
+        *,
+        key: str | None,
+        result: str,
+        reference: str = "",
+        amount: Decimal | None = None,
+    ) -> None:
+        """Record what was done to a purchase."""
+        self.record.write(
+            Operation(
+                at=self._now(),
+                key=key,
+                kind=kind,
+                of_key=standing.key,
+                result=result,
+                amount=standing.amount if amount is None else amount,
+                currency=standing.currency,
+                last4=standing.last4,
+                reference=reference,
+            )
+        )
+
+    def _refuse(self, key: str, of_key: str | None, reason: str) -> AcquirerRefused:
+        """Record a refusal; the caller gets it as the error to raise."""
+        self.record.write(Operation(at=self._now(), key=key, kind=Kind.REFUSE, of_key=of_key, result=reason))
+        return AcquirerRefused(reason)
+
+
+def _is_same(standing: Standing, asked: Operation) -> bool:
+    """Whether a repeated key asks for what was decided under it."""
+    before = (standing.amount, standing.currency, standing.card_token, standing.capture)
+    return before == (asked.amount, asked.currency, asked.card_token, asked.capture)
+
+
+def _why_nonsense(purchase: Purchase, kind: Kind) -> str:
+    """What is wrong with a request that no bank could decide, empty if nothing."""
+    if not purchase.amount.is_finite() or purchase.amount < 0:
+        return f"the amount {purchase.amount} is not a sum of money"
+    if kind is Kind.CHARGE and not purchase.network_reference:
+        return "a charge of a stored card must name the customer's first payment"
+    asks_customer = kind is Kind.AUTHORIZE and BY_NUMBER.get(purchase.card.number, ANY_OTHER).at_checkout == CHALLENGED
+    if asks_customer and not purchase.return_url.startswith(("https://", "http://")):
+        return "3-D Secure needs a return_url that starts with https:// or http://"
+    return ""
+
+
+def _why_not_money(standing: Standing, amount: Decimal, currency: str) -> str:
+    """Why this is not money of the payment's kind, empty if it is."""
+    if not amount.is_finite() or amount <= 0:
+        return f"{amount} is not an amount above 0"
+    return "" if currency == standing.currency else f"the payment is in {standing.currency}, not in {currency}"
+
+
+def _why_not_capture(standing: Standing, amount: Decimal) -> str:
+    """Why an amount can't be captured, empty if it can."""
+    if not standing.held:
+        return "nothing is held any more" if standing.status is Status.VOIDED else "nothing is left to capture"
+    if amount > standing.held:
+        return f"{plain(amount)} can't be captured, {plain(standing.held)} is held"
+    return ""
+
+
+def _why_not_refund(standing: Standing, amount: Decimal) -> str:
+    """Why an amount can't be refunded, empty if it can."""
+    if amount > standing.net:
+        return f"{plain(amount)} can't be refunded, {plain(standing.net)} is left of what was captured"
+    return ""

@@ -1,0 +1,59 @@
+"""The test cards, and what the simulated bank does with each; the checkout page and `paydesk run` show this list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.core.cards import Brand, detect_brand
+
+APPROVED: Final = "approved"
+CHALLENGED: Final = "challenged"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCard:
+    """A test card: any expiry date to come and any security code are right.
+
+    `outcome` is one line for people. `at_checkout` and `later` (charges of the stored card) are "approved",
+    "challenged" or a decline reason. `answer_lost`: the bank decides, but its answer never arrives.
+    """
+
+    number: str
+    outcome: str
+    at_checkout: str = APPROVED
+    later: str = APPROVED
+    answer_lost: bool = False
+
+    @property
+    def brand(self) -> Brand:
+        """The brand that its number belongs to."""
+        return detect_brand(self.number)
+
+
+def _declined(number: str, outcome: str, reason: DeclineReason) -> SampleCard:
+    """A card that is declined for one reason, whoever charges it."""
+    return SampleCard(number, outcome, at_checkout=reason, later=reason)
+
+
+TEST_CARDS: Final[tuple[SampleCard, ...]] = (
+    SampleCard("4242424242424242", "Approved"),
+    SampleCard("5555555555554444", "Approved"),
+    SampleCard("378282246310005", "Approved"),
+    SampleCard("4000000000003220", "Asks for 3-D Secure", at_checkout=CHALLENGED),
+    _declined("4000000000000002", "Declined", DeclineReason.DECLINED),
+    _declined("4000000000009995", "Declined: insufficient funds", DeclineReason.INSUFFICIENT_FUNDS),
+    _declined("4000000000000069", "Declined: expired card", DeclineReason.EXPIRED_CARD),
+    _declined("4000000000000127", "Declined: wrong CVC", DeclineReason.WRONG_CVC),
+    _declined("4000000000000119", "Declined: processing error", DeclineReason.PROCESSING_ERROR),
+    SampleCard("4000000000000341", "Approved, but every later charge is declined", later=DeclineReason.DECLINED),
+    SampleCard("4000000000000259", "Approved, and charged back later"),
+    SampleCard("4000000000009987", "Approved, but the bank's answer is lost", answer_lost=True),
+)
+
+BY_NUMBER: Final[Mapping[str, SampleCard]] = {card.number: card for card in TEST_CARDS}
+
+ANY_OTHER: Final = _declined("", "Declined", DeclineReason.DECLINED)
+"""What happens to a number that is not a test card."""

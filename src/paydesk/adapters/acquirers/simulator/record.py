@@ -1,0 +1,212 @@
+"""The simulated bank's own append-only record of what it did.
+
+This is another system's store, deliberately not our PostgreSQL: when that is killed or cut off, the record can still
+testify what the bank did. So it is a SQLite file of its own, which several processes may use at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+_BUSY_SECONDS: Final = 30
+_PAGE: Final = 1000
+
+# The unique index is what makes the first decision on a key win. Refusals may repeat, they decide nothing.
+_SCHEMA: Final = """
+begin immediate;
+create table if not exists operation (
+    seq integer primary key,
+    at text not null,
+    key text,
+    kind text not null,
+    of_key text,
+    amount text not null,
+    currency text not null,
+    last4 text not null,
+    card_token text not null,
+    capture integer not null,
+    reference text not null,
+    result text not null
+) strict;
+create unique index if not exists operation_key_decides_once on operation (key) where kind <> 'refuse';
+create index if not exists operation_of_purchase on operation (of_key, seq);
+create index if not exists operation_by_reference on operation (reference) where reference <> '';
+create trigger if not exists operation_is_never_changed before update on operation
+    begin select raise(abort, 'the record is append-only'); end;
+create trigger if not exists operation_is_never_removed before delete on operation
+    begin select raise(abort, 'the record is append-only'); end;
+create table if not exists way_back (reference text primary key, return_url text not null) strict, without rowid;
+create table if not exists token_key (id integer primary key check (id = 1), value blob not null) strict;
+insert or ignore into token_key (id, value) values (1, randomblob(32));
+commit;
+"""
+
+
+class Kind(StrEnum):
+    """What the bank did, or was asked to do and refused."""
+
+    AUTHORIZE = "authorize"
+    CHARGE = "charge"
+    CHALLENGE = "challenge"
+    APPROVE = "approve"
+    REJECT = "reject"
+    CLOSE = "close"
+    END = "end"
+    CAPTURE = "capture"
+    VOID = "void"
+    REFUND = "refund"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One line of the record.
+
+    `key` is the caller's idempotency key (None for what a customer does on the challenge page); `of_key` the key of the
+    purchase that it concerns (its own for a purchase); `amount` is in the main unit; `capture` says whether an approval
+    takes the money at once; `result` is "approved", "challenged", a decline reason, or what was refused and why.
+    """
+
+    at: datetime
+    key: str | None
+    kind: Kind
+    of_key: str | None
+    result: str
+    amount: Decimal = Decimal(0)
+    currency: str = ""
+    last4: str = ""
+    card_token: str = ""
+    capture: bool = False
+    reference: str = ""
+    seq: int = 0
+
+
+_COLUMNS: Final = tuple(column.name for column in fields(Operation))
+_INSERT: Final = """
+insert into operation (at, key, kind, of_key, amount, currency, last4, card_token, capture, reference, result)
+values (:at, :key, :kind, :of_key, :amount, :currency, :last4, :card_token, :capture, :reference, :result)
+"""
+_SELECT: Final = """
+select at, key, kind, of_key, result, amount, currency, last4, card_token, capture, reference, seq from operation
+"""
+
+
+class Record:
+    """The record in one SQLite file; safe for threads, and for processes that open the same file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the record, and make it first if there is none (readable by its owner only)."""
+        self.path: Final = path
+        _create_private(path)
+        self._lock = threading.RLock()
+        self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        # Killed processes lose nothing without fsync, only a power cut would: this bank has no real money.
+        self._db.executescript(f"pragma journal_mode = wal; pragma synchronous = off; {_SCHEMA}")
+        self._token_key: bytes = self._db.execute("select value from token_key").fetchone()[0]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the only writer's place, so that what is read stays true until what follows from it is written."""
+        with self._lock:
+            self._db.execute("begin immediate")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("rollback")
+                raise
+            self._db.execute("commit")
+
+    def write(self, operation: Operation) -> None:
+        """Append one operation (inside a transaction)."""
+        row = {name: getattr(operation, name) for name in _COLUMNS}
+        row |= {"at": operation.at.isoformat(), "amount": plain(operation.amount), "capture": int(operation.capture)}
+        self._db.execute(_INSERT, row)
+
+    def write_way_back(self, reference: str, return_url: str) -> None:
+        """Keep where the browser goes after the challenge `reference` (inside a transaction)."""
+        self._db.execute("insert into way_back (reference, return_url) values (?, ?)", (reference, return_url))
+
+    def way_back(self, reference: str) -> str:
+        """Where the browser goes after the challenge `reference`."""
+        with self._lock:
+            found = self._db.execute("select return_url from way_back where reference = ?", (reference,)).fetchone()
+        return str(found[0]) if found else ""
+
+    def decided(self, key: str) -> Operation | None:
+        """The operation that used up the idempotency key, refusals aside."""
+        return next(iter(self._read("where key = ? and kind <> 'refuse'", key)), None)
+
+    def of_purchase(self, key: str) -> list[Operation]:
+        """All that concerns the purchase under `key`, in order."""
+        return self._read("where of_key = ? order by seq", key)
+
+    def named(self, reference: str, *kinds: Kind) -> Operation | None:
+        """The operation of one of `kinds` that gave out `reference`."""
+        named = self._read("where reference = ? and reference <> ''", reference)
+        return next((found for found in named if found.kind in kinds), None)
+
+    def operations(self) -> Iterator[Operation]:
+        """Everything that the bank did or refused, in order; what is added meanwhile comes last."""
+        seq = 0
+        while page := self._read(f"where seq > ? order by seq limit {_PAGE}", seq):
+            yield from page
+            seq = page[-1].seq
+
+    def card_token(self, key: str, card: str) -> str:
+        """A mark by which a repeated key is seen to name the same card; of no use across keys, so it links nobody."""
+        return hmac.new(self._token_key, f"{key}\n{card}".encode(), hashlib.sha256).hexdigest()
+
+    def _read(self, condition: str, value: str | int) -> list[Operation]:
+        """Operations that meet one condition."""
+        with self._lock:
+            rows = self._db.execute(_SELECT + condition, (value,)).fetchall()
+        return [_operation(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+
+def new_reference(prefix: str) -> str:
+    """A reference that nobody can guess."""
+    return f"{prefix}_{secrets.token_urlsafe(18)}"
+
+
+def plain(amount: Decimal) -> str:
+    """An amount as text without exponent or trailing zeros, so that equal amounts are written alike."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _operation(row: dict[str, Any]) -> Operation:
+    """A row of the file as an operation."""
+    row["at"] = datetime.fromisoformat(row["at"])
+    row["amount"] = Decimal(row["amount"])
+    row["kind"] = Kind(row["kind"])
+    row["capture"] = bool(row["capture"])
+    return Operation(**row)
+
+
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read; SQLite gives its side files the same mode.
+
+    An existing file is not opened here: closing it would drop the locks that this process holds on it (POSIX).
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return

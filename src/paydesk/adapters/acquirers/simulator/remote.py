@@ -1,0 +1,99 @@
+"""The simulated bank in a process of its own, behind the acquirer interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final, cast
+
+import aiohttp
+import msgspec
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Finding, Outcome, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
+from paydesk.adapters.acquirers.simulator.wire import AboutKey, Answer, Movement, Refusal, finding_of
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait, in seconds: for a connection, and for the whole answer."""
+
+    connect: float = 2.0
+    total: float = 10.0
+
+
+class RemoteSimulator:
+    """Asks a simulated bank over HTTP at `base_url`; whatever is not a clear answer is OutcomeUnknown."""
+
+    name: str = "simulator"
+    hold_period: timedelta = timedelta(days=7)
+
+    def __init__(self, base_url: str, *, timeouts: Timeouts | None = None) -> None:
+        self.challenge_origins: tuple[str, ...] = (origin_of(base_url),)
+        self._base_url: Final = base_url.rstrip("/")
+        waits = timeouts or Timeouts()
+        self._timeout: Final = aiohttp.ClientTimeout(total=waits.total, connect=waits.connect)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        """Decide a purchase of a customer who is present. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return cast("Outcome", await self._finding("authorize", purchase))
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        """Decide a charge of a stored card. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return cast("Outcome", await self._finding("charge_stored", purchase))
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Take what an authorization holds. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        await self._ask("capture", Movement(key, reference, amount, currency))
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._finding("void", AboutKey(of_key, key))
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown."""
+        return await self._finding("end_challenge", AboutKey(of_key))
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Give captured money back. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return (await self._ask("refund", Movement(key, reference, amount, currency))).reference
+
+    async def find(self, key: str) -> Finding:
+        """What became of a purchase. Moves no money. Raises: OutcomeUnknown."""
+        return await self._finding("find", AboutKey(key))
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _finding(self, path: str, question: Purchase | AboutKey) -> Finding:
+        """Ask for a finding."""
+        answer = await self._ask(path, question)
+        try:
+            return with_page(self._base_url, finding_of(answer))
+        except ValueError as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    async def _ask(self, path: str, question: Purchase | Movement | AboutKey) -> Answer:
+        """Ask once (a POST is never repeated by the HTTP client) and trust nothing but a complete answer."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=self._timeout)
+        try:
+            async with self._session.post(
+                f"{self._base_url}/{path}", data=msgspec.json.encode(question), allow_redirects=False
+            ) as response:
+                status, body = response.status, await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise OutcomeUnknown(f"no answer from the bank: {type(error).__name__}") from error
+        try:
+            if status == 200:
+                return msgspec.json.decode(body, type=Answer)
+            if status == 409:
+                raise AcquirerRefused(msgspec.json.decode(body, type=Refusal).refused)
+        except msgspec.DecodeError as error:
+            raise OutcomeUnknown("the bank's answer can't be read") from error
+        raise OutcomeUnknown(f"the bank answered with status {status}")

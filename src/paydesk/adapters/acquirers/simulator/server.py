@@ -1,0 +1,99 @@
+"""The simulated bank as a web server of its own: a JSON interface for `RemoteSimulator`, and the challenge pages.
+
+The interface protects nothing (it takes card numbers over plain HTTP, from anybody): loopback only, test cards only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.challenge import challenge_app
+from paydesk.adapters.acquirers.simulator.wire import DONE, AboutKey, Answer, Movement, Refusal, answer_of
+
+_Question = TypeVar("_Question")
+
+
+def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
+    """The whole bank as an ASGI app, which closes `acquirer` when it stops."""
+
+    async def authorize(purchase: Purchase) -> Answer:
+        return answer_of(await acquirer.authorize(purchase))
+
+    async def charge_stored(purchase: Purchase) -> Answer:
+        return answer_of(await acquirer.charge_stored(purchase))
+
+    async def capture(asked: Movement) -> Answer:
+        await acquirer.capture(asked.key, asked.reference, asked.amount, asked.currency)
+        return Answer(DONE)
+
+    async def refund(asked: Movement) -> Answer:
+        return Answer(DONE, await acquirer.refund(asked.key, asked.reference, asked.amount, asked.currency))
+
+    async def void(asked: AboutKey) -> Answer:
+        return answer_of(await acquirer.void(asked.key, asked.of_key))
+
+    async def end_challenge(asked: AboutKey) -> Answer:
+        return answer_of(await acquirer.end_challenge(asked.of_key))
+
+    async def find(asked: AboutKey) -> Answer:
+        return answer_of(await acquirer.find(asked.of_key))
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        await acquirer.close()
+
+    return Starlette(
+        lifespan=lifespan,
+        routes=[
+            _question("/authorize", Purchase, authorize),
+            _question("/charge_stored", Purchase, charge_stored),
+            _question("/capture", Movement, capture),
+            _question("/refund", Movement, refund),
+            _question("/void", AboutKey, void),
+            _question("/end_challenge", AboutKey, end_challenge),
+            _question("/find", AboutKey, find),
+            Route("/healthz", _healthy),
+            Mount("/simulator", challenge_app(acquirer.bank)),
+        ],
+    )
+
+
+def _question(path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[Answer]]) -> Route:
+    """A route that reads a question, and writes the bank's answer or its refusal."""
+    decoder = msgspec.json.Decoder(asked)
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            question = decoder.decode(await request.body())
+        except msgspec.DecodeError:
+            # The decoder's message could repeat a card number.
+            return _json(Refusal("the question can't be read"), 400)
+        try:
+            return _json(await answer(question), 200)
+        except AcquirerRefused as refused:
+            return _json(Refusal(str(refused)), 409)
+        except OutcomeUnknown:
+            return PlainTextResponse("the answer was lost", status_code=504)
+
+    return Route(path, endpoint, methods=["POST"])
+
+
+def _json(answer: Answer | Refusal, status: int) -> Response:
+    """A JSON response."""
+    return Response(msgspec.json.encode(answer), status_code=status, media_type="application/json")
+
+
+async def _healthy(_request: Request) -> Response:
+    """Say that the bank is open."""
+    return PlainTextResponse("ok")

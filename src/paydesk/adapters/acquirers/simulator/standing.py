@@ -1,0 +1,150 @@
+"""How a purchase stands at the simulated bank: a pure reading of the record's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    Challenged,
+    Declined,
+    DeclineReason,
+    Finding,
+    NotFound,
+    Outcome,
+    Voided,
+)
+from paydesk.adapters.acquirers.simulator.cards import APPROVED, CHALLENGED
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation
+
+_OPENING: Final = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
+
+
+class Status(StrEnum):
+    """The states of a purchase; BLOCKED is a key that was voided before any purchase arrived under it."""
+
+    BLOCKED = "blocked"
+    CHALLENGED = "challenged"
+    APPROVED = "approved"
+    DECLINED = "declined"
+    VOIDED = "voided"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One purchase as it is now; amounts are in the main unit of `currency`."""
+
+    key: str
+    status: Status
+    amount: Decimal = Decimal(0)
+    currency: str = ""
+    last4: str = ""
+    card_token: str = ""
+    capture: bool = False
+    reference: str = ""
+    reason: DeclineReason | None = None
+    captured: Decimal = Decimal(0)
+    refunded: Decimal = Decimal(0)
+    first_answer: Outcome | None = None
+
+    @property
+    def net(self) -> Decimal:
+        """The money that the customer is rid of."""
+        return self.captured - self.refunded
+
+    @property
+    def held(self) -> Decimal:
+        """The money that is authorized and not yet captured."""
+        waiting = self.status is Status.APPROVED and not self.captured
+        return self.amount if waiting else Decimal(0)
+
+    def finding(self) -> Finding:
+        """What the bank answers when asked about the key; the address of a challenge page is added outside."""
+        if self.reason is not None:
+            return Declined(self.reason)
+        if self.status is Status.APPROVED:
+            return approval(self.reference)
+        if self.status is Status.CHALLENGED:
+            return Challenged(self.reference, url="")
+        return Voided() if self.status is Status.VOIDED else NotFound()
+
+
+def approval(reference: str) -> Approved:
+    """The answer to an approved purchase."""
+    return Approved(reference, network_reference=f"network_{reference}")
+
+
+def standing_of(operations: Iterable[Operation]) -> Standing | None:
+    """How a purchase stands after `operations`, all of the same `of_key`, in order; None if it never was."""
+    standing: Standing | None = None
+    for operation in operations:
+        standing = _after(standing, operation)
+    return standing
+
+
+def standings(operations: Iterable[Operation]) -> dict[str, Standing]:
+    """How each purchase stands, by idempotency key: what was held, taken and given back (for `paydesk check`)."""
+    found: dict[str, Standing] = {}
+    for operation in operations:
+        if operation.of_key is not None:
+            after = _after(found.get(operation.of_key), operation)
+            if after is not None:
+                found[operation.of_key] = after
+    return found
+
+
+def _after(standing: Standing | None, operation: Operation) -> Standing | None:
+    """The standing after one more operation."""
+    if operation.kind in _OPENING:
+        return _opened(operation)
+    if operation.kind is Kind.REFUSE:
+        return _after_refusal(standing, operation)
+    if standing is None:
+        return Standing(operation.of_key or "", Status.BLOCKED) if operation.kind is Kind.VOID else None
+    match operation.kind:
+        case Kind.APPROVE:
+            taken = standing.amount if standing.capture else Decimal(0)
+            return replace(standing, status=Status.APPROVED, reference=operation.reference, captured=taken)
+        case Kind.REJECT:
+            return replace(standing, status=Status.DECLINED, reason=DeclineReason.AUTHENTICATION_FAILED)
+        case Kind.CAPTURE:
+            return replace(standing, captured=operation.amount)
+        case Kind.REFUND:
+            return replace(standing, refunded=standing.refunded + operation.amount)
+        case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED}:
+            return replace(standing, status=Status.VOIDED, captured=Decimal(0))
+    return standing
+
+
+def _opened(operation: Operation) -> Standing:
+    """The standing of a purchase that was just decided."""
+    opened = Standing(
+        key=operation.of_key or "",
+        status=Status.APPROVED,
+        amount=operation.amount,
+        currency=operation.currency,
+        last4=operation.last4,
+        card_token=operation.card_token,
+        capture=operation.capture,
+        reference=operation.reference,
+    )
+    if operation.result == APPROVED:
+        taken = operation.amount if operation.capture else Decimal(0)
+        return replace(opened, captured=taken, first_answer=approval(operation.reference))
+    if operation.result == CHALLENGED:
+        challenged = Challenged(operation.reference, url="")
+        return replace(opened, status=Status.CHALLENGED, first_answer=challenged)
+    reason = DeclineReason(operation.result)
+    return replace(opened, status=Status.DECLINED, reason=reason, first_answer=Declined(reason))
+
+
+def _after_refusal(standing: Standing | None, operation: Operation) -> Standing | None:
+    """A purchase that came too late is declined for good; any other refusal changes nothing."""
+    undecided = standing is None or standing.status is Status.BLOCKED
+    if operation.result == DeclineReason.TOO_LATE and undecided:
+        return _opened(operation)
+    return standing

@@ -1,0 +1,83 @@
+"""How the simulated bank and its remote client write questions and answers as JSON; amounts are strings."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    Challenged,
+    Declined,
+    DeclineReason,
+    Finding,
+    NotFound,
+    Voided,
+)
+
+
+class Movement(msgspec.Struct, frozen=True):
+    """A capture or a refund."""
+
+    key: str
+    reference: str
+    amount: Decimal
+    currency: str
+
+
+class AboutKey(msgspec.Struct, frozen=True):
+    """A question about the purchase under `of_key`; `key` is the question's own where it moves money."""
+
+    of_key: str
+    key: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the bank says: one of the interface's findings, or the reference of a movement."""
+
+    kind: str
+    reference: str = ""
+    network_reference: str = ""
+    reason: DeclineReason | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why the bank did not do what was asked (HTTP status 409)."""
+
+    refused: str
+
+
+DONE: Final = "done"
+
+
+def answer_of(finding: Finding) -> Answer:
+    """Write a finding down; the address of a challenge page is left to the reader, who knows where the bank is."""
+    match finding:
+        case Approved(reference, network_reference):
+            return Answer("approved", reference, network_reference)
+        case Declined(reason):
+            return Answer("declined", reason=reason)
+        case Challenged(reference):
+            return Answer("challenged", reference)
+        case Voided():
+            return Answer("voided")
+        case NotFound():
+            return Answer("not_found")
+
+
+def finding_of(answer: Answer) -> Finding:
+    """Read a finding back. Raises: ValueError if it is none."""
+    match answer:
+        case Answer(kind="approved"):
+            return Approved(answer.reference, answer.network_reference)
+        case Answer(kind="declined", reason=DeclineReason() as reason):
+            return Declined(reason)
+        case Answer(kind="challenged"):
+            return Challenged(answer.reference, url="")
+        case Answer(kind="voided"):
+            return Voided()
+        case Answer(kind="not_found"):
+            return NotFound()
+    raise ValueError(f'"{answer.kind}" is not an answer of the bank')
