@@ -96,7 +96,7 @@ class OutboundClient:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allow = tuple(allow)
-        self._timeout = timeout
+        self.timeout = timeout
         self._max_answer = max_answer
         self._resolver = resolver
         self._tls = tls
@@ -125,17 +125,17 @@ class OutboundClient:
         self, endpoint: URL, body: bytes, sent: Mapping[str, str], started: float
     ) -> tuple[_Progress, str | None]:
         """Post; once more if the server closed a kept connection just as it was used again (RFC 9112, 9.3.1)."""
-        left = self._timeout
+        left = self.timeout
         while True:
             progress = _Progress()
             try:
                 await self._exchange(endpoint, body, sent, left, progress)
             except (aiohttp.ServerDisconnectedError, ConnectionError, aiohttp.ClientOSError) as error:
-                left = started + self._timeout - time.monotonic()
+                left = started + self.timeout - time.monotonic()
                 if progress.connected_anew or progress.status is not None or left <= 0:
-                    return progress, in_words(error, self._timeout)
+                    return progress, in_words(error, self.timeout)
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                return progress, in_words(error, self._timeout)
+                return progress, in_words(error, self.timeout)
             else:
                 return progress, None
 

@@ -263,8 +263,8 @@ comment on column pingback.payload is 'the envelope as JSON text without pingbac
 -- A payment is reported once.
 create unique index pingback_of_payment on pingback (merchant_id, live, payment_id) where event = 'payment';
 create index pingback_by_time on pingback (merchant_id, live, created_at);
--- Serves the sender's claim: endpoint by endpoint, oldest first.
-create index pingback_due on pingback (merchant_id, live, url, due_at) where state = 'due';
+-- Serves the sender's claim: one merchant's side after the other, oldest first.
+create index pingback_due on pingback (merchant_id, live, due_at) where state = 'due';
 -- Serves the sending of what waited for a URL.
 create index pingback_waiting on pingback (merchant_id, live) where state = 'waiting';
 

@@ -1,0 +1,129 @@
+"""Taking due pingbacks from the database, fairly: merchants in turn, no URL and no merchant more than its share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.pingbacks import metrics
+from paydesk.domain.pingbacks.keyring import Keyring
+from paydesk.domain.pingbacks.recording import Name
+
+queries = load_statements(__package__ or "")
+
+Endpoint = tuple[int, bool, str]
+"""Where pingbacks of one merchant's side go: its id, live or test, the URL."""
+
+_FIRST: tuple[int, bool] = (0, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A pingback that this process may send; the lease began at `began` (monotonic seconds), when it was `now`."""
+
+    name: Name
+    url: str
+    sign_version: str
+    body_format: str
+    payload: str
+    private_key: str
+    due_at: datetime
+    now: datetime
+    began: float
+
+    def at(self) -> datetime:
+        """This moment in the merchant's time."""
+        return self.now + timedelta(seconds=time.monotonic() - self.began)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a sender has in hand for one endpoint, and how much more of it may come."""
+
+    endpoint: Endpoint
+    load: int
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much one claim takes: of all, of one merchant's side, of one URL; and how many sides it looks at."""
+
+    room: int
+    side: int
+    endpoint: int
+    sides: int
+
+
+class Claims:
+    """Goes round the merchants, so that each has its turn however many there are."""
+
+    def __init__(self, database: Database, keyring: Keyring, lease: timedelta) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._lease = lease
+        self._place = _FIRST
+
+    @property
+    def is_round_complete(self) -> bool:
+        """Whether the last claim came to the end of the merchants, so that the next begins anew."""
+        return self._place == _FIRST
+
+    async def take(self, now: datetime, share: Share, lanes: Sequence[Load]) -> list[Claimed]:
+        """Lease pingbacks that are due at `now`, each merchant's oldest first.
+
+        Raises: what the database raises when it is away.
+        """
+        began = time.monotonic()
+        rows = [
+            row
+            async for row in queries.claim(
+                self._database,
+                now=now,
+                lease=self._lease,
+                after_merchant_id=self._place[0],
+                after_live=self._place[1],
+                most_sides=share.sides,
+                room=share.room,
+                side_room=share.side,
+                endpoint_room=share.endpoint,
+                lane_merchant_ids=[lane.endpoint[0] for lane in lanes],
+                lane_lives=[lane.endpoint[1] for lane in lanes],
+                lane_urls=[lane.endpoint[2] for lane in lanes],
+                lane_loads=[lane.load for lane in lanes],
+                lane_rooms=[lane.room for lane in lanes],
+            )
+        ]
+        last = rows[0]
+        self._place = _FIRST if last["next_merchant_id"] is None else (last["next_merchant_id"], last["next_live"])
+        return await self._opened([row for row in rows if row["id"] is not None], now, began)
+
+    async def _opened(self, rows: list[Any], now: datetime, began: float) -> list[Claimed]:
+        """Add the private keys; what can't be stamped is left to its lease, and tried again when that has run out."""
+        metrics.CLAIMED.inc(len(rows))
+        keys = await self._keyring.private_keys((row["merchant_id"], row["key_id"]) for row in rows)
+        return [
+            Claimed(
+                name=(row["merchant_id"], row["live"], row["id"]),
+                url=row["url"],
+                sign_version=row["sign_version"],
+                body_format=row["format"],
+                payload=row["payload"],
+                private_key=keys[row["merchant_id"], row["key_id"]],
+                due_at=row["due_at"],
+                now=now,
+                began=began,
+            )
+            for row in rows
+            if (row["merchant_id"], row["key_id"]) in keys
+        ]
+
+    async def give_back(self, names: Iterable[Name]) -> None:
+        """End the leases of what was not sent."""
+        merchant_ids, lives, ids = zip(*names, strict=True)
+        await queries.release(self._database, merchant_ids=merchant_ids, lives=lives, ids=ids)

@@ -1,0 +1,28 @@
+"""Where a pingback goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an account says about pingbacks: its URLs, and when it went live (None: it has not)."""
+
+    pingback_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+
+
+def destination(form_url: str | None, account: Account, *, live: bool) -> str | None:
+    """The URL for a pingback, or None if it has to wait for one: the form's, else the account's.
+
+    A test pingback is as validly signed as a live one, and a customer can post a live form to the sandbox. So once the
+    merchant is live, test pingbacks go to the account's test URL and nowhere else (wire.md §4).
+    """
+    if live:
+        return form_url or account.pingback_url or None
+    if account.went_live_at is not None:
+        return account.test_pingback_url or None
+    return form_url or account.test_pingback_url or account.pingback_url or None

@@ -1,0 +1,105 @@
+"""The envelope of a pingback, with the spec's names in the spec's order (spec: Pingback envelope, payment_order, user).
+
+It is stored as JSON text without `pingback_ts`, which each attempt adds anew (stamping.py). Amounts are JSON numbers
+as the decimals say them: `-0.2608`, no binary noise, no trailing zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import msgspec
+
+from paydesk.core.money import Split
+
+_CARDS = 1
+_PHP_ZONE_BY_NAME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentReport:
+    """A successful one-time payment, as it is told to the merchant; `at` is when it was paid, UTC."""
+
+    payment_id: int
+    merchant_order_id: str
+    currency: str
+    split: Split
+    at: datetime
+    first_name: str
+    last_name: str
+    username: str
+    country: str
+    email: str
+
+
+class _Date(msgspec.Struct, frozen=True):
+    date: str
+    timezone_type: int
+    timezone: str
+
+
+class _PaymentOrder(msgspec.Struct, frozen=True):
+    id: int
+    merchant_order_id: str
+    payment_system: int
+    status: str
+    paid_amount: Decimal
+    paid_currency: str
+    merchant_net_revenue: Decimal
+    merchant_rolling_reserve: Decimal
+    fees: Decimal
+    date: _Date
+
+
+class _User(msgspec.Struct, frozen=True):
+    firstname: str
+    lastname: str
+    username: str
+    country: str
+    email: str
+
+
+class _PaymentEnvelope(msgspec.Struct, frozen=True):
+    event: str
+    payment_order: _PaymentOrder
+    user: _User
+    with_risk_check: bool
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def payment_envelope(report: PaymentReport) -> str:
+    """The `payment` pingback of a one-time payment, as JSON text without `pingback_ts`."""
+    split = report.split
+    envelope = _PaymentEnvelope(
+        event="payment",
+        payment_order=_PaymentOrder(
+            id=report.payment_id,
+            merchant_order_id=report.merchant_order_id,
+            payment_system=_CARDS,
+            status="successful",
+            paid_amount=_plain(split.paid),
+            paid_currency=report.currency,
+            merchant_net_revenue=_plain(split.net),
+            merchant_rolling_reserve=_plain(split.reserve),
+            fees=_plain(split.fees),
+            date=_Date(f"{report.at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}", _PHP_ZONE_BY_NAME, "UTC"),
+        ),
+        user=_User(
+            firstname=report.first_name,
+            lastname=report.last_name,
+            username=report.username,
+            country=report.country,
+            email=report.email,
+        ),
+        with_risk_check=False,
+    )
+    return _encoder.encode(envelope).decode()
+
+
+def _plain(amount: Decimal) -> Decimal:
+    """The same amount, written without trailing zeros, an exponent, or a minus before zero."""
+    return Decimal(format((amount + 0).normalize(), "f"))

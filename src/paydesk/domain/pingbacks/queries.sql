@@ -1,0 +1,176 @@
+-- name: claim(now, lease, after_merchant_id, after_live, most_sides, room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms)
+-- Takes due pingbacks under a lease in database time: at most `room`, `side_room` of one merchant's side (less what the
+-- caller has in hand of it) and `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's
+-- backlog stands in another's way. Sides are visited in order from a place that the caller moves on: next_merchant_id
+-- and next_live come back on every row, and there is always one row, without an id if nothing was taken; they are null
+-- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
+with recursive side as (
+    (select merchant_id, live
+       from pingback
+      where state = 'due' and (merchant_id, live) > (:after_merchant_id::bigint, :after_live::boolean)
+      order by merchant_id, live
+      limit 1)
+    union all
+    select next.merchant_id, next.live
+      from side
+     cross join lateral (
+         select merchant_id, live
+           from pingback
+          where state = 'due' and (merchant_id, live) > (side.merchant_id, side.live)
+          order by merchant_id, live
+          limit 1
+     ) as next
+), lane as materialized (
+    select *
+      from unnest(:lane_merchant_ids::bigint[], :lane_lives::boolean[], :lane_urls::text[], :lane_loads::integer[],
+                  :lane_rooms::integer[]) as l (merchant_id, live, url, load, room)
+), busy as materialized (
+    select merchant_id, live, sum(load)::integer as load, array_agg(url) filter (where room <= 0) as full_urls
+      from lane
+     group by merchant_id, live
+), visited as materialized (
+    select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room,
+           coalesce(b.full_urls, '{}') as full_urls,
+           not s.live and m.went_live_at is not null as test_only, m.test_pingback_url
+      from (select * from side limit :most_sides::integer) s
+      join merchant m on m.id = s.merchant_id
+      left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
+), found as (
+    select v.merchant_id, v.live, p.id, p.url,
+           row_number() over (partition by v.merchant_id, v.live order by p.due_at, p.id) as turn,
+           row_number() over (partition by v.merchant_id, v.live, p.url order by p.due_at, p.id) as endpoint_turn
+      from visited v
+     cross join lateral (
+         select id, due_at, case when v.test_only then v.test_pingback_url else url end as url
+           from pingback
+          where merchant_id = v.merchant_id and live = v.live and state = 'due' and due_at <= :now
+            and not (v.test_only and v.test_pingback_url is null)
+            and (leased_until is null or leased_until < now())
+            and case when v.test_only then v.test_pingback_url else url end <> all (v.full_urls)
+          order by due_at
+          limit v.room
+     ) p
+), chosen as materialized (
+    select f.merchant_id, f.live, f.id, f.url, f.turn
+      from found f
+      left join lane l on l.merchant_id = f.merchant_id and l.live = f.live and l.url = f.url
+     where f.endpoint_turn <= coalesce(l.room, :endpoint_room)
+     order by f.turn
+     limit :room
+), held as materialized (
+    select p.merchant_id, p.live, p.id, c.url, c.turn
+      from chosen c
+      join pingback p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.id
+     where p.state = 'due' and (p.leased_until is null or p.leased_until < now())
+       for update of p skip locked
+), taken as (
+    update pingback p
+       set leased_until = now() + :lease::interval, url = held.url
+      from held
+     where p.merchant_id = held.merchant_id and p.live = held.live and p.id = held.id
+ returning p.merchant_id, p.live, p.id, p.url, p.sign_version, p.key_id, p.format, p.payload, p.due_at, held.turn
+)
+select place.next_merchant_id, place.next_live, taken.*
+  from (select case when count(*) >= :most_sides then max(merchant_id) end as next_merchant_id,
+               (array_agg(live order by merchant_id desc, live desc))[1] as next_live
+          from visited) as place
+  left join taken on true
+ order by taken.turn;
+
+-- name: record(merchant_ids, lives, ids, ats, urls, request_headers, request_bodies, statuses, response_bodies, errors, durations_ms, acknowledgements, most_attempts, resend_interval)
+-- Attempts happened: each is logged, and its pingback becomes acknowledged, due again, or exhausted. An attempt that is
+-- recorded late (the lease had run out) is logged too; an `ok` counts even then, a failure changes nothing any more. An
+-- attempt that is here already is left alone: the database may have died after it had recorded it, before it said so.
+with outcome as materialized (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[], :ats::timestamptz[], :urls::text[],
+                  :request_headers::jsonb[], :request_bodies::text[], :statuses::integer[], :response_bodies::text[],
+                  :errors::text[], :durations_ms::integer[], :acknowledgements::boolean[])
+        as o (merchant_id, live, id, at, url, request_headers, request_body, status, response_body, error, duration_ms,
+              acknowledged)
+     where not exists (select 1
+                         from pingback_attempt a
+                        where a.merchant_id = o.merchant_id and a.live = o.live and a.pingback_id = o.id and a.at = o.at)
+), moved as (
+    update pingback p
+       set attempts = p.attempts + 1,
+           leased_until = null,
+           state = case when o.acknowledged and p.state in ('due', 'exhausted') then 'acknowledged'
+                        when p.state = 'due' and p.attempts + 1 >= :most_attempts then 'exhausted'
+                        else p.state end,
+           due_at = case when p.state = 'due' and not o.acknowledged and p.attempts + 1 < :most_attempts
+                         then o.at + :resend_interval::interval
+                         else p.due_at end,
+           finished_at = case when o.acknowledged and p.state in ('due', 'exhausted')
+                                or p.state = 'due' and p.attempts + 1 >= :most_attempts
+                              then o.at
+                              else p.finished_at end
+      from outcome o
+     where p.merchant_id = o.merchant_id and p.live = o.live and p.id = o.id
+ returning p.state, p.attempts, o.*
+), logged as (
+    insert into pingback_attempt (merchant_id, live, pingback_id, number, at, url, request_headers, request_body,
+                                  status, response_body, error, duration_ms)
+    select merchant_id, live, id, attempts, at, url, request_headers, request_body, status, response_body, error,
+           duration_ms
+      from moved
+)
+select state, count(*) as pingbacks from moved group by state;
+
+-- name: release(merchant_ids, lives, ids)!
+-- Gives back what was claimed and not sent, so that another worker need not wait for the lease to run out.
+update pingback p
+   set leased_until = null
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
+ where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.state = 'due';
+
+-- name: sealed_keys(merchant_ids, key_ids)
+-- The keys that pingbacks are stamped with, also those that are no longer valid for new forms.
+select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id
+  from unnest(:merchant_ids::bigint[], :key_ids::bigint[]) as wanted (merchant_id, id)
+  join merchant_key k on k.merchant_id = wanted.merchant_id and k.id = wanted.id;
+
+-- name: backlog(now)^
+-- How many pingbacks should have been sent by now, and how long the oldest has been due (seconds).
+select count(*) as pingbacks, coalesce(extract(epoch from :now::timestamptz - min(due_at)), 0)::float8 as oldest
+  from pingback
+ where state = 'due' and due_at <= :now;
+
+-- name: send_waiting(merchant_id, live, url, now)!
+-- What waited for a URL is due at once.
+update pingback
+   set state = 'due', url = :url, due_at = :now
+ where merchant_id = :merchant_id and live = :live and state = 'waiting';
+
+-- name: resend(merchant_id, live, id, now)^
+-- One attempt more, at once, whatever came of those before; to the test URL alone where only that is allowed (wire.md 4).
+with target as (
+    select p.merchant_id, p.live, p.id,
+           case when not p.live and m.went_live_at is not null then m.test_pingback_url else p.url end as url
+      from pingback p
+      join merchant m on m.id = p.merchant_id
+     where p.merchant_id = :merchant_id and p.live = :live and p.id = :id
+)
+update pingback p
+   set state = 'due', due_at = :now, finished_at = null, url = target.url
+  from target
+ where p.merchant_id = target.merchant_id and p.live = target.live and p.id = target.id
+   and p.state <> 'waiting' and target.url is not null
+returning p.*;
+
+-- name: find(merchant_id, live, id)^
+select * from pingback where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: newest(merchant_id, live, state, most)
+-- One side's newest pingbacks, of one state or (null) of all.
+select *
+  from pingback
+ where merchant_id = :merchant_id and live = :live and (:state::text is null or state = :state)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: attempts_of(merchant_id, live, id)
+select number, at, url, request_headers, request_body, status, response_body, error, duration_ms
+  from pingback_attempt
+ where merchant_id = :merchant_id and live = :live and pingback_id = :id
+ order by number, at;

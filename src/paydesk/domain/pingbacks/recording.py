@@ -1,0 +1,117 @@
+"""Writing down what came of attempts: many with one statement, and none is lost while the database is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+import msgspec
+import structlog
+
+from paydesk.adapters.outbound import Answer
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.pingbacks import metrics
+from paydesk.domain.pingbacks.stamping import masked
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+
+_MOST_AT_ONCE = 500
+_LONGEST_PAUSE = 5.0
+
+queries = load_statements(__package__ or "")
+log = structlog.get_logger()
+
+Name = tuple[int, bool, int]
+"""A pingback: its merchant's id, live or test, its own id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A request that was made at `at` (the merchant's time, UTC) and what came back."""
+
+    name: Name
+    url: str
+    at: datetime
+    body: bytes
+    answer: Answer
+
+
+def is_acknowledged(answer: Answer) -> bool:
+    """Whether the merchant has it: status 200 and a body that is `ok` once trimmed and lower-cased (wire.md §2)."""
+    return (
+        answer.status == 200 and answer.error is None and answer.complete and answer.body_start.strip().lower() == b"ok"
+    )
+
+
+class Recorder:
+    """Takes attempts and records them soon; `recorded` is told the names of those that are in the database."""
+
+    def __init__(self, database: Database, recorded: Callable[[Sequence[Name]], None]) -> None:
+        self._database = database
+        self._recorded = recorded
+        self._attempts: list[Attempt] = []
+        self._some = asyncio.Event()
+        self._flushing = asyncio.Lock()
+
+    def add(self, attempt: Attempt) -> None:
+        """Have an attempt recorded."""
+        self._attempts.append(attempt)
+        self._some.set()
+
+    async def run(self) -> None:
+        """Record what comes in, until cancelled; waits for the database as long as it takes."""
+        pause = 0.1
+        while True:
+            await self._some.wait()
+            try:
+                await self.flush()
+                pause = 0.1
+            except (*AWAY, asyncpg.PostgresError) as error:
+                log.warning("pingback_attempts_not_recorded_yet", attempts=len(self._attempts), reason=str(error))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def flush(self) -> None:
+        """Record all that is there.
+
+        Raises: what the database raises when it is away; what was not recorded stays.
+        """
+        async with self._flushing:
+            while self._attempts:
+                batch = self._attempts[:_MOST_AT_ONCE]
+                await self._record(batch)
+                del self._attempts[: len(batch)]
+                self._recorded([attempt.name for attempt in batch])
+            self._some.clear()
+
+    async def _record(self, batch: Sequence[Attempt]) -> None:
+        """Record a batch with one statement."""
+        moved = queries.record(
+            self._database,
+            merchant_ids=[attempt.name[0] for attempt in batch],
+            lives=[attempt.name[1] for attempt in batch],
+            ids=[attempt.name[2] for attempt in batch],
+            ats=[attempt.at for attempt in batch],
+            urls=[attempt.url for attempt in batch],
+            request_headers=[msgspec.json.encode(masked(attempt.answer.sent)).decode() for attempt in batch],
+            request_bodies=[attempt.body.decode() for attempt in batch],
+            statuses=[attempt.answer.status for attempt in batch],
+            response_bodies=[_storable(attempt.answer.body_start) for attempt in batch],
+            errors=[_storable((attempt.answer.error or "").encode()) for attempt in batch],
+            durations_ms=[round(attempt.answer.duration * 1000) for attempt in batch],
+            acknowledgements=[is_acknowledged(attempt.answer) for attempt in batch],
+            most_attempts=MOST_ATTEMPTS,
+            resend_interval=RESEND_INTERVAL,
+        )
+        async for row in moved:
+            metrics.ATTEMPTS.labels(row["state"]).inc(row["pingbacks"])
+        for attempt in batch:
+            metrics.DURATION.observe(attempt.answer.duration)
+
+
+def _storable(answer: bytes) -> str:
+    """Text that PostgreSQL can hold: what is not UTF-8, and NUL, becomes the replacement character."""
+    return answer.decode("utf-8", "replace").replace("\x00", "\ufffd")

@@ -1,0 +1,114 @@
+"""What people do with pingbacks by hand: look at them, send one again, set a URL for those that wait for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.pingbacks.destinations import Account, destination
+from paydesk.domain.pingbacks.states import PingbackState
+
+queries = load_statements(__package__ or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pingback:
+    """A pingback as it stands; `payload` is the JSON envelope without `pingback_ts`; times are UTC."""
+
+    id: int
+    live: bool
+    event: str
+    payment_id: int | None
+    url: str | None
+    sign_version: str
+    format: str
+    payload: str
+    state: PingbackState
+    attempts: int
+    due_at: datetime
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PingbackAttempt:
+    """One request as it was sent (private key masked) and the start of its answer; `error` is "" if there was none."""
+
+    number: int
+    at: datetime
+    url: str
+    request_headers: dict[str, str]
+    request_body: str
+    status: int | None
+    response_body: str
+    error: str
+    duration_ms: int
+
+
+async def list_pingbacks(
+    database: Database, shop: Shop, state: PingbackState | None = None, most: int = 50
+) -> list[Pingback]:
+    """The shop's newest pingbacks, newest first, of one state or of all."""
+    rows = queries.newest(database, merchant_id=shop.merchant_id, live=shop.live, state=state, most=most)
+    return [_pingback(row) async for row in rows]
+
+
+async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tuple[Pingback, list[PingbackAttempt]]:
+    """A pingback with all its attempts, first to last.
+
+    Raises: NotFound if the shop has no such pingback in this mode.
+    """
+    pingback = await _find(database, shop, pingback_id)
+    rows = queries.attempts_of(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
+    return pingback, [_attempt(row) async for row in rows]
+
+
+async def resend(database: Database, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
+    """Have a pingback sent once more, at once, whatever came of it before.
+
+    If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again.
+
+    Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to send it to.
+    """
+    row = await queries.resend(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id, now=now)
+    if row is None:
+        await _find(database, shop, pingback_id)
+        kind = "pingback URL" if shop.live else "test pingback URL"
+        raise Conflict(f"pingback {pingback_id} has no URL to go to; set the account's {kind} first")
+    return _pingback(row)
+
+
+async def send_waiting(database: Database, merchant: Merchant, *, now: datetime) -> int:
+    """Make due what waited for a URL, after the account's URLs have changed; returns how many pingbacks."""
+    account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
+    moved = 0
+    for live in (False, True):
+        url = destination(None, account, live=live)
+        if url is not None:
+            status = await queries.send_waiting(database, merchant_id=merchant.id, live=live, url=url, now=now)
+            moved += int(status.split()[-1])
+    return moved
+
+
+async def _find(database: Database, shop: Shop, pingback_id: int) -> Pingback:
+    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
+    if row is None:
+        side = "live" if shop.live else "test"
+        raise NotFound(f"there is no {side} pingback {pingback_id}; see: paydesk pingback list")
+    return _pingback(row)
+
+
+def _pingback(row: Any) -> Pingback:
+    values = {name: row[name] for name in Pingback.__slots__}
+    return Pingback(**{**values, "state": PingbackState(row["state"])})
+
+
+def _attempt(row: Any) -> PingbackAttempt:
+    return PingbackAttempt(**{**dict(row), "request_headers": msgspec.json.decode(row["request_headers"])})

@@ -1,0 +1,189 @@
+"""The sender: claims due pingbacks, posts them, records what came of it.
+
+At least once, whatever dies: a pingback is leased, not taken away, and only a recorded outcome moves it on. A sender
+that dies leaves leases that run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import asyncpg
+import structlog
+
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.pingbacks import metrics
+from paydesk.domain.pingbacks.claiming import Claimed, Claims, Share
+from paydesk.domain.pingbacks.keyring import Keyring
+from paydesk.domain.pingbacks.lanes import Lanes
+from paydesk.domain.pingbacks.recording import Attempt, Name, Recorder
+from paydesk.domain.pingbacks.stamping import stamp
+
+_BACKLOG_SECONDS = 15.0
+_PAUSE_WHEN_AWAY = 1.0
+_TO_RECORD_SECONDS = 5.0
+
+queries = load_statements(__package__ or "")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """How a sender works; times in seconds.
+
+    `in_hand` limits what one sender has claimed in all, `per_merchant` of one merchant's side, `per_endpoint` how many
+    requests to one URL are under way at once. `poll` is the pause when nothing is due. `lease` must be longer than a
+    call's timeout with time to record it; what has waited too long for the lease to cover a call is not sent under it.
+    `grace` is what requests under way get when the sender stops.
+    """
+
+    header_prefix: str = "X-Service"
+    in_hand: int = 512
+    per_merchant: int = 128
+    per_endpoint: int = 32
+    poll: float = 0.2
+    lease: float = 40.0
+    grace: float = 5.0
+    sides_per_claim: int = 200
+
+
+class PingbackSender:
+    """Sends pingbacks; any number of senders may work on one database."""
+
+    def __init__(
+        self, database: Database, vault: Vault, outbound: OutboundClient, settings: SenderSettings | None = None
+    ) -> None:
+        self._database = database
+        self._outbound = outbound
+        self._settings = settings or SenderSettings()
+        self._claims = Claims(database, Keyring(database, vault), timedelta(seconds=self._settings.lease))
+        self._recorder = Recorder(database, self._let_go)
+        self._lanes = Lanes(self._settings.per_endpoint, self._deliver)
+        self._in_hand: set[Name] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send what is due, as it becomes due, until `stop` is set; then finish what is under way and record it.
+
+        While the database is away it waits; outcomes are kept and recorded when it is back.
+        """
+        recording = asyncio.ensure_future(self._recorder.run())
+        watching = asyncio.ensure_future(self._watch_backlog())
+        try:
+            while not stop.is_set():
+                await self._pause(stop, await self._claim_once())
+        finally:
+            await self._lanes.stop(self._settings.grace)
+            await self._wind_up()
+            for task in (watching, recording):
+                task.cancel()
+            await asyncio.gather(watching, recording, return_exceptions=True)
+
+    async def send_due_once(self, now: datetime) -> int:
+        """Send everything that is due at `now`, record it, and return how many attempts that were."""
+        sent = 0
+        while True:
+            claimed = await self._claim(now)
+            sent += claimed
+            if not claimed and self._claims.is_round_complete:
+                return sent
+            await self._lanes.idle()
+            await self._recorder.flush()
+
+    async def _claim_once(self) -> float:
+        """Claim what there is room for; returns how many seconds to wait before the next claim."""
+        try:
+            await self._claim(utc_now())
+        except AWAY as error:
+            log.warning("pingbacks_wait_for_the_database", reason=str(error))
+            return _PAUSE_WHEN_AWAY
+        except asyncpg.PostgresError:
+            log.exception("pingbacks_not_claimed")
+            return _PAUSE_WHEN_AWAY
+        return self._settings.poll if self._claims.is_round_complete else 0.0
+
+    async def _claim(self, now: datetime) -> int:
+        """Claim into the lanes what is due at `now`; returns how many."""
+        room = self._settings.in_hand - len(self._in_hand)
+        if room <= 0:
+            return 0
+        share = Share(
+            room=room,
+            side=self._settings.per_merchant,
+            endpoint=self._settings.per_endpoint,
+            sides=min(self._settings.sides_per_claim, room),
+        )
+        loads = self._lanes.loads
+        claimed = await self._claims.take(now, share, loads)
+        fresh = [one for one in claimed if one.name not in self._in_hand]
+        self._in_hand.update(one.name for one in fresh)
+        metrics.IN_HAND.set(len(self._in_hand))
+        self._lanes.hungry.clear()
+        self._lanes.add(fresh, loads)
+        return len(fresh)
+
+    async def _pause(self, stop: asyncio.Event, seconds: float) -> None:
+        """Wait until a lane runs dry, the sender is to stop, or the time is over."""
+        if not seconds:
+            return
+        waiting = [asyncio.ensure_future(event.wait()) for event in (stop, self._lanes.hungry)]
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+
+    async def _deliver(self, one: Claimed) -> float:
+        """Make one attempt, and return how long the endpoint took; what fails here is tried again later."""
+        try:
+            if time.monotonic() - one.began < self._settings.lease - self._outbound.timeout - _TO_RECORD_SECONDS:
+                return await self._attempt(one)
+        except Exception:
+            log.exception("pingback_not_sent", merchant_id=one.name[0], pingback_id=one.name[2])
+        self._let_go([one.name])
+        return self._outbound.timeout
+
+    async def _attempt(self, one: Claimed) -> float:
+        """Post the pingback and have the attempt recorded; returns how long the endpoint took."""
+        at = one.at()
+        body, headers = stamp(
+            one.payload,
+            sign_version=one.sign_version,
+            body_format=one.body_format,
+            private_key=one.private_key,
+            header_prefix=self._settings.header_prefix,
+            pingback_ts=int(utc_now().timestamp()),
+        )
+        answer = await self._outbound.post(one.url, body, headers)
+        self._recorder.add(Attempt(name=one.name, url=one.url, at=at, body=body, answer=answer))
+        metrics.LAG.observe(max((at - one.due_at).total_seconds(), 0.0))
+        return answer.duration
+
+    def _let_go(self, names: Sequence[Name]) -> None:
+        """These are no longer this sender's business."""
+        self._in_hand.difference_update(names)
+        metrics.IN_HAND.set(len(self._in_hand))
+
+    async def _wind_up(self) -> None:
+        """Record what was sent and give back what was not; if the database is away, the leases see to it."""
+        with suppress(*AWAY):
+            async with asyncio.timeout(self._settings.grace):
+                await self._recorder.flush()
+                if self._in_hand:
+                    await self._claims.give_back(self._in_hand)
+        self._in_hand.clear()
+
+    async def _watch_backlog(self) -> None:
+        """Tell the operator how much is due and for how long."""
+        while True:
+            with suppress(*AWAY):
+                row = await queries.backlog(self._database, now=utc_now())
+                metrics.BACKLOG.set(row["pingbacks"])
+                metrics.OLDEST.set(row["oldest"])
+            await asyncio.sleep(_BACKLOG_SECONDS)

@@ -1,0 +1,43 @@
+"""One attempt's request: the stored payload with this moment's `pingback_ts`, signed (wire.md §2).
+
+Apart from the stamp and the signature every attempt of a pingback is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+import msgspec
+
+from paydesk_client.parameters import encode_form
+from paydesk_client.signature import pingback_signature
+
+_MASKED = "X-ApiKey"
+_decoder = msgspec.json.Decoder(float_hook=Decimal)
+
+
+def stamp(
+    payload: str, *, sign_version: str, body_format: str, private_key: str, header_prefix: str, pingback_ts: int
+) -> tuple[bytes, dict[str, str]]:
+    """The body and the headers to send.
+
+    `payload` is the JSON text of an object without `pingback_ts`; body_format is `json` or, for version 1 only, `form`;
+    pingback_ts is real time in Unix seconds, since clients refuse a version 2 body older than 300 s.
+    """
+    body = f'{payload[:-1]},"pingback_ts":{pingback_ts}}}'.encode()
+    if sign_version == "v2":
+        return body, {
+            "Content-Type": "application/json",
+            f"{header_prefix}-Signature-Version": "v2",
+            f"{header_prefix}-Signature": pingback_signature(body, private_key),
+        }
+    if body_format == "form":
+        form = encode_form(_decoder.decode(body)).encode()
+        return form, {"Content-Type": "application/x-www-form-urlencoded", "X-ApiKey": private_key}
+    return body, {"Content-Type": "application/json", "X-ApiKey": private_key}
+
+
+def masked(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers as they may be kept: without the private key that version 1 carries."""
+    return {name: "***" if name == _MASKED else value for name, value in headers.items()}

@@ -1,0 +1,35 @@
+"""The states of a pingback and the one table of allowed transitions, with the schedule of its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+
+
+class PingbackState(StrEnum):
+    """Where a pingback stands."""
+
+    WAITING = "waiting"
+    """There is no URL to send it to yet."""
+    DUE = "due"
+    """To be sent at its `due_at`, for the first time or again."""
+    ACKNOWLEDGED = "acknowledged"
+    """The merchant answered 200 and `ok`."""
+    EXHAUSTED = "exhausted"
+    """All attempts failed; only the merchant can have it sent again."""
+
+
+TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {
+    PingbackState.WAITING: frozenset({PingbackState.DUE}),
+    PingbackState.DUE: frozenset({PingbackState.ACKNOWLEDGED, PingbackState.EXHAUSTED}),
+    PingbackState.ACKNOWLEDGED: frozenset({PingbackState.DUE}),
+    # The second for an `ok` that is recorded late, after another worker had given up.
+    PingbackState.EXHAUSTED: frozenset({PingbackState.DUE, PingbackState.ACKNOWLEDGED}),
+}
+
+RESEND_INTERVAL = timedelta(minutes=30)
+"""From a failed attempt to the next (spec: Limits)."""
+
+MOST_ATTEMPTS = 11
+"""The first attempt and up to 10 resends (spec: Limits)."""

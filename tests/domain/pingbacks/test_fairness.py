@@ -1,0 +1,115 @@
+"""One merchant's dead or slow endpoint does not stand in another's way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop, create_merchant
+
+
+async def acknowledged(database: Database, shop: Shop) -> int:
+    return int(
+        await database.fetchval(
+            "select count(*) from pingback where merchant_id = $1 and state = 'acknowledged'", shop.merchant_id
+        )
+    )
+
+
+async def test_a_hanging_endpoint_with_thousands_due_does_not_delay_another_merchant(
+    database: Database,
+    shop: Shop,
+    other_shop: Shop,
+    make_sender: Any,
+    run_sender: Any,
+    receiver: Any,
+    queue: Any,
+    eventually: Any,
+) -> None:
+    receiver.held.add("/dead")
+    await queue(shop, f"{receiver.base}/dead", number=3000)
+    run_sender(make_sender())
+    await eventually(lambda: receiver.under_way.get("/dead", 0) == 32)
+    await queue(other_shop, f"{receiver.base}/fine", number=100)
+
+    async def all_of_the_other() -> bool:
+        return await acknowledged(database, other_shop) == 100
+
+    await eventually(all_of_the_other)
+    assert receiver.most_under_way["/dead"] == 32
+    assert await acknowledged(database, shop) == 0
+
+
+async def test_a_merchants_own_other_endpoint_is_not_delayed_either(
+    database: Database, shop: Shop, make_sender: Any, run_sender: Any, receiver: Any, queue: Any, eventually: Any
+) -> None:
+    receiver.held.add("/dead")
+    await queue(shop, f"{receiver.base}/dead", number=1000)
+    run_sender(make_sender())
+    await eventually(lambda: receiver.under_way.get("/dead", 0) == 32)
+    await queue(shop, f"{receiver.base}/fine", number=10)
+
+    async def all_of_the_other() -> bool:
+        return await acknowledged(database, shop) == 10
+
+    await eventually(all_of_the_other)
+
+
+async def test_a_merchant_with_a_url_for_each_order_has_one_share_all_the_same(
+    database: Database,
+    shop: Shop,
+    other_shop: Shop,
+    make_sender: Any,
+    run_sender: Any,
+    receiver: Any,
+    queue: Any,
+    eventually: Any,
+) -> None:
+    receiver.held.update(f"/dead/{number}" for number in range(300))
+    for number in range(300):
+        await queue(shop, f"{receiver.base}/dead/{number}")
+    run_sender(make_sender(in_hand=200, per_merchant=50))
+    await eventually(lambda: len(receiver.received) == 50)
+    await queue(other_shop, f"{receiver.base}/fine", number=50)
+
+    async def all_of_the_other() -> bool:
+        return await acknowledged(database, other_shop) == 50
+
+    await eventually(all_of_the_other)
+    assert sum(receiver.under_way.values()) == 50
+
+
+async def test_no_merchant_is_forgotten_when_there_are_more_than_one_claim_looks_at(
+    database: Database, vault: Vault, make_sender: Any, receiver: Any, queue: Any
+) -> None:
+    shops = [
+        Shop((await create_merchant(database, vault, name=f"Shop {n}", email="a@b.example", now=utc_now())).id, False)
+        for n in range(25)
+    ]
+    for shop in shops:
+        await queue(shop, f"{receiver.base}/{shop.merchant_id}", number=3)
+    assert await make_sender(sides_per_claim=4, in_hand=10).send_due_once(utc_now()) == 75
+    assert {one.path for one in receiver.received} == {f"/{shop.merchant_id}" for shop in shops}
+
+
+async def test_when_all_slots_are_scarce_merchants_take_turns(
+    shop: Shop, other_shop: Shop, make_sender: Any, run_sender: Any, receiver: Any, queue: Any, eventually: Any
+) -> None:
+    receiver.held.update({"/one", "/two"})
+    await queue(shop, f"{receiver.base}/one", number=100)
+    await queue(other_shop, f"{receiver.base}/two", number=100)
+    run_sender(make_sender(in_hand=10))
+    await eventually(lambda: len(receiver.received) == 10)
+    await asyncio.sleep(0)
+    assert {path: receiver.under_way[path] for path in ("/one", "/two")} == {"/one": 5, "/two": 5}
+
+
+async def test_an_endpoint_has_a_limit_of_requests_at_once(
+    database: Database, shop: Shop, make_sender: Any, receiver: Any, queue: Any
+) -> None:
+    await queue(shop, f"{receiver.base}/pay", number=200)
+    assert await make_sender(per_endpoint=4).send_due_once(utc_now()) == 200
+    assert receiver.most_under_way["/pay"] <= 4
