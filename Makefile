@@ -31,7 +31,7 @@ lint: $(READY) ## Check style, types and the layers of the house
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-timings > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
+	@$(BIN)/lint-imports > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
 
 unit: $(READY) ## All tests without the lint step
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)

@@ -165,7 +165,8 @@ def test_the_security_code_has_the_digits_that_its_brand_prints() -> None:
         ("12a", Brand.VISA, "not_digits"),
         ("１２３", Brand.VISA, "not_digits"),
         ("1234", Brand.VISA, "length"),
-        ("123", Brand.AMEX, "length"),
+        ("12", Brand.AMEX, "length"),
+        ("12345", Brand.AMEX, "length"),
     ],
 )
 def test_a_wrong_security_code_is_named_by_a_stable_code(typed: str, brand: Brand, code: str) -> None:

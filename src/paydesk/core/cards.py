@@ -58,7 +58,7 @@ class BrandRule:
 BRAND_RULES: Final[Mapping[Brand, BrandRule]] = {
     Brand.VISA: BrandRule("Visa", (13, 16, 19)),
     Brand.MASTERCARD: BrandRule("Mastercard", (16,)),
-    Brand.AMEX: BrandRule("American Express", (15,), (4,)),
+    Brand.AMEX: BrandRule("American Express", (15,), (3, 4)),
     Brand.DISCOVER: BrandRule("Discover", (16, 17, 18, 19)),
     Brand.DINERS: BrandRule("Diners Club", (14, 15, 16, 17, 18, 19)),
     Brand.JCB: BrandRule("JCB", (16, 17, 18, 19)),

@@ -39,7 +39,7 @@ def parse_currency(text: str, field: str = "currency") -> str:
 
 
 def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
-    """Read a positive amount in the main unit of `currency`: plain digits, a dot, no more decimals than the currency has.
+    """Read a positive amount in main units of `currency`: plain digits, a dot, at most the currency's decimals.
 
     Raises: Malformed, saying what is wrong and what was expected.
     """

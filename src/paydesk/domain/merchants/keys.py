@@ -18,7 +18,7 @@ PURPOSE = "merchant private key"
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who may have signed a form: a merchant with the key that it named, and its forms of this minute from one client."""
+    """Who may have signed a form: the merchant whose key it named, and its forms of this minute from one client."""
 
     merchant_id: int
     merchant_name: str

@@ -63,3 +63,8 @@ async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -
     """A merchant's newest refused forms, newest first."""
     rows = queries.rejected_forms(database, merchant_id=merchant_id, most=most)
     return [RejectedForm(**{**dict(row), "fields": msgspec.json.decode(row["fields"])}) async for row in rows]
+
+
+async def forget_form_counts(database: Database, *, before: datetime) -> None:
+    """Drop the rate limit's counters of past minutes."""
+    await queries.forget_form_counts(database, before=before)

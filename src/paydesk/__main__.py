@@ -1,0 +1,5 @@
+"""`python -m paydesk` is the command `paydesk`."""
+
+from paydesk.cli import main
+
+main()

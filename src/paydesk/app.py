@@ -1,0 +1,175 @@
+"""The web application: wires settings, database, vault and acquirers to the doors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, challenge_app
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import PaydeskError, SetupError, TooMany
+from paydesk.database.migrating import require_current_schema
+from paydesk.database.pool import AWAY, Database, connected
+from paydesk.domain.payments.paying import Desk, Limits
+from paydesk.domain.payments.receiving import Reception
+from paydesk.logs import set_up_logs
+from paydesk.settings import Settings, load_settings, require_keys
+from paydesk.web.assets import static_app
+from paydesk.web.checkout import pages, routes
+from paydesk.web.checkout.services import CheckoutServices
+from paydesk.web.errors import error_json, problem_json
+from paydesk.web.middleware import Observed, SandboxBase
+from paydesk.web.visits import wants_json
+
+log = structlog.get_logger()
+
+
+def create() -> FastAPI:
+    """The application by the settings of the environment, as uvicorn's workers make it."""
+    settings = load_settings()
+    set_up_logs(settings)
+    return create_app(settings)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application; it opens its connections when it starts and closes them when it stops.
+
+    Raises: SetupError if keys are missing.
+    """
+    require_keys(settings)
+    vault = vault_of(settings)
+    # Within the process the bank is one object: the challenge pages and the acquirer share it.
+    acquirer = test_acquirer(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
+        async with AsyncExitStack() as stack:
+            database = await stack.enter_async_context(
+                connected(settings.database_url, most=settings.database_connections)
+            )
+            await require_current_schema(database)
+            stack.push_async_callback(acquirer.close)
+            yield {"checkout": checkout_services(settings, database, vault, acquirer), "database": database}
+
+    app = FastAPI(
+        title="Paydesk",
+        openapi_url=None,
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Observed),
+            Middleware(SandboxBase, address=settings.address, sandbox_address=settings.sandbox_address),
+        ],
+        exception_handlers=exception_handlers(),
+    )
+    app.router.routes.extend(
+        [
+            *routes.routes,
+            Route("/healthz", _healthy),
+            Route("/readyz", _ready),
+            Mount("/static", static_app()),
+        ]
+    )
+    if isinstance(acquirer, SimulatedAcquirer):
+        app.mount("/simulator", challenge_app(acquirer.bank))
+    return app
+
+
+def vault_of(settings: Settings) -> Vault:
+    """The vault under the deployment's keys. Raises: SetupError."""
+    return Vault.from_settings(settings.vault_keys.get_secret_value(), settings.secret_key.get_secret_value())
+
+
+def test_acquirer(settings: Settings) -> Acquirer:
+    """The simulated bank, inside this process or at its own address."""
+    if settings.simulator_url:
+        return RemoteSimulator(settings.simulator_url)
+    record = settings.simulator_record
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        bank = Bank(Record(record))
+    except OSError as error:
+        raise SetupError(
+            f"cannot write {record}: {error.strerror}; set PAYDESK_DATA_DIR to a directory of yours"
+        ) from error
+    return SimulatedAcquirer(bank, base_url=settings.address, latency=settings.simulator_latency)
+
+
+def payment_desk(settings: Settings, database: Database, vault: Vault, acquirer: Acquirer) -> Desk:
+    """What taking payments needs, by the settings."""
+    limits = Limits(settings.attempts_per_checkout, settings.declines_per_hour)
+    return Desk(database, vault, {acquirer.name: acquirer}, test_acquirer=acquirer.name, limits=limits)
+
+
+def checkout_services(settings: Settings, database: Database, vault: Vault, acquirer: Acquirer) -> CheckoutServices:
+    """What the checkout's routes work with."""
+    return CheckoutServices(
+        desk=payment_desk(settings, database, vault, acquirer),
+        reception=Reception(database, vault, settings.forms_per_minute),
+        trusted_proxies=settings.proxy_networks(),
+        address=settings.address,
+        sandbox_address=settings.sandbox_address,
+        now=utc_now,
+    )
+
+
+def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
+    """What a visitor sees when something goes wrong: a page, or the fixed JSON shape for a program."""
+    return {
+        PaydeskError: _known_error,
+        HTTPException: _http_error,
+        Exception: _unknown_error,
+        **dict.fromkeys(AWAY, _database_away),
+    }
+
+
+async def _known_error(request: Request, error: PaydeskError) -> Response:
+    if wants_json(request):
+        return error_json(error)
+    return _page(request, error.status, error.retry_after if isinstance(error, TooMany) else None)
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    if wants_json(request):
+        return problem_json(error.status_code, str(error.detail), dict(error.headers or {}))
+    response = _page(request, error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _database_away(request: Request, error: Exception) -> Response:
+    log.warning("the database is away", why=f"{type(error).__name__}: {error}")
+    if wants_json(request):
+        return problem_json(503, "the service is starting again; nothing was changed, try again", {"Retry-After": "3"})
+    return _page(request, 503, retry_after=3)
+
+
+async def _unknown_error(request: Request, error: Exception) -> Response:
+    log.error("a request failed", exc_info=error)
+    if wants_json(request):
+        return problem_json(500, "something went wrong on our side; nothing is lost, try again")
+    return _page(request, 500)
+
+
+def _page(request: Request, status: int, retry_after: int | None = None) -> Response:
+    texts = pages.texts_for(request.headers.get("accept-language", ""))
+    return pages.error_page(texts, status=status, retry_after=retry_after)
+
+
+async def _healthy(_request: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+async def _ready(request: Request) -> Response:
+    await request.state.database.fetchval("select 1")
+    return PlainTextResponse("ok")

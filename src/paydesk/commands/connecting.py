@@ -1,0 +1,130 @@
+"""How commands reach the deployment: its settings, its database (embedded or real) and its vault."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import asyncpg
+import typer
+import uvloop
+
+from paydesk.adapters.vault import Vault
+from paydesk.app import vault_of
+from paydesk.core.errors import PaydeskError
+from paydesk.database.embedded import server_for
+from paydesk.database.migrating import require_current_schema
+from paydesk.database.pool import AWAY, Database, connected
+from paydesk.settings import Settings, load_settings, require_keys
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment that a command works on."""
+
+    settings: Settings
+    database: Database
+    vault: Vault
+
+
+@asynccontextmanager
+async def database_address(settings: Settings, *, supervised: bool = False) -> AsyncIterator[str]:
+    """The address of the deployment's database; an embedded one that does not run is started for the block.
+
+    `supervised` starts an embedded server again if it dies, for what runs long.
+    Raises: SetupError.
+    """
+    if settings.database_url:
+        yield settings.database_url
+        return
+    async with server_for(settings.data_dir) as server:
+        watching = asyncio.create_task(server.supervise()) if supervised else None
+        try:
+            yield server.url
+        finally:
+            if watching is not None:
+                watching.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watching
+
+
+@asynccontextmanager
+async def checked_database(settings: Settings) -> AsyncIterator[str]:
+    """The address of a database, watched over, whose schema is current.
+
+    Raises: SetupError.
+    """
+    async with database_address(settings, supervised=True) as address:
+        async with connected(address, most=1) as database:
+            await require_current_schema(database)
+        yield address
+
+
+@asynccontextmanager
+async def deployment() -> AsyncIterator[Deployment]:
+    """The deployment of the settings, with a current schema.
+
+    Raises: SetupError.
+    """
+    settings = load_settings()
+    require_keys(settings)
+    vault = vault_of(settings)
+    async with database_address(settings) as address, connected(address, most=4) as database:
+        await require_current_schema(database)
+        yield Deployment(settings, database, vault)
+
+
+def command(
+    function: Callable[_Parameters, Coroutine[Any, Any, _Result]],
+) -> Callable[_Parameters, _Result]:
+    """Make a command of an async function; an error that a user can act on is one line and exit status 1."""
+
+    @wraps(function)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        with one_line_errors(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(function(*args, **kwargs))
+
+    return run
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """End with one clear line and exit status 1 on an error that a user can act on."""
+    try:
+        yield
+    except BaseException as error:
+        message = _message(error)
+        if message is None:
+            raise
+        sys.stderr.write(f"paydesk: {message}\n")
+        raise typer.Exit(1) from None
+
+
+def _message(error: BaseException) -> str | None:
+    """What to tell the user of an error, or None if it is a mistake of ours."""
+    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        return _message(error.exceptions[0])
+    if isinstance(error, PaydeskError):
+        return error.message
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError | asyncpg.InvalidCatalogNameError):
+        return f"the database refuses the connection: {error}; check PAYDESK_DATABASE_URL"
+    if isinstance(error, AWAY):
+        return f"the database can't be reached: {error or type(error).__name__}; check PAYDESK_DATABASE_URL"
+    return None
+
+
+def stop_on_signals() -> asyncio.Event:
+    """An event that Ctrl-C or a SIGTERM sets."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop

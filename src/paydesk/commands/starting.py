@@ -1,0 +1,103 @@
+"""What a start needs before anything runs: ports, the data directory, the keys that are made once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.registry import REGISTRY
+
+from paydesk.adapters.vault import generate_key_setting, generate_secret
+from paydesk.core.errors import SetupError
+from paydesk.settings import FILE, PREFIX, Settings, load_settings
+
+
+def listen(host: str, port: int, setting: str) -> socket.socket:
+    """A socket that listens on an address; port 0 takes any free one.
+
+    Raises: SetupError, naming the setting that moves the port.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise SetupError(f"port {port} is in use; choose another one with {PREFIX}{setting}") from error
+        raise SetupError(f"cannot listen on {host} port {port}: {error.strerror}; see {PREFIX}{setting}") from error
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+def make_data_dir(path: Path) -> None:
+    """Make the data directory, private to its owner.
+
+    Raises: SetupError if it can't be written.
+    """
+    try:
+        # Root's cluster belongs to another user, who has to get through.
+        path.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
+        probe = path / f".write-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise SetupError(
+            f"cannot write to {path}: {error.strerror}; choose another directory with {PREFIX}DATA_DIR"
+        ) from error
+
+
+def settings_with_keys() -> Settings:
+    """The settings, with keys: what is missing is made once and kept in the data directory, readable by its owner only.
+
+    Raises: SetupError.
+    """
+    settings = load_settings()
+    make_data_dir(settings.data_dir)
+    missing = {
+        "SECRET_KEY": (settings.secret_key, generate_secret),
+        "VAULT_KEYS": (settings.vault_keys, generate_key_setting),
+    }
+    lines = [
+        f"{PREFIX}{name}={make()}\n" for name, (value, make) in missing.items() if not value.get_secret_value().strip()
+    ]
+    if lines:
+        _append(settings.data_dir / FILE, "".join(lines))
+    return load_settings()
+
+
+def _append(path: Path, text: str) -> None:
+    """Write whole or not at all, so that a crash never leaves half a key."""
+    before = (
+        path.read_text()
+        if path.exists()
+        else "# Made by paydesk run. Keep it: without these keys nothing can be decrypted.\n"
+    )
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(before + text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def serve_metrics(port: int, registry: CollectorRegistry = REGISTRY, *, else_any: bool = False) -> int:
+    """Serve /metrics on loopback in a thread of its own; returns the port. 0 takes any free one.
+
+    `else_any` takes any free port if the given one is in use: several processes may share the settings.
+
+    Raises: SetupError if the port is in use.
+    """
+    try:
+        server, _ = start_http_server(port, addr="127.0.0.1", registry=registry)
+    except OSError as error:
+        if else_any and error.errno == errno.EADDRINUSE:
+            return serve_metrics(0, registry)
+        raise SetupError(f"port {port} is in use; choose another one with {PREFIX}METRICS_PORT (0: any)") from error
+    return int(server.server_port)

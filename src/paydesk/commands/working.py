@@ -1,0 +1,42 @@
+"""`paydesk work`: the background work; and `paydesk migrate`: the schema."""
+
+from __future__ import annotations
+
+import structlog
+import typer
+
+from paydesk.app import payment_desk, test_acquirer, vault_of
+from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
+from paydesk.commands.starting import serve_metrics
+from paydesk.database.migrating import migrate as apply_migrations
+from paydesk.database.pool import connected
+from paydesk.logs import set_up_logs
+from paydesk.settings import load_settings, require_keys
+from paydesk.worker import work as do_work
+
+log = structlog.get_logger()
+
+
+@command
+async def work() -> None:
+    """Do the background work: send pingbacks, settle unknown outcomes, keep house. Run as many as you like."""
+    settings = load_settings()
+    require_keys(settings)
+    set_up_logs(settings)
+    vault = vault_of(settings)
+    async with checked_database(settings) as address, connected(address, most=settings.database_connections) as pool:
+        acquirer = test_acquirer(settings)
+        log.info("working", metrics_port=serve_metrics(settings.metrics_port, else_any=True))
+        try:
+            await do_work(settings, pool, vault, payment_desk(settings, pool, vault, acquirer), stop_on_signals())
+        finally:
+            await acquirer.close()
+
+
+@command
+async def migrate() -> None:
+    """Bring the database's schema up to date; safe to run again, and from several machines at once."""
+    settings = load_settings()
+    async with database_address(settings) as address, connected(address, most=1) as database:
+        applied = await apply_migrations(database)
+    typer.echo(f"applied {', '.join(applied)}" if applied else "the schema is up to date")

@@ -1,0 +1,65 @@
+"""URLs that strangers send: what is accepted, and how they go into headers without harm."""
+
+from __future__ import annotations
+
+import re
+import string
+from urllib.parse import quote, urlsplit
+
+from paydesk.core.errors import Malformed
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]+\]")
+
+# All of printable ASCII but the space: "exactly as given" holds for whatever a header can carry.
+_MAY_STAND = string.punctuation
+
+
+def check_url(url: str, field: str) -> str:
+    """Make sure that a URL is absolute and harmless in a header; returns its scheme in lower case.
+
+    Spaces and non-ASCII are accepted (`as_header` encodes them); control characters are not, nor, for http and https,
+    a host that is none.
+
+    Raises: Malformed, naming the field.
+    """
+    if _CONTROL.search(url):
+        raise Malformed(f"{field} contains a control character", field)
+    match = _SCHEME.match(url)
+    if match is None or len(url) == match.end():
+        raise Malformed(f'{field} must be an absolute URL, like "https://shop.example/thanks"', field)
+    scheme = match[1].lower()
+    if scheme in ("http", "https"):
+        _check_web_address(url, field)
+    return scheme
+
+
+def _check_web_address(url: str, field: str) -> None:
+    try:
+        parts = urlsplit(url)
+        host, _ = _ascii_host(parts.hostname or ""), parts.port
+    except ValueError as error:
+        raise Malformed(f"{field} has an impossible host or port", field) from error
+    if url[len(parts.scheme) :][:3] != "://" or not _HOST.fullmatch(f"[{host}]" if ":" in host else host):
+        raise Malformed(f'{field} needs a host, like "https://shop.example/thanks"', field)
+
+
+def as_header(url: str) -> str:
+    """The URL as it may stand in a `Location` header: unchanged but for percent-encoded spaces and non-ASCII."""
+    return quote(url, safe=_MAY_STAND)
+
+
+def source_of(url: str) -> str:
+    """The URL's origin, or its scheme for an app's own, as a Content-Security-Policy names it."""
+    parts = urlsplit(url)
+    scheme = parts.scheme.lower()
+    if scheme not in ("http", "https"):
+        return f"{scheme}:"
+    host = _ascii_host(parts.hostname or "")
+    port = f":{parts.port}" if parts.port else ""
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}{port}"
+
+
+def _ascii_host(host: str) -> str:
+    return host if host.isascii() else host.encode("idna").decode()

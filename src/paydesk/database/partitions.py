@@ -1,0 +1,67 @@
+"""The monthly partitions of append-only logs: made ahead of time, dropped after the retention."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from dateutil.relativedelta import relativedelta
+
+from paydesk.database.pool import Database
+
+LOGS = ("pingback_attempt", "rejected_form")
+MONTHS_AHEAD = 2
+
+_MONTH = re.compile(r"_m([0-9]{6})$")
+
+
+async def keep_partitions(database: Database, *, now: datetime, months: int) -> None:
+    """Make sure that this month and the next ones have partitions, and drop those older than `months`.
+
+    A row that finds no partition goes to the default one, so nothing is lost if this never runs.
+    """
+    this_month = datetime(now.year, now.month, 1, tzinfo=UTC)
+    existing = await _existing(database)
+    for log in LOGS:
+        for ahead in range(MONTHS_AHEAD + 1):
+            begin = this_month + relativedelta(months=ahead)
+            name = f"{log}_m{begin:%Y%m}"
+            if name not in existing:
+                await _make(database, log, name, begin)
+    oldest_kept = f"{this_month - relativedelta(months=months):%Y%m}"
+    for name in existing:
+        match = _MONTH.search(name)
+        if match is not None and match[1] < oldest_kept:
+            await database.execute(f"drop table if exists {name}")
+
+
+async def _existing(database: Database) -> set[str]:
+    rows = await database.fetch(
+        "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid"
+        " join pg_class p on p.oid = i.inhparent where p.relname = any($1)",
+        LOGS,
+    )
+    return {row["relname"] for row in rows}
+
+
+async def _make(database: Database, log: str, name: str, begin: datetime) -> None:
+    """Make one month's partition; rows that the default partition already caught for that month move into it."""
+    end = begin + relativedelta(months=1)
+    month = (begin, end)
+    async with database.acquire() as connection, connection.transaction():
+        await connection.execute(f"lock table {log} in share row exclusive mode")
+        if name in await _existing_names(connection, name):
+            return
+        await connection.execute(f"create table {name} (like {log} including defaults)")
+        await connection.execute(
+            f"with moved as (delete from {log}_other where at >= $1 and at < $2 returning *)"  # noqa: S608
+            f" insert into {name} select * from moved",
+            *month,
+        )
+        bounds = f"from ('{begin.isoformat()}') to ('{end.isoformat()}')"
+        await connection.execute(f"alter table {log} attach partition {name} for values {bounds}")
+
+
+async def _existing_names(connection: object, name: str) -> set[str]:
+    rows = await connection.fetch("select relname from pg_class where relname = $1", name)  # type: ignore[attr-defined]
+    return {row["relname"] for row in rows}

@@ -1,0 +1,195 @@
+"""Checkouts: valid forms that wait to be paid. Whether one is open, paid or closed follows from its order's payment."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from paydesk.core.errors import NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.states import PaymentState
+from paydesk_client.signature import Value
+
+queries = load_statements(__package__ or "")
+
+LIFETIME = timedelta(hours=24)
+_TOKEN = re.compile(r"([lt])([0-9a-f]{1,13})-([0-9a-f]{32})")
+
+
+class Standing(StrEnum):
+    """What a checkout's page has to show."""
+
+    OPEN = "open"
+    PROCESSING = "processing"
+    CHALLENGED = "challenged"
+    PAID = "paid"
+    CLOSED = "closed"
+    """The order was paid through another checkout."""
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The attempt that holds the order's payment: by `key` the acquirer knows it."""
+
+    id: int
+    payment_id: int
+    key: str
+    acquirer: str
+    decline_reason: str
+    challenge_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What a customer typed before, or the shop prefilled; `expiry` is MM / YY, empty when unknown."""
+
+    email: str
+    name: str
+    country: str
+    expiry: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout as its page shows it; `amount` is in the main unit of `currency`, times are UTC."""
+
+    shop: Shop
+    id: int
+    token: str
+    merchant_name: str
+    merchant_order_id: str
+    amount: Decimal
+    currency: str
+    description: str
+    success_url: str
+    first_name: str
+    last_name: str
+    expires_at: datetime
+    standing: Standing
+    attempt: Attempt | None
+    entered: Entered
+
+
+async def open_checkout(
+    database: Database,
+    shop: Shop,
+    request: CheckoutRequest,
+    *,
+    form: Mapping[str, Value],
+    key_id: int,
+    now: datetime,
+) -> str:
+    """Store a verified request and return its checkout's token; the same request gets the same one. Moves no money."""
+    token = await queries.open_checkout(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        token=f"{'l' if shop.live else 't'}{shop.merchant_id:x}-{secrets.token_hex(16)}",
+        request_digest=_digest(form, key_id),
+        merchant_order_id=request.merchant_order_id,
+        amount=request.amount,
+        currency=request.currency,
+        description=request.description,
+        success_url=request.success_url,
+        pingback_url=request.pingback_url,
+        sign_version=request.sign_version,
+        key_id=key_id,
+        parameters=msgspec.json.encode({name: value for name, value in form.items() if name != "hash"}).decode(),
+        email=request.email,
+        first_name=request.first_name,
+        last_name=request.last_name,
+        country=request.country,
+        now=now,
+        expires_at=now + LIFETIME,
+    )
+    return str(token)
+
+
+def _digest(form: Mapping[str, Value], key_id: int) -> bytes:
+    """Tell requests apart by all that was posted, in whatever order, and by the key that signed it."""
+    return hashlib.sha256(msgspec.json.encode([key_id, form], order="sorted")).digest()
+
+
+def shop_in_token(token: str) -> Shop:
+    """The side of the merchant that a customer's link belongs to.
+
+    Raises: NotFound if it is no such link.
+    """
+    match = _TOKEN.fullmatch(token)
+    if match is None:
+        raise NotFound("this link is incomplete or wrong")
+    return Shop(merchant_id=int(match[2], 16), live=match[1] == "l")
+
+
+async def find_checkout(database: Database, token: str, *, now: datetime) -> Checkout:
+    """The checkout behind a customer's link.
+
+    Raises: NotFound.
+    """
+    shop = shop_in_token(token)
+    row = await queries.find_checkout(database, merchant_id=shop.merchant_id, live=shop.live, token=token)
+    if row is None:
+        raise NotFound("this link is incomplete or wrong")
+    return Checkout(
+        shop=shop,
+        id=row["id"],
+        token=token,
+        merchant_name=row["merchant_name"],
+        merchant_order_id=row["merchant_order_id"],
+        amount=row["amount"],
+        currency=row["currency"],
+        description=row["description"],
+        success_url=row["success_url"],
+        first_name=row["first_name"],
+        last_name=row["last_name"],
+        expires_at=row["expires_at"],
+        standing=standing(row, now),
+        attempt=_attempt(row),
+        entered=_entered(row),
+    )
+
+
+def standing(row: Mapping[str, Any], now: datetime) -> Standing:
+    """Where a checkout stands, by its order's payment and, while that is open, by its own age."""
+    state = row["payment_state"]
+    if state == PaymentState.PROCESSING:
+        return Standing.PROCESSING
+    if state == PaymentState.CHALLENGED:
+        return Standing.CHALLENGED
+    if state is not None and state != PaymentState.DECLINED:
+        return Standing.PAID if row["paying_checkout_id"] == row["id"] else Standing.CLOSED
+    return Standing.EXPIRED if row["expires_at"] <= now else Standing.OPEN
+
+
+def _attempt(row: Mapping[str, Any]) -> Attempt | None:
+    if row["attempt_id"] is None:
+        return None
+    return Attempt(
+        id=row["attempt_id"],
+        payment_id=row["payment_id"],
+        key=row["idempotency_key"],
+        acquirer=row["acquirer"],
+        decline_reason=row["decline_reason"],
+        challenge_url=row["challenge_url"],
+    )
+
+
+def _entered(row: Mapping[str, Any]) -> Entered:
+    """What was typed in this very checkout comes back; another checkout of the order may be another person's."""
+    if row["paying_checkout_id"] == row["id"]:
+        expiry = f"{row['entered_month']:02} / {row['entered_year'] % 100:02}"
+        return Entered(row["entered_email"], row["entered_holder"], row["entered_country"], expiry)
+    return Entered(row["email"], f"{row['first_name']} {row['last_name']}".strip(), row["country"])

@@ -1,0 +1,71 @@
+"""Why a hash may be wrong: tries the mistakes that programmers make, for the error page of test mode."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote_plus
+
+from paydesk.domain.payments.requests import SignVersion
+from paydesk_client.signature import Value, canonical_string, sign, verify
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`hashed` is the very string that was hashed, without the private key; `suspect` says what differs most likely."""
+
+    hashed: str
+    suspect: str
+
+
+def diagnose(form: dict[str, Value], given: str, private_key: str, version: SignVersion) -> Diagnosis:
+    """Find the mistake that explains a wrong hash, or else say where to look. Never reveals the key."""
+    signed = {name: value for name, value in form.items() if name != "hash"}
+    hashed = canonical_string(signed, version)
+    for explanation, variant, its_version in _mistakes(signed, version):
+        if verify(variant, given, private_key, its_version):
+            return Diagnosis(hashed, explanation)
+    return Diagnosis(hashed, _without_explanation(signed, given, version))
+
+
+def _mistakes(signed: dict[str, Value], version: SignVersion) -> Iterator[tuple[str, dict[str, Value], SignVersion]]:
+    other: SignVersion = "v1" if version == "v2" else "v2"
+    yield f"the hash was computed by the rules of {other}, but the form asks for {version}", signed, other
+    yield (
+        "the hash was computed before sign_version was added; sign the fields exactly as they are posted",
+        {name: value for name, value in signed.items() if name != "sign_version"},
+        version,
+    )
+    for name, value in signed.items():
+        rest = {key: kept for key, kept in signed.items() if key != name}
+        yield f'"{name}" was added after the hash was computed, or left out of it', rest, version
+        if isinstance(value, str):
+            for what, text in _other_writings(value):
+                if text != value:
+                    yield f'"{name}" was {what} between hashing and posting', {**signed, name: text}, version
+
+
+def _other_writings(value: str) -> Iterator[tuple[str, str]]:
+    yield "trimmed or padded with spaces", value.strip()
+    yield "HTML-escaped", html.unescape(value)
+    yield "HTML-unescaped", html.escape(value)
+    yield "URL-encoded twice", unquote_plus(value)
+    yield "changed in its line breaks", value.replace("\r\n", "\n")
+    yield "reformatted (trailing zeros)", value.rstrip("0").rstrip(".") if "." in value else f"{value}.00"
+    yield "reformatted (a trailing zero)", value.removesuffix("0")
+    yield "changed from lower to upper case", value.lower()
+    yield "changed from upper to lower case", value.upper()
+
+
+def _without_explanation(signed: dict[str, Value], given: str, version: SignVersion) -> str:
+    if len(given) != len(sign(signed, "", version)):
+        return "the hash itself: expected 64 hexadecimal digits (SHA-256)"
+    unusual = [
+        name for name, value in signed.items() if not isinstance(value, str) or not value.isascii() or "+" in value
+    ]
+    if unusual:
+        return (
+            f'"{unusual[0]}", which has characters or a shape that are easily encoded in two ways; or the private key'
+        )
+    return "the private key: every field looks plain, so check that the key belongs to this api_key and has no spaces"

@@ -1,0 +1,248 @@
+"""The janitor: finds out, by key, what became of attempts whose outcome nobody recorded.
+
+It never mints a key, never sends a charge again, and never takes silence for a decline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Approved,
+    Challenged,
+    Declined,
+    DeclineReason,
+    Finding,
+    NotFound,
+    OutcomeUnknown,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import metrics
+from paydesk.domain.payments.outcomes import (
+    CHALLENGE_LOOK,
+    Approval,
+    Ending,
+    record_approvals,
+    record_challenge,
+    record_endings,
+)
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.states import AttemptState
+
+queries = load_statements(__package__ or "")
+log = structlog.get_logger()
+
+BACKOFF = (timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5), timedelta(hours=1))
+"""Pauses between questions; from the last one on, hourly."""
+
+ALERT_AFTER = timedelta(hours=24)
+LOOK_BACK = timedelta(hours=24)
+"""How long an attempt that was given up is still asked for, in case an approval turns up."""
+
+GRACE = timedelta(seconds=30)
+"""Added to a key's last moment before "not found" counts as final: clocks differ."""
+
+LEASE = timedelta(minutes=1)
+
+CHALLENGE_LIFETIME = timedelta(hours=1)
+"""A customer who has not come back from the bank by then is not waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A claimed attempt; `number` counts the questions asked about it, this one included."""
+
+    shop: Shop
+    attempt_id: int
+    payment_id: int
+    state: AttemptState
+    key: str
+    acquirer: str
+    not_after: datetime
+    created_at: datetime
+    finished_at: datetime | None
+    number: int
+    alerted: bool
+
+
+async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
+    """Look after open outcomes until told to stop; the pause between rounds is in seconds."""
+    while not stop.is_set():
+        try:
+            busy = await settle_due(desk, now=utc_now()) > 0
+        except Exception as error:
+            log.warning("the janitor will try again", why=f"{type(error).__name__}: {error}")
+            busy = False
+        if not busy:
+            await _wait(stop, pause)
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
+
+
+async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
+    """Ask about the attempts that are due, all at once, and record what was found; returns how many were asked.
+
+    Moves money only to undo an approval that turned up after the attempt had been given up.
+    """
+    rows = queries.claim_lookups(desk.database, now=now, most=most, lease=LEASE)
+    lookups = [_lookup(row) async for row in rows]
+    findings = await asyncio.gather(*(_find(desk, lookup) for lookup in lookups))
+    found = list(zip(lookups, findings, strict=True))
+    settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
+    settled |= await _undo_late(desk, found, now=now)
+    await _ask_later(desk, [lookup for lookup in lookups if lookup.attempt_id not in settled], now=now)
+    return len(lookups)
+
+
+def _lookup(row: Mapping[str, Any]) -> Lookup:
+    return Lookup(
+        shop=Shop(row["merchant_id"], row["live"]),
+        attempt_id=row["attempt_id"],
+        payment_id=row["payment_id"],
+        state=AttemptState(row["state"]),
+        key=row["idempotency_key"],
+        acquirer=row["acquirer"],
+        not_after=row["not_after"],
+        created_at=row["created_at"],
+        finished_at=row["finished_at"],
+        number=row["lookups"],
+        alerted=row["alerted_at"] is not None,
+    )
+
+
+async def _find(desk: Desk, lookup: Lookup) -> Finding | None:
+    """What the acquirer says of the attempt, or None if it can't be reached; ends a challenge that went stale."""
+    acquirer = desk.acquirers[lookup.acquirer]
+    stale = lookup.state is AttemptState.CHALLENGED and utc_now() > lookup.created_at + CHALLENGE_LIFETIME
+    try:
+        finding = await (acquirer.end_challenge(lookup.key) if stale else acquirer.find(lookup.key))
+    except OutcomeUnknown:
+        finding = None
+    except Exception:
+        log.exception("the look-up failed", attempt_id=lookup.attempt_id)
+        finding = None
+    metrics.LOOKUPS.labels(type(finding).__name__).inc()
+    return finding
+
+
+async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
+    """Record what is now known of attempts that still hold their payment."""
+    approvals, endings = [], []
+    for lookup, finding in found:
+        if lookup.state not in (AttemptState.PROCESSING, AttemptState.CHALLENGED):
+            continue
+        if isinstance(finding, Approved):
+            approvals.append(Approval(lookup.shop, lookup.attempt_id, finding))
+        elif (ending := _ending(lookup, finding)) is not None:
+            endings.append(ending)
+    settled = await record_approvals(desk.database, approvals, now=now) if approvals else set()
+    return settled | (await record_endings(desk.database, endings, now=now) if endings else set())
+
+
+def _ending(lookup: Lookup, finding: Finding | None) -> Ending | None:
+    """How an attempt ended without money, or None while it may still be approved."""
+    if isinstance(finding, Declined):
+        return Ending(lookup.shop, lookup.attempt_id, AttemptState.DECLINED, finding.reason)
+    if isinstance(finding, Voided):
+        return Ending(lookup.shop, lookup.attempt_id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
+    if isinstance(finding, NotFound) and utc_now() > lookup.not_after + GRACE:
+        return Ending(lookup.shop, lookup.attempt_id, AttemptState.FAILED, DeclineReason.PROCESSING_ERROR)
+    return None
+
+
+async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
+    """Record challenges whose announcement was lost, so that the customer's page can show the way to the bank."""
+    return {
+        lookup.attempt_id
+        for lookup, finding in found
+        if lookup.state is AttemptState.PROCESSING
+        and isinstance(finding, Challenged)
+        and await record_challenge(desk.database, lookup.shop, lookup.attempt_id, finding, now=now)
+    }
+
+
+async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
+    """Void approvals of attempts that were given up, so that a customer never pays twice for an order."""
+    late = [
+        (lookup, finding)
+        for lookup, finding in found
+        if lookup.state is AttemptState.VOIDING
+        or (lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED) and isinstance(finding, Approved))
+    ]
+    undone = await asyncio.gather(*(_void(desk, lookup, finding, now=now) for lookup, finding in late))
+    return {lookup.attempt_id for (lookup, _), done in zip(late, undone, strict=True) if done}
+
+
+async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:
+    """Commit to the void, call, record; true once it is done. Moves money (back to the customer)."""
+    names = {"merchant_id": lookup.shop.merchant_id, "live": lookup.shop.live, "attempt_id": lookup.attempt_id}
+    if isinstance(finding, Approved) and lookup.state is not AttemptState.VOIDING:
+        if await queries.begin_void(desk.database, **names, acquirer_reference=finding.reference, now=now) is None:
+            return False
+        metrics.LATE_APPROVALS.inc()
+        log.error("an approval turned up for an attempt that was given up; voiding it", **names)
+    try:
+        await desk.acquirers[lookup.acquirer].void(f"{lookup.key}:void", lookup.key)
+    except (OutcomeUnknown, AcquirerRefused) as error:
+        log.error("a late approval could not be voided yet", **names, why=str(error))
+        return False
+    return await queries.record_void(desk.database, **names, now=now) is not None
+
+
+async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> None:
+    """Give back what stayed open, each with its next date, and raise the alarm for what is open too long."""
+    if not lookups:
+        return
+    for lookup in lookups:
+        if _alarming(lookup, now) and not lookup.alerted:
+            log.error("an outcome is unknown for a day", attempt_id=lookup.attempt_id, payment_id=lookup.payment_id)
+    await queries.schedule_lookups(
+        desk.database,
+        merchant_ids=[lookup.shop.merchant_id for lookup in lookups],
+        lives=[lookup.shop.live for lookup in lookups],
+        attempt_ids=[lookup.attempt_id for lookup in lookups],
+        lookup_ats=[next_look(lookup, now) for lookup in lookups],
+        alerted_ats=[now if _alarming(lookup, now) else None for lookup in lookups],
+    )
+
+
+def next_look(lookup: Lookup, now: datetime) -> datetime | None:
+    """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final.
+
+    Never again once an attempt that was given up has stayed quiet for a day.
+    """
+    given_up = lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED)
+    if given_up and now - (lookup.finished_at or lookup.created_at) > LOOK_BACK:
+        return None
+    if lookup.state is AttemptState.CHALLENGED:
+        return now + CHALLENGE_LOOK
+    later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
+    final = lookup.not_after + GRACE + timedelta(seconds=1)
+    return min(later, final) if lookup.state is AttemptState.PROCESSING and final > now else later
+
+
+def _alarming(lookup: Lookup, now: datetime) -> bool:
+    return lookup.state in (AttemptState.PROCESSING, AttemptState.VOIDING) and now - lookup.created_at > ALERT_AFTER
+
+
+async def watch_open_outcomes(database: Database, *, now: datetime) -> None:
+    """Measure how many attempts are without an outcome for more than a minute, for the operator."""
+    count = await queries.attempts_unknown(database, older_than=now - timedelta(minutes=1))
+    metrics.OPEN_OUTCOMES.set(count)

@@ -1,0 +1,12 @@
+"""What an operator watches about payments (Prometheus)."""
+
+from prometheus_client import Counter, Gauge
+
+PAYMENTS = Counter("paydesk_payments_total", "Attempts to pay that ended, by outcome", ["outcome"])
+UNKNOWN = Counter("paydesk_payments_unknown_total", "Acquirer calls that ended without a trustworthy answer")
+LATE_APPROVALS = Counter("paydesk_late_approvals_total", "Approvals that turned up after we gave up, and were voided")
+LOOKUPS = Counter("paydesk_lookups_total", "Questions that the janitor asked acquirers, by finding", ["finding"])
+OPEN_OUTCOMES = Gauge(
+    "paydesk_unknown_outcomes", "Attempts older than a minute whose outcome is open", multiprocess_mode="mostrecent"
+)
+FORMS = Counter("paydesk_checkout_forms_total", "Checkout forms by the status of the answer", ["status"])

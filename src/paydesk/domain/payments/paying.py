@@ -1,0 +1,296 @@
+"""Taking a payment: intent committed, acquirer called, outcome recorded, in this order and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    Approved,
+    CardDetails,
+    Challenged,
+    Declined,
+    DeclineReason,
+    NotFound,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
+from paydesk.adapters.vault import Vault
+from paydesk.core.cards import detect_brand, split_name
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Unavailable
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.payments import metrics
+from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
+from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
+from paydesk.domain.payments.states import AttemptState
+
+queries = load_statements(__package__ or "")
+log = structlog.get_logger()
+
+KEY_LIFETIME = timedelta(minutes=1)
+"""How long an acquirer may accept an attempt's key; a call that takes longer was lost."""
+
+FIRST_LOOK = timedelta(seconds=5)
+"""When the janitor first asks about an attempt that has not ended."""
+
+DECLINE_WINDOW = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Guards against card testing."""
+
+    attempts_per_checkout: int = 10
+    declines_per_hour: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What taking payments needs: the database, the vault, acquirers by name, and which one serves test and live."""
+
+    database: Database
+    vault: Vault
+    acquirers: Mapping[str, Acquirer]
+    test_acquirer: str = "simulator"
+    live_acquirer: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def acquirer_for(self, *, live: bool) -> Acquirer:
+        """The acquirer of new payments.
+
+        Raises: Unavailable if there is none for live payments.
+        """
+        name = self.live_acquirer if live else self.test_acquirer
+        if name is None:
+            raise Unavailable("live payments need a live acquirer, and none is configured")
+        return self.acquirers[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays, as typed and checked: card, e-mail address, two-letter country, and the address they call from."""
+
+    card: CardDetails
+    email: str
+    country: str
+    client_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """The order is paid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was taken; `reason` is a DeclineReason or the name of a guard (too_many_attempts)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmWithBank:
+    """The customer must go to `url`."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """The outcome is not known yet; the janitor will find it."""
+
+
+Result = Paid | Refused | ConfirmWithBank | Unsettled
+
+
+async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, now: datetime) -> Result:
+    """Take the checkout's amount from a card, once for its order however often this is called. Moves money.
+
+    An open 3-D Secure challenge of an earlier attempt is ended first. `return_url` is where the bank sends the customer
+    back to; now is the merchant's time, UTC.
+
+    Raises: Conflict if the checkout is no longer open, Unavailable if there is no acquirer.
+    """
+    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+        settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
+        if settled is not None:
+            return settled
+    elif checkout.standing is not Standing.OPEN:
+        raise Conflict(f"this checkout is {checkout.standing}")
+    acquirer = desk.acquirer_for(live=checkout.shop.live)
+    purchase = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
+    if isinstance(purchase, Refused):
+        return purchase
+    # A customer who goes away must not stop the outcome from being written down.
+    return await asyncio.shield(_call_and_record(desk, checkout, acquirer, *purchase, now=now))
+
+
+async def _commit_intent(
+    desk: Desk, checkout: Checkout, payer: Payer, acquirer: Acquirer, *, return_url: str, now: datetime
+) -> tuple[int, Purchase] | Refused:
+    """Commit that this attempt is about to be made; only one caller gets through for an order. Moves no money.
+
+    Returns the attempt's id and what to ask of the acquirer, or the guard that refused.
+    Raises: Conflict if another attempt was faster.
+    """
+    shop = checkout.shop
+    known = await queries.prepare_attempt(
+        desk.database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        checkout_id=checkout.id,
+        client_address=payer.client_address,
+        declined_since=now - DECLINE_WINDOW,
+    )
+    limits = desk.limits
+    if known["attempts"] >= limits.attempts_per_checkout or known["declines"] >= limits.declines_per_hour:
+        return Refused("too_many_attempts")
+    attempt_id = known["attempt_id"]
+    key = f"{attempt_id}-{secrets.token_hex(12)}"
+    not_after = utc_now() + KEY_LIFETIME
+    intent = await queries.begin_attempt(
+        desk.database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        checkout_id=checkout.id,
+        previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
+        attempt_id=attempt_id,
+        idempotency_key=key,
+        acquirer=acquirer.name,
+        # Goods that are shipped are authorized first once deliveries can be confirmed.
+        capture=True,
+        **_card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"]),
+        **_customer_row(checkout, payer),
+        client_address=payer.client_address,
+        not_after=not_after,
+        lookup_at=now + FIRST_LOOK,
+        now=now,
+    )
+    if intent is None:
+        raise Conflict("another attempt to pay this order is under way")
+    purchase = Purchase(
+        key=key,
+        amount=intent["amount"],
+        currency=intent["currency"],
+        card=payer.card,
+        capture=True,
+        not_after=not_after,
+        return_url=return_url,
+    )
+    return attempt_id, purchase
+
+
+def _card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int) -> dict[str, object]:
+    sealed = vault.seal(card.number.encode(), purpose="card number", merchant_id=merchant_id, row_id=card_id)
+    return {
+        "card_id": card_id,
+        "number_sealed": sealed.blob,
+        "vault_key_id": sealed.key_id,
+        "fingerprint": vault.fingerprint(card.number, purpose="card number"),
+        "bin": card.number[:6],
+        "last4": card.number[-4:],
+        "brand": str(detect_brand(card.number)),
+        "exp_month": card.exp_month,
+        "exp_year": card.exp_year,
+        "holder": card.holder,
+    }
+
+
+def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:
+    """The spec's `user`: names from the form, else from the card; nothing better than the e-mail names the user."""
+    first, last = checkout.first_name, checkout.last_name
+    if not (first or last):
+        first, last = split_name(payer.card.holder)
+    return {
+        "email": payer.email,
+        "first_name": first,
+        "last_name": last,
+        "username": payer.email,
+        "country": payer.country,
+    }
+
+
+async def _call_and_record(
+    desk: Desk, checkout: Checkout, acquirer: Acquirer, attempt_id: int, purchase: Purchase, *, now: datetime
+) -> Result:
+    """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt to the janitor. Moves money."""
+    try:
+        answer = await acquirer.authorize(purchase)
+        return await _record(desk, checkout, attempt_id, answer, now=now)
+    except OutcomeUnknown as error:
+        log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
+    except AWAY as error:
+        log.warning("outcome not recorded, the database is away", attempt_id=attempt_id, why=type(error).__name__)
+    except Exception:
+        log.exception("the call to the acquirer failed", attempt_id=attempt_id)
+    metrics.UNKNOWN.inc()
+    return Unsettled()
+
+
+async def _record(
+    desk: Desk, checkout: Checkout, attempt_id: int, answer: Approved | Declined | Challenged, *, now: datetime
+) -> Result:
+    """Record an answer; if the janitor was faster, what it recorded is what the customer will see."""
+    shop = checkout.shop
+    if isinstance(answer, Approved):
+        recorded = await record_approvals(desk.database, [Approval(shop, attempt_id, answer)], now=now)
+        return Paid() if recorded else Unsettled()
+    if isinstance(answer, Declined):
+        ending = Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason)
+        recorded = await record_endings(desk.database, [ending], now=now)
+        return Refused(str(answer.reason)) if recorded else Unsettled()
+    asked = await record_challenge(desk.database, shop, attempt_id, answer, now=now)
+    return ConfirmWithBank(answer.url) if asked else Unsettled()
+
+
+async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result:
+    """Ask the acquirer how a challenge went, and record it: the customer has come back from the bank. Moves no money.
+
+    A challenge that is still open stays as it is, and its address is returned.
+    """
+    try:
+        finding = await desk.acquirers[attempt.acquirer].find(attempt.key)
+    except OutcomeUnknown:
+        return Unsettled()
+    if isinstance(finding, Challenged):
+        return ConfirmWithBank(attempt.challenge_url)
+    return await _record_finding(desk, checkout, attempt, finding, now=now)
+
+
+async def leave_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result | None:
+    """End an open challenge so that the customer may pay another way. Moves no money.
+
+    Returns None once the way is free, otherwise what the challenge had come to before (paid, or not known).
+    """
+    try:
+        finding = await desk.acquirers[attempt.acquirer].end_challenge(attempt.key)
+    except OutcomeUnknown:
+        return Unsettled()
+    result = await _record_finding(desk, checkout, attempt, finding, now=now)
+    return None if isinstance(result, Refused) else result
+
+
+async def _record_finding(
+    desk: Desk,
+    checkout: Checkout,
+    attempt: Attempt,
+    finding: Approved | Declined | Challenged | Voided | NotFound,
+    *,
+    now: datetime,
+) -> Result:
+    if isinstance(finding, Challenged):
+        return Unsettled()
+    if isinstance(finding, Approved | Declined):
+        return await _record(desk, checkout, attempt.id, finding, now=now)
+    ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
+    recorded = await record_endings(desk.database, [ending], now=now)
+    return Refused(str(DeclineReason.AUTHENTICATION_FAILED)) if recorded else Unsettled()

@@ -1,0 +1,223 @@
+-- name: open_checkout(merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, now, expires_at)$
+-- The same signed request gets the same checkout; one that has expired opens again, for the shop asked anew.
+insert into checkout as c (merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description,
+                           success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name,
+                           country, created_at, expires_at)
+values (:merchant_id, :live, :token, :request_digest, :merchant_order_id, :amount, :currency, :description,
+        :success_url, :pingback_url, :sign_version, :key_id, :parameters, :email, :first_name, :last_name,
+        :country, :now, :expires_at)
+    on conflict (merchant_id, live, request_digest) do update
+       set expires_at = case when c.expires_at <= :now then excluded.expires_at else c.expires_at end
+returning token;
+
+-- name: find_checkout(merchant_id, live, token)^
+-- A checkout with all that a page needs. Its order's payment may have been made through another checkout.
+select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, c.amount, c.currency, c.description, c.success_url,
+       c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
+       p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
+       a.id as attempt_id, a.idempotency_key, a.acquirer, a.decline_reason, a.challenge_url,
+       u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
+       d.exp_month as entered_month, d.exp_year as entered_year
+  from checkout c
+  join merchant m on m.id = c.merchant_id
+  left join payment p
+    on p.merchant_id = c.merchant_id and p.live = c.live and p.merchant_order_id = c.merchant_order_id
+  left join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+  left join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+ where c.merchant_id = :merchant_id and c.live = :live and c.token = :token;
+
+-- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since)^
+-- What must be known before a payment is tried: how often it was tried, and ids to which secrets can be bound.
+select (select count(*)
+          from payment_attempt
+         where merchant_id = :merchant_id and live = :live and checkout_id = :checkout_id) as attempts,
+       (select count(*)
+          from payment_attempt
+         where merchant_id = :merchant_id and live = :live and client_address = :client_address
+           and state = 'declined' and finished_at > :declined_since) as declines,
+       nextval('payment_attempt_id_seq') as attempt_id,
+       nextval('card_id_seq') as card_id;
+
+-- name: begin_attempt(merchant_id, live, checkout_id, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, client_address, not_after, lookup_at, now)^
+-- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
+-- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row.
+with who as (
+    select nextval('customer_id_seq') as customer_id
+), chosen as (
+    select * from checkout where merchant_id = :merchant_id and live = :live and id = :checkout_id
+), held as (
+    insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
+                              customer_id, card_id, sign_version, key_id, pingback_url, created_at)
+    select c.merchant_id, c.live, c.merchant_order_id, 'processing', c.amount, c.currency, c.id, :attempt_id,
+           who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now
+      from chosen c cross join who
+        on conflict (merchant_id, live, merchant_order_id) do update
+       set state = 'processing', amount = excluded.amount, currency = excluded.currency,
+           checkout_id = excluded.checkout_id, attempt_id = excluded.attempt_id, customer_id = excluded.customer_id,
+           card_id = excluded.card_id, sign_version = excluded.sign_version, key_id = excluded.key_id,
+           pingback_url = excluded.pingback_url
+     where p.state = 'declined' and p.attempt_id = :previous_attempt_id::bigint
+ returning *
+), customer_kept as (
+    insert into customer (merchant_id, live, id, email, first_name, last_name, username, country, created_at)
+    select merchant_id, live, customer_id, :email, :first_name, :last_name, :username, :country, :now from held
+), card_kept as (
+    insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month,
+                      exp_year, holder, created_at)
+    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :fingerprint, :bin, :last4, :brand, :exp_month,
+           :exp_year, :holder, :now
+      from held
+), tried as (
+    insert into payment_attempt (merchant_id, live, id, payment_id, checkout_id, state, idempotency_key, acquirer,
+                                 capture, amount, currency, card_id, client_address, not_after, created_at, lookup_at)
+    select merchant_id, live, attempt_id, id, checkout_id, 'processing', :idempotency_key, :acquirer,
+           :capture, amount, currency, card_id, :client_address, :not_after, :now, :lookup_at
+      from held
+)
+select id as payment_id, amount, currency from held;
+
+-- name: attempts_to_report(merchant_ids, lives, attempt_ids)
+-- What an approval reports: the attempts with their payment, customer, fee plan and where the merchant wants to hear it.
+select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as payment_id, p.merchant_order_id,
+       u.first_name, u.last_name, u.username, u.country, u.email,
+       f.rate, f.fixed, f.reserve_rate,
+       p.pingback_url as form_url, p.sign_version, m.pingback_url as account_url, m.test_pingback_url, m.went_live_at,
+       m.pingback_format
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
+  join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
+  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  join merchant m on m.id = a.merchant_id
+  join fee_plan f on f.merchant_id = a.merchant_id;
+
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, now)
+-- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
+-- does. Only an attempt that still holds its payment counts; rows come back for those that moved.
+with outcome as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
+                  :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
+                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[])
+        as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, pingback_url,
+              pingback_format, payload)
+), paid as (
+    update payment p
+       set state = case when a.capture then 'captured' else 'authorized' end,
+           net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now
+      from outcome o
+      join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+     where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
+       and p.attempt_id = a.id and p.state in ('processing', 'challenged')
+       and a.state in ('processing', 'challenged')
+ returning p.*, o.acquirer_reference, o.network_reference, o.pingback_url as send_to, o.pingback_format, o.payload
+), approved as (
+    update payment_attempt a
+       set state = 'approved', acquirer_reference = paid.acquirer_reference,
+           network_reference = paid.network_reference, finished_at = :now, lookup_at = null, leased_until = null
+      from paid
+     where a.merchant_id = paid.merchant_id and a.live = paid.live and a.id = paid.attempt_id
+), posting as (
+    select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid where paid.state = 'captured'
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount, :now
+      from posting
+     cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
+        as e (account, amount)
+     where e.amount <> 0
+), told as (
+    insert into pingback (merchant_id, live, event, payment_id, url, sign_version, key_id, format, payload, state,
+                          due_at, created_at)
+    select merchant_id, live, 'payment', id, send_to, sign_version, key_id, pingback_format, payload,
+           case when send_to is null then 'waiting' else 'due' end, :now, :now
+      from paid
+)
+select merchant_id, live, id as payment_id, attempt_id from paid;
+
+-- name: record_declines(merchant_ids, lives, attempt_ids, states, reasons, lookup_ats, now)
+-- Attempts end without money: the payment is open for another attempt. state is 'declined' (the bank said no), 'failed'
+-- (the acquirer never saw it) or 'abandoned' (a challenge that the customer left); the last two are looked up again.
+with outcome as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :states::text[],
+                  :reasons::text[], :lookup_ats::timestamptz[])
+        as o (merchant_id, live, attempt_id, state, reason, lookup_at)
+), refused as (
+    update payment p
+       set state = 'declined'
+      from outcome o
+      join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+     where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
+       and p.attempt_id = a.id and p.state in ('processing', 'challenged')
+       and a.state in ('processing', 'challenged')
+ returning p.merchant_id, p.live, p.id, p.attempt_id, o.state as ended_as, o.reason, o.lookup_at
+), ended as (
+    update payment_attempt a
+       set state = refused.ended_as, decline_reason = refused.reason, finished_at = :now,
+           lookup_at = refused.lookup_at, lookups = 0, leased_until = null
+      from refused
+     where a.merchant_id = refused.merchant_id and a.live = refused.live and a.id = refused.attempt_id
+)
+select merchant_id, live, id as payment_id, attempt_id from refused;
+
+-- name: record_challenge(merchant_id, live, attempt_id, acquirer_reference, challenge_url, lookup_at)^
+-- The bank wants to see the customer; the payment waits for the answer.
+with asked as (
+    update payment p
+       set state = 'challenged'
+      from payment_attempt a
+     where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id and a.state = 'processing'
+       and p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+       and p.attempt_id = a.id and p.state = 'processing'
+ returning p.merchant_id, p.live, p.attempt_id
+)
+update payment_attempt a
+   set state = 'challenged', acquirer_reference = :acquirer_reference, challenge_url = :challenge_url,
+       lookup_at = :lookup_at, lookups = 0, leased_until = null
+  from asked
+ where a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.attempt_id
+returning a.id;
+
+-- name: claim_lookups(now, most, lease)
+-- Attempts whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time.
+with due as materialized (
+    select merchant_id, id
+      from payment_attempt
+     where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+     order by lookup_at
+     limit :most
+       for update skip locked
+)
+update payment_attempt a
+   set leased_until = clock_timestamp() + :lease::interval, lookups = a.lookups + 1
+  from due
+ where a.merchant_id = due.merchant_id and a.id = due.id
+returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.state, a.idempotency_key, a.acquirer,
+          a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at;
+
+-- name: schedule_lookups(merchant_ids, lives, attempt_ids, lookup_ats, alerted_ats)!
+-- Nothing new was learnt: ask again later (never, if lookup_at is null).
+update payment_attempt a
+   set lookup_at = o.lookup_at, leased_until = null, alerted_at = coalesce(a.alerted_at, o.alerted_at)
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :lookup_ats::timestamptz[],
+              :alerted_ats::timestamptz[])
+    as o (merchant_id, live, attempt_id, lookup_at, alerted_at)
+ where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id;
+
+-- name: begin_void(merchant_id, live, attempt_id, acquirer_reference, now)$
+-- An approval turned up for an attempt that was given up: commit to undoing it before the acquirer is asked to.
+update payment_attempt
+   set state = 'voiding', acquirer_reference = :acquirer_reference, lookup_at = :now, lookups = 0, alerted_at = :now
+ where merchant_id = :merchant_id and live = :live and id = :attempt_id and state in ('failed', 'abandoned')
+returning id;
+
+-- name: record_void(merchant_id, live, attempt_id, now)$
+update payment_attempt
+   set state = 'voided', finished_at = :now, lookup_at = null, leased_until = null
+ where merchant_id = :merchant_id and live = :live and id = :attempt_id and state = 'voiding'
+returning id;
+
+-- name: attempts_unknown(older_than)$
+-- For the operator's gauge: attempts whose outcome is still open.
+select count(*) from payment_attempt where lookup_at is not null and state = 'processing' and created_at < :older_than;

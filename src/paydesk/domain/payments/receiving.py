@@ -1,0 +1,107 @@
+"""Receiving a checkout form: who signed it, is it genuine, is it complete, and then a checkout for it.
+
+Source: spec, Endpoints 1 and Authentication; wire.md §1. Moves no money.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.keys import Signer, find_signer
+from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.payments.checkouts import open_checkout
+from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
+from paydesk.domain.payments.requests import CheckoutRequest, read_request, read_required, read_sign_version
+from paydesk_client.signature import MalformedForm, Value, parse_form, verify
+
+LARGEST_BODY = 64 * 1024
+"""Bytes of a form."""
+
+
+class WrongHash(Forbidden):
+    """The form's hash is not the one that its merchant's key gives; in test mode the diagnosis helps to find out why."""
+
+    def __init__(self, diagnosis: Diagnosis | None) -> None:
+        super().__init__("hash is wrong: it does not match the posted fields and the private key of this api_key")
+        self.diagnosis = diagnosis
+        self.fields = ("hash",)
+
+
+@dataclass(frozen=True, slots=True)
+class Reception:
+    """What receiving forms needs; `sandbox` says that the form came to the sandbox base."""
+
+    database: Database
+    vault: Vault
+    forms_per_minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A form that was accepted: the checkout's token and what was asked for."""
+
+    token: str
+    request: CheckoutRequest
+
+
+async def receive_form(desk: Reception, body: bytes, *, client_address: str, sandbox: bool, now: datetime) -> Received:
+    """Accept a signed form and open its checkout, or refuse it and leave a line for the merchant's programmer.
+
+    `body` is form-encoded; `client_address` is counted against the limit; `sandbox` makes everything test data.
+
+    Raises: Malformed (400), WrongHash (403), NotFound (404, unknown api_key), Conflict (409, the merchant is not live),
+        TooMany (429).
+    """
+    form = read_form(body)
+    public_key = read_required(form, "api_key")
+    signer = await find_signer(desk.database, desk.vault, public_key.replace("\x00", ""), client_address, now)
+    if signer is None:
+        raise NotFound(f'api_key "{public_key[:64]}" is unknown; copy the public key from your account')
+    if signer.forms_this_minute > desk.forms_per_minute:
+        raise TooMany("too many checkout forms from this address; wait a minute", retry_after=60 - now.second)
+    shop = Shop(signer.merchant_id, live=not sandbox and not signer.test_mode)
+    try:
+        _verify(form, signer, shop)
+        request = read_request(form)
+        if shop.live:
+            refuse_live(signer)
+    except PaydeskError as error:
+        await log_rejected_form(desk.database, shop, error, form, now)
+        raise
+    token = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=now)
+    return Received(token, request)
+
+
+def read_form(body: bytes) -> dict[str, Value]:
+    """The fields of a form-encoded body, nested as PHP would nest them.
+
+    Raises: Malformed.
+    """
+    try:
+        return parse_form(body)
+    except MalformedForm as error:
+        raise Malformed(str(error)) from error
+
+
+def _verify(form: dict[str, Value], signer: Signer, shop: Shop) -> None:
+    given = read_required(form, "hash")
+    version = read_sign_version(form)
+    if not verify(form, given, signer.private_key, version):
+        raise WrongHash(None if shop.live else diagnose(form, given, signer.private_key, version))
+
+
+def refuse_live(signer: Signer) -> None:
+    """Refuse a live checkout of a merchant that has not gone live.
+
+    Raises: Conflict, saying how to test instead.
+    """
+    if signer.went_live_at is None:
+        raise Conflict(
+            "this merchant is not live yet: live payments need an accepted business profile and a live acquirer; "
+            "switch test mode on, or post the form to the sandbox base"
+        )

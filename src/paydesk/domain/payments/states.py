@@ -1,0 +1,69 @@
+"""The states of a payment and of the attempts to make it, with the one table of allowed transitions for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class PaymentState(StrEnum):
+    """Where an order's payment stands."""
+
+    PROCESSING = "processing"
+    """An attempt is committed and its outcome is not known yet."""
+    CHALLENGED = "challenged"
+    """The customer is asked to confirm with their bank (3-D Secure)."""
+    DECLINED = "declined"
+    """The last attempt took nothing; the customer may try again."""
+    AUTHORIZED = "authorized"
+    """The money is held, not taken."""
+    CAPTURED = "captured"
+    """The money is taken."""
+    VOIDED = "voided"
+    """The hold was let go."""
+
+
+PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
+    PaymentState.PROCESSING: frozenset(
+        {PaymentState.CAPTURED, PaymentState.AUTHORIZED, PaymentState.DECLINED, PaymentState.CHALLENGED}
+    ),
+    PaymentState.CHALLENGED: frozenset({PaymentState.CAPTURED, PaymentState.AUTHORIZED, PaymentState.DECLINED}),
+    PaymentState.DECLINED: frozenset({PaymentState.PROCESSING}),
+    PaymentState.AUTHORIZED: frozenset({PaymentState.CAPTURED, PaymentState.VOIDED}),
+    PaymentState.CAPTURED: frozenset(),
+    PaymentState.VOIDED: frozenset(),
+}
+
+PAID = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
+
+
+class AttemptState(StrEnum):
+    """Where one attempt stands, as far as we know."""
+
+    PROCESSING = "processing"
+    """The intent is committed; the acquirer may or may not have acted."""
+    CHALLENGED = "challenged"
+    """The acquirer waits for the customer."""
+    APPROVED = "approved"
+    DECLINED = "declined"
+    FAILED = "failed"
+    """The acquirer never saw the key and can't accept it any more."""
+    ABANDONED = "abandoned"
+    """A challenge ended because the customer chose another way to pay."""
+    VOIDING = "voiding"
+    """Approved after we had given it up: the approval is being undone."""
+    VOIDED = "voided"
+
+
+ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
+    AttemptState.PROCESSING: frozenset(
+        {AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.CHALLENGED, AttemptState.FAILED}
+    ),
+    AttemptState.CHALLENGED: frozenset({AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.ABANDONED}),
+    AttemptState.FAILED: frozenset({AttemptState.VOIDING}),
+    AttemptState.ABANDONED: frozenset({AttemptState.VOIDING}),
+    AttemptState.VOIDING: frozenset({AttemptState.VOIDED}),
+    AttemptState.APPROVED: frozenset(),
+    AttemptState.DECLINED: frozenset(),
+    AttemptState.VOIDED: frozenset(),
+}

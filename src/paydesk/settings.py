@@ -1,0 +1,156 @@
+"""Every setting of a deployment, described where it is defined; docs/operate.md's table is made from here.
+
+A setting comes from the environment (`PAYDESK_PORT=9000`), else from the file `settings.env` in the data directory,
+which `paydesk run` writes.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from paydesk.core.errors import SetupError
+
+Network = IPv4Network | IPv6Network
+
+PREFIX = "PAYDESK_"
+FILE = "settings.env"
+
+
+class Settings(BaseSettings):
+    """The settings of one deployment; secrets never show in logs or representations."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
+
+    host: str = Field("127.0.0.1", description="Address that the service listens on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port of the service.")
+    demo_port: int = Field(8001, ge=0, le=65535, description="Port of the sample shop (`paydesk run` only).")
+    metrics_port: int = Field(
+        8002, ge=0, le=65535, description="Port for Prometheus, on loopback; 0 takes any free one."
+    )
+    base_url: str = Field("", description="Public address of the service; default `http://HOST:PORT`.")
+    sandbox_base_url: str = Field(
+        "", description="Public address where everything is test data; default `BASE_URL/sandbox`."
+    )
+    data_dir: Path = Field(
+        Path(".paydesk"), description="Directory of the embedded database, the simulated bank's record and stored keys."
+    )
+    database_url: str = Field(
+        "", description="`postgresql://…` of a PostgreSQL 15 or newer; empty means the embedded server."
+    )
+    database_connections: int = Field(16, ge=2, le=500, description="Most database connections of one process.")
+    secret_key: SecretStr = Field(
+        SecretStr(""), description="At least 32 random characters; fingerprints of keys and cards derive from it."
+    )
+    vault_keys: SecretStr = Field(
+        SecretStr(""),
+        description="`id:base64key[,id:base64key…]`, 32 random bytes each; the first encrypts, all decrypt.",
+    )
+    pingback_header_prefix: str = Field(
+        "X-Service",
+        pattern=r"^[A-Za-z][A-Za-z0-9-]*$",
+        description="Start of the names of the version 2 signature headers.",
+    )
+    outbound_allow: str = Field(
+        "", description="Networks besides public ones that pingbacks may reach, separated by commas (`10.1.0.0/16`)."
+    )
+    trusted_proxies: str = Field(
+        "", description="Networks of reverse proxies whose `X-Forwarded-For` is believed, separated by commas."
+    )
+    forms_per_minute: int = Field(300, ge=1, description="Checkout forms a minute per client address and merchant.")
+    attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")
+    declines_per_hour: int = Field(30, ge=1, description="Declined cards an hour per client address and merchant.")
+    pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
+    pingbacks_in_flight: int = Field(256, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
+    pingbacks_per_endpoint: int = Field(
+        16, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
+    )
+    retention_months: int = Field(
+        13, ge=1, le=120, description="Months that pingback attempts and rejected forms are kept."
+    )
+    simulator_latency: float = Field(0.3, ge=0, le=30, description="Seconds that the simulated bank takes to answer.")
+    simulator_url: str = Field(
+        "", description="Address of a simulated bank in a process of its own; empty means inside the service."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severity that is logged."
+    )
+    log_format: Literal["json", "console"] = Field("json", description="Form of the log lines on stderr.")
+
+    @property
+    def address(self) -> str:
+        """The public address without a trailing slash."""
+        return (self.base_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+    @property
+    def sandbox_address(self) -> str:
+        """The sandbox's public address without a trailing slash."""
+        return (self.sandbox_base_url or f"{self.address}/sandbox").rstrip("/")
+
+    @property
+    def simulator_record(self) -> Path:
+        """The file of the simulated bank's own record."""
+        return self.data_dir / "simulator" / "record.sqlite"
+
+    def outbound_networks(self) -> tuple[Network, ...]:
+        """The parsed `outbound_allow`. Raises: SetupError."""
+        return _networks("OUTBOUND_ALLOW", self.outbound_allow)
+
+    def proxy_networks(self) -> tuple[Network, ...]:
+        """The parsed `trusted_proxies`. Raises: SetupError."""
+        return _networks("TRUSTED_PROXIES", self.trusted_proxies)
+
+
+def _networks(name: str, text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise SetupError(f"{PREFIX}{name}: {error}; write networks like 10.1.0.0/16, separated by commas") from error
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings; `overrides` (names as in Settings) win over the environment, which wins over the file.
+
+    Raises: SetupError, naming the setting that is wrong.
+    """
+    try:
+        first = Settings(**overrides)  # type: ignore[arg-type]
+        settings = Settings(_env_file=first.data_dir / FILE, **overrides)  # type: ignore[call-arg, arg-type]
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = "_".join(str(part) for part in wrong["loc"]).upper()
+        raise SetupError(f"{PREFIX}{name}: {wrong['msg'][:1].lower()}{wrong['msg'][1:]}") from error
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    settings.outbound_networks()
+    settings.proxy_networks()
+    for name, url in (("BASE_URL", settings.address), ("SANDBOX_BASE_URL", settings.sandbox_address)):
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise SetupError(f"{PREFIX}{name} must be an address like https://pay.example, not {url!r}")
+    if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
+        raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
+
+
+def require_keys(settings: Settings) -> None:
+    """Make sure that the keys are set; without them nothing that is encrypted can be read.
+
+    Raises: SetupError, naming what is missing.
+    """
+    missing = [
+        PREFIX + name.upper()
+        for name in ("secret_key", "vault_keys")
+        if not getattr(settings, name).get_secret_value().strip()
+    ]
+    if missing:
+        raise SetupError(
+            f"{' and '.join(missing)} not set; see docs/operate.md, or let `paydesk run` make them once"
+        )

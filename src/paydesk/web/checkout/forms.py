@@ -1,0 +1,65 @@
+"""`POST /payment/form`: a shop sends its customer with a signed form (spec: Endpoints 1)."""
+
+from __future__ import annotations
+
+import segno
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from paydesk.core.errors import PaydeskError, TooMany
+from paydesk.domain.payments import metrics
+from paydesk.domain.payments.receiving import LARGEST_BODY, WrongHash, receive_form
+from paydesk.web.checkout import pages
+from paydesk.web.checkout.services import services_of
+from paydesk.web.errors import error_json
+from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
+
+
+async def post_form(request: Request) -> Response:
+    """Open a checkout for a signed form and send the customer there, or say what is wrong with the form."""
+    try:
+        response = await _receive(request)
+    except PaydeskError as error:
+        response = _refusal(request, error)
+    metrics.FORMS.labels(str(response.status_code)).inc()
+    return response
+
+
+async def _receive(request: Request) -> Response:
+    services = services_of(request)
+    received = await receive_form(
+        services.reception,
+        await read_form_body(request, LARGEST_BODY),
+        client_address=client_address(request.scope, services.trusted_proxies),
+        sandbox=in_sandbox(request),
+        now=services.now(),
+    )
+    path = f"/checkout/{received.token}"
+    if received.request.wants_qr_code and wants_json(request):
+        return _qr_code(services.public_url(request, path))
+    return RedirectResponse(base_path(request) + path, 303, headers={"Cache-Control": "no-store"})
+
+
+def _qr_code(url: str) -> Response:
+    """The checkout's address for a phone: as text and as a picture (wire.md §1, payment_flow)."""
+    picture = segno.make(url, error="m").svg_data_uri(scale=6, border=4)
+    return JSONResponse({"success": True, "data": {"checkout_url": url, "qr_code": picture}})
+
+
+def _refusal(request: Request, error: PaydeskError) -> Response:
+    if wants_json(request):
+        return error_json(error)
+    diagnosis = error.diagnosis if isinstance(error, WrongHash) else None
+    return pages.form_error_page(
+        pages.texts_for(request.headers.get("accept-language", "")),
+        status=error.status,
+        message=error.message,
+        fields=getattr(error, "fields", ()),
+        hashed=diagnosis.hashed if diagnosis else None,
+        suspect=diagnosis.suspect if diagnosis else None,
+        retry_after=error.retry_after if isinstance(error, TooMany) else None,
+    )
+
+
+routes = [Route("/payment/form", post_form, methods=["POST"])]

@@ -1,0 +1,202 @@
+"""The customer's routes: the checkout page, paying, coming back from the bank, and waiting for an outcome.
+
+No cookie is needed: the link itself is the key to the checkout. A door translates, it decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.urls import as_header
+from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
+from paydesk.domain.payments.receiving import read_form
+from paydesk.web.checkout import card_form, forms, pages
+from paydesk.web.checkout.card_form import Typed, WrongFields
+from paydesk.web.checkout.services import CheckoutServices, services_of
+from paydesk.web.texts import Texts
+from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
+
+LARGEST_BODY = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request to a checkout: the checkout as it stands, the visitor's language, and where its pages are."""
+
+    request: Request
+    services: CheckoutServices
+    checkout: Checkout
+    texts: Texts
+    path: str
+
+    def view(self, typed: Typed | None = None) -> pages.CheckoutView:
+        """The checkout as a page shows it, with what was typed just now or before."""
+        checkout, entered = self.checkout, self.checkout.entered
+        customer = pages.Customer(entered.email, entered.name, entered.country)
+        if typed is not None:
+            customer = pages.Customer(typed.email, typed.holder, typed.country)
+        acquirers = self.services.desk.acquirers.values()
+        return pages.CheckoutView(
+            merchant_name=checkout.merchant_name,
+            description=checkout.description,
+            amount=checkout.amount,
+            currency=checkout.currency,
+            merchant_order_id=checkout.merchant_order_id,
+            live=checkout.shop.live,
+            pay_url=f"{self.path}/pay",
+            shop_url=checkout.success_url,
+            form_action=pages.form_action_for(
+                checkout.success_url, *(origin for acquirer in acquirers for origin in acquirer.challenge_origins)
+            ),
+            expires_at=checkout.expires_at,
+            entered=customer,
+            entered_expiry=typed.expiry if typed else entered.expiry,
+        )
+
+    def go(self, url: str) -> Response:
+        """Send the browser on, by a redirect or, if the page's JavaScript asks, by telling it where."""
+        if wants_json(self.request) and self.request.method == "POST":
+            return pages.payment_step(url)
+        return RedirectResponse(as_header(url), 303, headers={"Cache-Control": "no-store"})
+
+    def again(
+        self,
+        status: int,
+        *,
+        errors: dict[str, str] | None = None,
+        notice: str | None = None,
+        typed: Typed | None = None,
+    ) -> Response:
+        """Show the form again, saying what is wrong."""
+        if wants_json(self.request) and self.request.method == "POST":
+            return pages.payment_problem(self.texts, field_errors=errors, notice=notice, status=status)
+        return pages.payment_page(self.view(typed), self.texts, field_errors=errors, notice=notice, status=status)
+
+
+async def _visit(request: Request) -> Visit:
+    """Find the checkout that the link names; the sandbox base only knows test checkouts.
+
+    Raises: NotFound.
+    """
+    services = services_of(request)
+    token = request.path_params["token"]
+    checkout = await find_checkout(services.desk.database, token, now=services.now())
+    if checkout.shop.live and in_sandbox(request):
+        raise NotFound("this link is incomplete or wrong")
+    texts = pages.texts_for(request.headers.get("accept-language", ""))
+    return Visit(request, services, checkout, texts, f"{base_path(request)}/checkout/{token}")
+
+
+async def show(request: Request) -> Response:
+    """The checkout's page, as it stands now."""
+    visit = await _visit(request)
+    if visit.checkout.standing is Standing.PROCESSING:
+        return visit.go(f"{visit.path}/result")
+    if visit.checkout.standing is Standing.CHALLENGED:
+        return visit.again(200, notice="challenge_closed")
+    return _ended(visit) or visit.again(200)
+
+
+async def submit(request: Request) -> Response:
+    """Take the payment: `POST /checkout/{token}/pay`. Moves money."""
+    visit = await _visit(request)
+    standing = visit.checkout.standing
+    if standing is Standing.PAID:
+        return visit.go(visit.checkout.success_url)
+    if standing is Standing.PROCESSING:
+        return visit.go(f"{visit.path}/result")
+    if standing in (Standing.CLOSED, Standing.EXPIRED):
+        return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
+    form = read_form(await read_form_body(request, LARGEST_BODY))
+    services, typed = visit.services, card_form.typed(form)
+    now = services.now()
+    try:
+        payer = card_form.read_payer(form, client_address(request.scope, services.trusted_proxies), now)
+    except WrongFields as wrong:
+        return visit.again(400, errors=wrong.errors, typed=typed)
+    return_url = services.public_url(request, f"/checkout/{visit.checkout.token}/result")
+    try:
+        result = await pay(services.desk, visit.checkout, payer, return_url=return_url, now=now)
+    except Conflict:
+        return visit.go(f"{visit.path}/result")
+    return _follow(visit, result, typed)
+
+
+def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
+    """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
+    match result:
+        case Paid():
+            return visit.go(visit.checkout.success_url)
+        case Refused("too_many_attempts"):
+            return visit.again(429, notice="too_many_attempts", typed=typed)
+        case Refused(reason):
+            return visit.again(402, notice=reason, typed=typed)
+        case ConfirmWithBank(url):
+            return visit.go(url)
+        case Unsettled():
+            return visit.go(f"{visit.path}/result")
+
+
+async def show_result(request: Request) -> Response:
+    """What has come of paying: the shop's page, the form again, or a page that waits. The bank sends customers here."""
+    visit = await _visit(request)
+    checkout = visit.checkout
+    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+        result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=visit.services.now())
+        if isinstance(result, ConfirmWithBank):
+            return visit.again(200, notice="challenge_closed")
+        if not isinstance(result, Unsettled):
+            return _follow(visit, result)
+    if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
+        return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status")
+    if checkout.standing is Standing.PAID:
+        return visit.go(checkout.success_url)
+    if checkout.standing is Standing.OPEN and checkout.attempt is not None:
+        return visit.again(402, notice=checkout.attempt.decline_reason)
+    return _ended(visit) or visit.go(visit.path)
+
+
+async def show_status(request: Request) -> Response:
+    """For the waiting page: whether there is a result, and where it is."""
+    visit = await _visit(request)
+    checkout = visit.checkout
+    if checkout.standing is Standing.PROCESSING:
+        return JSONResponse({"state": "processing"}, headers={"Cache-Control": "no-store"})
+    url = f"{visit.path}/result"
+    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+        url = checkout.attempt.challenge_url
+    return JSONResponse({"state": "done", "url": url}, headers={"Cache-Control": "no-store"})
+
+
+def _ended(visit: Visit) -> Response | None:
+    """The page of a checkout that can't be paid any more, or None."""
+    match visit.checkout.standing:
+        case Standing.PAID:
+            return pages.already_paid_page(visit.view(), visit.texts)
+        case Standing.CLOSED:
+            return pages.closed_page(visit.view(), visit.texts)
+        case Standing.EXPIRED:
+            return pages.expired_page(visit.view(), visit.texts)
+        case _:
+            return None
+
+
+async def refuse_get(request: Request) -> Response:
+    """Paying is a POST: a browser that reloads this address is sent back to the page."""
+    return (await _visit(request)).go(f"{base_path(request)}/checkout/{request.path_params['token']}")
+
+
+routes = [
+    *forms.routes,
+    Route("/checkout/{token}", show, methods=["GET"]),
+    Route("/checkout/{token}/pay", submit, methods=["POST"]),
+    Route("/checkout/{token}/pay", refuse_get, methods=["GET"]),
+    Route("/checkout/{token}/result", show_result, methods=["GET"]),
+    Route("/checkout/{token}/status", show_status, methods=["GET"]),
+]

@@ -1,0 +1,19 @@
+"""Errors as programs read them: a JSON object with exactly these keys (wire.md §3)."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse
+
+from paydesk.core.errors import PaydeskError, TooMany
+
+
+def error_json(error: PaydeskError) -> JSONResponse:
+    """The fixed shape of an error, with its status and, where a limit was reached, when to try again."""
+    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, TooMany) else {}
+    return problem_json(error.status, error.message, headers)
+
+
+def problem_json(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The fixed shape for a status and a message."""
+    body = {"success": False, "type": "error", "message": message, "code": status}
+    return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})})

@@ -1,0 +1,94 @@
+"""What surrounds every request: the sandbox base, a request id, one log line and the request times."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from urllib.parse import urlsplit
+
+import structlog
+from prometheus_client import Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from paydesk.web.visits import SANDBOX
+
+REQUEST_SECONDS = Histogram(
+    "paydesk_request_seconds",
+    "Time to answer a request, by route and status",
+    ["route", "status"],
+    buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+
+log = structlog.get_logger()
+
+
+class SandboxBase:
+    """Serves every route below the sandbox base too, marked as test data in the scope.
+
+    The sandbox may be a path below the live base, or a host of its own.
+    """
+
+    def __init__(self, app: ASGIApp, address: str, sandbox_address: str) -> None:
+        """Take the public addresses of both bases."""
+        live, sandbox = urlsplit(address), urlsplit(sandbox_address)
+        self.app = app
+        self._prefix = sandbox.path.rstrip("/")
+        self._host = sandbox.netloc.lower().encode() if sandbox.netloc.lower() != live.netloc.lower() else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Mark and strip the sandbox's prefix, or let the request through as it is."""
+        if scope["type"] == "http" and self._matches(scope):
+            path = scope["path"][len(self._prefix) :] or "/"
+            scope.update({"path": path, "raw_path": path.encode(), SANDBOX: self._prefix})
+        await self.app(scope, receive, send)
+
+    def _matches(self, scope: Scope) -> bool:
+        if self._host is not None and dict(scope["headers"]).get(b"host", b"").lower() != self._host:
+            return False
+        path = scope["path"]
+        return bool(path.startswith(f"{self._prefix}/"))
+
+
+class Observed:
+    """Gives every request an id, and logs and measures how it was answered.
+
+    The route's pattern is logged, not the path: a customer's link is a secret.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id, status, began = secrets.token_hex(8), 500, time.perf_counter()
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            await self.app(scope, receive, send_with_id)
+        finally:
+            seconds = time.perf_counter() - began
+            route = _pattern(scope)
+            REQUEST_SECONDS.labels(route, str(status)).observe(seconds)
+            if route not in ("/healthz", "/readyz"):
+                log.info("answered", method=scope["method"], route=route, status=status, ms=round(seconds * 1000, 1))
+            structlog.contextvars.unbind_contextvars("request_id")
+
+
+def _pattern(scope: Scope) -> str:
+    """The path with its variable parts by their names, for a route that exists."""
+    if "endpoint" not in scope:
+        return "none"
+    path: str = scope["path"]
+    for name, value in scope.get("path_params", {}).items():
+        path = path.replace(f"/{value}", f"/{{{name}}}", 1)
+    return path

@@ -1,0 +1,64 @@
+"""The background work: pingbacks, open outcomes, and housekeeping. Any number of workers may run."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.partitions import keep_partitions
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.rejections import forget_form_counts
+from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.settings import Settings
+
+log = structlog.get_logger()
+
+HOUSEKEEPING = timedelta(minutes=1)
+FORM_COUNTS_KEPT = timedelta(minutes=5)
+
+
+async def work(settings: Settings, database: Database, vault: Vault, desk: Desk, stop: asyncio.Event) -> None:
+    """Do all background work until told to stop; what is in flight then is finished first."""
+    outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    sender = PingbackSender(database, vault, outbound, sender_settings(settings))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(sender.run(stop), name="pingbacks")
+            tasks.create_task(run_janitor(desk, stop), name="janitor")
+            tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
+    finally:
+        await outbound.close()
+
+
+def sender_settings(settings: Settings) -> SenderSettings:
+    """How pingbacks are sent; a lease outlasts the slowest answer with time to record it."""
+    return SenderSettings(
+        header_prefix=settings.pingback_header_prefix,
+        in_hand=settings.pingbacks_in_flight,
+        per_endpoint=settings.pingbacks_per_endpoint,
+        lease=2 * settings.pingback_timeout + 10,
+    )
+
+
+async def _keep_house(settings: Settings, database: Database, stop: asyncio.Event) -> None:
+    """Make and drop the logs' partitions, forget old counters, measure what is open."""
+    while not stop.is_set():
+        try:
+            now = utc_now()
+            await keep_partitions(database, now=now, months=settings.retention_months)
+            await forget_form_counts(database, before=now - FORM_COUNTS_KEPT)
+            await watch_open_outcomes(database, now=now)
+        except Exception as error:
+            log.warning("housekeeping will try again", why=f"{type(error).__name__}: {error}")
+        try:
+            async with asyncio.timeout(HOUSEKEEPING.total_seconds()):
+                await stop.wait()
+        except TimeoutError:
+            continue
