@@ -1,0 +1,233 @@
+"""The pages that a customer sees while paying. They show what they are given and decide nothing; no money moves here.
+
+The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`.
+With JavaScript it posts them with `Accept: application/json` and expects `payment_step` or `payment_problem`, so that
+what was typed stays in the browser; without, it expects a redirect or `payment_page` again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from unicodedata import combining, normalize
+from urllib.parse import urlsplit
+
+from babel import Locale
+from babel.dates import format_date, format_time
+from markupsafe import Markup, escape
+from starlette.responses import HTMLResponse, JSONResponse
+
+from paydesk.web.checkout import wording
+from paydesk.web.rendering import Pages, secured
+from paydesk.web.texts import Catalogues, Texts
+
+_HERE = Path(__file__).parent
+_PAGES = Pages(_HERE / "templates")
+CATALOGUES = Catalogues(_HERE / "locale", "checkout")
+texts_for = CATALOGUES.texts_for
+
+_NOT_COUNTRIES = frozenset(["AC", "CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "TA", "UN", "XA", "XB", "ZZ"])
+COUNTRIES = frozenset(
+    code
+    for code in map(str, Locale.parse("en").territories)
+    if len(code) == 2 and code.isalpha() and code not in _NOT_COUNTRIES
+)
+"""The ISO 3166 codes that the form offers, and XK (Kosovo), which banks use too."""
+
+_CSP_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    """What the form is filled with before the customer types: `name` as on the card, `country` as ISO 3166 code."""
+
+    email: str = ""
+    name: str = ""
+    country: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutView:
+    """One checkout as its pages show it.
+
+    `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (or
+    empty); `form_action` names the CSP sources that the form's answer may lead to (see `form_action_for`);
+    `entered_expiry` is what the customer typed before. Card number and CVC never come back from the server.
+    """
+
+    merchant_name: str
+    description: str
+    amount: Decimal
+    currency: str
+    merchant_order_id: str
+    live: bool
+    pay_url: str
+    shop_url: str
+    form_action: str
+    expires_at: datetime
+    entered: Customer = Customer()
+    entered_expiry: str = ""
+
+
+def form_action_for(success_url: str, *origins: str) -> str:
+    """The `form_action` of a checkout: the origin or scheme of its `success_url`, and acquirers' challenge origins.
+
+    A host that a CSP can't spell (IPv6, underscores) is allowed by its scheme.
+    """
+    url = urlsplit(success_url)
+    if url.scheme not in ("http", "https"):
+        return " ".join([f"{url.scheme}:" if url.scheme else "", *origins]).strip()
+    try:
+        host = url.netloc.rpartition("@")[2].lower().encode("idna").decode()
+    except UnicodeError:
+        host = ""
+    source = f"{url.scheme}://{host}" if _CSP_HOST.fullmatch(host) else f"{url.scheme}:"
+    return " ".join([source, *origins])
+
+
+def payment_page(
+    view: CheckoutView,
+    texts: Texts,
+    *,
+    field_errors: Mapping[str, str] | None = None,
+    notice: str | None = None,
+    status: int = 200,
+) -> HTMLResponse:
+    """The form to pay, with the errors (field to code of `wording.FIELD_ERRORS`) and the notice to show, if any."""
+    errors = _errors(field_errors, notice, texts)
+    country = view.entered.country.upper() or texts.region
+    html = _PAGES.render(
+        "payment.html",
+        texts,
+        view=view,
+        wording=wording,
+        errors=errors,
+        notice=texts.get(wording.NOTICES[notice]) if notice else "",
+        focus=_focus(errors, notice),
+        countries=_country_options(texts.language, country),
+        home=shop_home(view.shop_url),
+    )
+    return secured(html, status=status, form_action=view.form_action)
+
+
+def payment_problem(
+    texts: Texts, *, field_errors: Mapping[str, str] | None = None, notice: str | None = None, status: int
+) -> JSONResponse:
+    """The answer to the page's JavaScript when the customer has to do something: texts to show, and where to go on.
+
+    `{"errors": {field: text}, "notice": text, "focus": field}`; `status` is that of the page without JavaScript.
+    """
+    errors = _errors(field_errors, notice, texts)
+    text = texts.get(wording.NOTICES[notice]) if notice else ""
+    body = {"errors": errors, "notice": text, "focus": _focus(errors, notice)}
+    return JSONResponse(body, status, headers={"Cache-Control": "no-store"})
+
+
+def payment_step(url: str) -> JSONResponse:
+    """The answer to the page's JavaScript when the browser has to go on to another page: `{"redirect": url}`."""
+    return JSONResponse({"redirect": url}, headers={"Cache-Control": "no-store"})
+
+
+def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLResponse:
+    """The page to wait on while the outcome is unknown; it finds its own way.
+
+    JavaScript polls `status_url` (`{"state": "processing"}`, then `{"state": "done", "url": …}`); without it the page
+    loads itself again every few seconds, so it must be the answer to a GET that redirects once the outcome is known.
+    """
+    html = _PAGES.render("checking.html", texts, view=view, status_url=status_url)
+    return secured(html, form_action=view.form_action)
+
+
+def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page of a checkout that is paid, with the way to the shop's thank-you page."""
+    return secured(_PAGES.render("paid.html", texts, view=view))
+
+
+def expired_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page (410) of a checkout whose time is over, with the way back to the shop."""
+    at, locale = view.expires_at.astimezone(UTC), texts.locale
+    ended = f"{format_date(at, 'long', locale)}, {format_time(at, 'short', locale=locale)}"
+    html = _PAGES.render("expired.html", texts, view=view, ended=ended, home=shop_home(view.shop_url))
+    return secured(html, status=410)
+
+
+def closed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page (409) of a checkout that closed because its order was paid through another one."""
+    return secured(_PAGES.render("closed.html", texts, view=view, home=shop_home(view.shop_url)), status=409)
+
+
+def form_error_page(
+    texts: Texts,
+    *,
+    status: int,
+    message: str,
+    fields: Sequence[str],
+    hashed: str | None = None,
+    suspect: str | None = None,
+    retry_after: int | None = None,
+) -> HTMLResponse:
+    """What a shop's invalid request comes to: calm for the customer, exact for the shop's programmer.
+
+    `message` is English and says what was expected; `hashed` is the string that the server hashed, without the private
+    key (test mode only), and `suspect` the likeliest reason for a difference, in English.
+    """
+    html = _PAGES.render(
+        "form_error.html", texts, status=status, message=message, fields=fields, hashed=hashed, suspect=suspect
+    )
+    return secured(html, status=status, headers=_retry(retry_after))
+
+
+def error_page(texts: Texts, *, status: int, retry_after: int | None = None) -> HTMLResponse:
+    """A general error page, in the words of `wording.ERRORS`; `retry_after` is in seconds."""
+    problem = wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
+    return secured(_PAGES.render("error.html", texts, problem=problem), status=status, headers=_retry(retry_after))
+
+
+def shop_home(success_url: str) -> str:
+    """Where an unpaid customer finds the shop again: its front page, not the thank-you page; an app's own link."""
+    url = urlsplit(success_url)
+    if url.scheme in ("http", "https"):
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}/"
+    return success_url
+
+
+def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
+    """The texts beside the fields, in the order of the form; some declines point to a field by themselves."""
+    codes = dict([wording.FIELD_OF_NOTICE[notice]] if notice in wording.FIELD_OF_NOTICE else []) | dict(
+        field_errors or {}
+    )
+    return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELDS if name in codes}
+
+
+def _focus(errors: Mapping[str, str], notice: str | None) -> str:
+    """The field where the customer goes on: the first wrong one, or the card number after a decline."""
+    return next(iter(errors), "number" if notice else "")
+
+
+def _retry(seconds: int | None) -> dict[str, str]:
+    return {} if seconds is None else {"Retry-After": str(seconds)}
+
+
+def _country_options(language: str, selected: str) -> Markup:
+    """The options of the country list; `selected` is a code or anything else for none."""
+    options = _all_country_options(language)
+    if selected in COUNTRIES:
+        options = options.replace(f"value={selected}>", f"value={selected} selected>", 1)
+    return Markup(options)  # noqa: S704 - the names in it are escaped
+
+
+@cache
+def _all_country_options(language: str) -> str:
+    """All countries, sorted as people of the language look for them; HTML without what it allows to leave out."""
+    names = Locale.parse(language, sep="-").territories
+    ordered = sorted(COUNTRIES, key=lambda code: _without_accents(names[code]))
+    return "".join(f"<option value={code}>{escape(names[code])}" for code in ordered)
+
+
+def _without_accents(name: str) -> str:
+    return "".join(letter for letter in normalize("NFKD", name) if not combining(letter)).casefold()

@@ -1,0 +1,226 @@
+// Makes the checkout's pages nicer; everything also works without it. Texts come from the page.
+
+const BRANDS = [
+  ["Visa", "visa", /^4/, [13, 16, 19]],
+  ["Mastercard", "mastercard", /^(5[1-5]|2(22[1-9]|2[3-9]|[3-6]|7[01]|720))/, [16]],
+  ["American Express", "amex", /^3[47]/, [15]],
+  ["Discover", "", /^(6011|64[4-9]|65)/, [16, 17, 18, 19]],
+  ["Diners Club", "", /^(30[0-5]|309|36|38|39)/, [14, 15, 16, 17, 18, 19]],
+  ["JCB", "", /^35(2[89]|[3-8])/, [16, 17, 18, 19]],
+  ["UnionPay", "", /^62/, [16, 17, 18, 19]],
+  ["Maestro", "", /^(50|5[6-9]|6)/, [12, 13, 14, 15, 16, 17, 18, 19]],
+];
+const digitsOf = (text) => text.replace(/\D/g, "");
+const brandOf = (digits) => BRANDS.find(([, , pattern]) => pattern.test(digits));
+
+/** Go on to another page. An app's link may leave this page standing: then show where the payment is. */
+function leave(url) {
+  location.assign(url);
+  if (!/^(https?:|\/)/i.test(url)) setTimeout(() => location.reload(), 2000);
+}
+
+function luhn(digits) {
+  let sum = 0;
+  for (let place = 0; place < digits.length; place++) {
+    const digit = digits[digits.length - 1 - place] * (1 + (place % 2));
+    sum += digit > 9 ? digit - 9 : digit;
+  }
+  return sum % 10 === 0;
+}
+
+function groupNumber(digits) {
+  const groups = /^3[47]/.test(digits) ? /^(.{1,4})(.{1,6})?(.{1,5})?/ : /(.{1,4})(.{1,4})?(.{1,4})?(.{1,4})?(.{1,3})?/;
+  return (digits.match(groups) || []).slice(1).filter(Boolean).join(" ");
+}
+
+function groupExpiry(text, deleting) {
+  const parts = text.split(/\D+/);
+  let month = parts[0].slice(0, 2);
+  const year = (parts[0].slice(2) + parts.slice(1).join("")).slice(0, 4);
+  if (/^[2-9]$/.test(month) || (/^1$/.test(month) && parts.length > 1 && !deleting)) month = "0" + month;
+  return month.length < 2 || (deleting && !year) ? month : `${month} / ${year}`;
+}
+
+/** What is wrong with a field's value, as the name of the text to show, or nothing. */
+const CHECKS = {
+  email: (value) => !/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value) && "invalid",
+  number(value) {
+    const digits = digitsOf(value);
+    const brand = brandOf(digits);
+    const lengths = brand ? brand[3] : [12, 13, 14, 15, 16, 17, 18, 19];
+    return !(lengths.includes(digits.length) && luhn(digits)) && "invalid";
+  },
+  expiry(value) {
+    const [, month, year] = value.match(/^\s*(\d\d?)\s*\D\s*(\d\d|20\d\d)\s*$/) || value.match(/^(\d\d)(\d\d|20\d\d)$/) || [];
+    if (!(month >= 1 && month <= 12)) return "invalid";
+    // The server decides by the day; here a card is given a day of grace for the time zones of the world.
+    return new Date(2000 + (year % 100), month, 2) < new Date() && "expired";
+  },
+  cvc(value) {
+    const brand = brandOf(digitsOf(document.getElementById("number").value));
+    const length = brand ? (brand[1] === "amex" ? "4" : "3") : "3,4";
+    return !new RegExp(`^\\d{${length}}$`).test(value) && "invalid";
+  },
+};
+
+function showError(input, text) {
+  const place = document.getElementById(`${input.id}-error`);
+  place.textContent = text;
+  place.hidden = !text;
+  if (text) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
+}
+
+function check(input) {
+  const value = input.value.trim();
+  const code = value ? CHECKS[input.name]?.(value) : "empty";
+  showError(input, code ? input.dataset[code] : "");
+  return !code;
+}
+
+function enhance(form) {
+  const inputs = [...form.querySelectorAll("input, select")];
+  const { email, number, expiry, cvc, holder } = form.elements;
+  const notice = document.getElementById("notice");
+  const button = document.getElementById("pay");
+  const busyText = document.getElementById("busy");
+  let busy = false;
+  let pressed = false;
+
+  function setBusy(now) {
+    busy = now;
+    form.classList.toggle("working", now);
+    button.setAttribute("aria-disabled", now);
+    busyText.textContent = now ? busyText.dataset.text : "";
+  }
+
+  function showNotice(text) {
+    document.getElementById("notice-text").textContent = text;
+    notice.querySelector("ul")?.remove();
+    notice.hidden = !text;
+    if (text) notice.scrollIntoView({ block: "nearest" });
+  }
+
+  function showBrand() {
+    const [name, mark] = brandOf(digitsOf(number.value)) || ["", ""];
+    const status = document.getElementById("brand");
+    const brands = form.querySelector("[data-brands]");
+    if (status.textContent !== name) status.textContent = name;
+    brands.dataset.brands = name && (mark || "other");
+    for (const svg of brands.children) svg.classList.toggle("on", svg.dataset.brand === mark);
+    status.classList.toggle("hidden", Boolean(mark) || !name);
+    cvc.maxLength = name && mark !== "amex" ? 3 : 4;
+  }
+
+  function typeNumber() {
+    const before = digitsOf(number.value.slice(0, number.selectionStart)).length;
+    const atEnd = number.selectionStart === number.value.length;
+    const grouped = groupNumber(digitsOf(number.value).slice(0, 19));
+    if (grouped !== number.value) {
+      number.value = grouped;
+      let caret = 0;
+      for (let seen = 0; seen < before; caret++) if (grouped[caret] !== " ") seen++;
+      if (atEnd) caret = grouped.length;
+      number.setSelectionRange(caret, caret);
+    }
+    showBrand();
+  }
+
+  function typeExpiry(event) {
+    if (expiry.selectionStart !== expiry.value.length) return;
+    expiry.value = groupExpiry(expiry.value, event.inputType?.startsWith("delete"));
+  }
+
+  function fill(card) {
+    number.value = card;
+    typeNumber();
+    expiry.value = `12 / ${(new Date().getFullYear() + 3) % 100}`;
+    cvc.value = brandOf(card)[1] === "amex" ? "1234" : "123";
+    email.value ||= "customer@example.com";
+    holder.value ||= "Test Customer";
+    form.elements.country.value ||= "US";
+    inputs.forEach(check);
+    button.focus();
+  }
+
+  /** Check a field that was left, but never move the page under a finger that is pressing something. */
+  function leaveField(input) {
+    if (!input.value.trim()) return;
+    if (pressed) addEventListener("pointerup", () => setTimeout(check, 0, input), { once: true });
+    else check(input);
+  }
+
+  function show({ errors = {}, notice: text = "", focus = "" }) {
+    for (const input of inputs) showError(input, errors[input.name] || "");
+    showNotice(text);
+    const field = form.elements[focus || Object.keys(errors)[0]] || button;
+    field.focus();
+    field.select?.();
+  }
+
+  async function pay() {
+    const answer = await fetch(form.action, {
+      method: "POST",
+      body: new URLSearchParams(new FormData(form)),
+      headers: { Accept: "application/json" },
+      signal: AbortSignal.timeout(90000),
+    });
+    return answer.json();
+  }
+
+  form.noValidate = true;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (busy) return;
+    showNotice("");
+    const wrong = inputs.filter((input) => !check(input));
+    if (wrong.length) return wrong[0].focus();
+    setBusy(true);
+    try {
+      const answer = await pay();
+      if (answer.redirect) return leave(answer.redirect);
+      setBusy(false);
+      show(answer);
+    } catch {
+      setBusy(false);
+      show({ notice: form.dataset.connection });
+    }
+  });
+  for (const kind of ["pointerdown", "pointerup", "pointercancel"]) {
+    addEventListener(kind, () => (pressed = kind === "pointerdown"), { capture: true });
+  }
+  number.addEventListener("input", typeNumber);
+  expiry.addEventListener("input", typeExpiry);
+  cvc.addEventListener("input", () => (cvc.value = digitsOf(cvc.value)));
+  for (const input of inputs) {
+    input.addEventListener("change", () => leaveField(input));
+    input.addEventListener("input", () => input.hasAttribute("aria-invalid") && showError(input, ""));
+  }
+  for (const fillButton of document.querySelectorAll("[data-fill]")) {
+    fillButton.hidden = false;
+    fillButton.addEventListener("click", () => fill(fillButton.parentElement.querySelector("code").textContent));
+  }
+  // The back button may bring this very page back, still busy.
+  addEventListener("pageshow", () => setBusy(false));
+  if (number.value) typeNumber();
+}
+
+async function poll(place) {
+  const started = Date.now();
+  for (let pause = 500; ; pause = Math.min(pause * 1.3, 5000)) {
+    await new Promise((done) => setTimeout(done, pause));
+    if (Date.now() - started > 30000) document.getElementById("long").hidden = false;
+    try {
+      const answer = await fetch(place.dataset.status, { headers: { Accept: "application/json" } });
+      const { state, url } = await answer.json();
+      if (state === "done") return leave(url);
+    } catch {
+      // The next round may go better.
+    }
+  }
+}
+
+const form = document.getElementById("payment");
+const checking = document.getElementById("checking");
+if (form) enhance(form);
+if (checking) poll(checking);

@@ -1,0 +1,152 @@
+"""What the checkout says about problems, in words that a customer can act on.
+
+A decline never says more than an issuer would allow: a stolen card and a closed account look like any other decline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.web.texts import mark
+
+FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
+"""The fields of the payment form in the order in which they are shown."""
+
+FIELD_ERRORS: dict[str, dict[str, str]] = {
+    "email": {
+        "empty": mark("Enter your e-mail address."),
+        "invalid": mark("Enter an e-mail address like name@example.com."),
+    },
+    "number": {
+        "empty": mark("Enter the card number."),
+        "invalid": mark("This card number is not right. Check its digits."),
+        "unknown": mark("We do not know this kind of card. Try another card."),
+    },
+    "expiry": {
+        "empty": mark("Enter the expiry date."),
+        "invalid": mark("Enter month and year as on the card, like 09/30."),
+        "expired": mark("This card has expired. Check the date or use another card."),
+    },
+    "cvc": {
+        "empty": mark("Enter the security code."),
+        "invalid": mark("The security code has 3 digits (4 on American Express)."),
+        "wrong": mark("Check the security code."),
+    },
+    "holder": {
+        "empty": mark("Enter the name as it is on the card."),
+        "invalid": mark("Enter the name with letters, as it is on the card."),
+    },
+    "country": {
+        "empty": mark("Choose your country."),
+        "invalid": mark("Choose your country from the list."),
+    },
+}
+
+_DECLINED = mark("Your card was declined. Try another card, or ask your bank.")
+
+NOTICES: dict[str, str] = {
+    DeclineReason.DECLINED: _DECLINED,
+    DeclineReason.STOLEN_CARD: _DECLINED,
+    DeclineReason.CLOSED_ACCOUNT: _DECLINED,
+    DeclineReason.INSUFFICIENT_FUNDS: mark(
+        "Your card was declined: there is not enough money available on it. Try another card."
+    ),
+    DeclineReason.EXPIRED_CARD: mark(
+        "Your card was declined because it has expired. Check the expiry date, or try another card."
+    ),
+    DeclineReason.WRONG_CVC: mark(
+        "Your card was declined because the security code is not right. Check it and try again."
+    ),
+    DeclineReason.PROCESSING_ERROR: mark(
+        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
+        "try another card."
+    ),
+    DeclineReason.AUTHENTICATION_FAILED: mark(
+        "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
+    ),
+    DeclineReason.TOO_LATE: mark(
+        "The payment was declined because it took too long. You have not been charged. Try again."
+    ),
+    "challenge_closed": mark(
+        "You left your bank’s confirmation, so the payment was not made. You have not been charged. Try again when you "
+        "are ready."
+    ),
+    "too_many_attempts": mark(
+        "There were too many attempts to pay. For your safety no more are possible here. Go back to the shop, or ask "
+        "your bank."
+    ),
+    "unavailable": mark(
+        "The payment service does not answer just now. You have not been charged. Try again in a minute."
+    ),
+    "in_progress": mark("Your payment is already on its way. Please wait a moment; you will not be charged twice."),
+    "connection": mark(
+        "We could not reach the payment service. Check your connection and press the button again: you will not be "
+        "charged twice."
+    ),
+}
+"""Texts by decline reason or by what happened; `connection` is shown by the browser itself."""
+
+FIELD_OF_NOTICE: dict[str, tuple[str, str]] = {
+    DeclineReason.WRONG_CVC: ("cvc", "wrong"),
+    DeclineReason.EXPIRED_CARD: ("expiry", "expired"),
+}
+"""Declines that one field can mend: the field and its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a page says instead of what the visitor asked for."""
+
+    title: str
+    text: str
+
+
+ERRORS: dict[int, Problem] = {
+    400: Problem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
+    403: Problem(mark("This is not allowed"), mark("Go back to the shop and try again.")),
+    404: Problem(
+        mark("We can’t find this page"),
+        mark("The address may be incomplete. Go back to the shop and press its pay button again."),
+    ),
+    405: Problem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
+    409: Problem(mark("This has changed in the meantime"), mark("Go back to the shop to see where your order stands.")),
+    413: Problem(mark("This request is too large"), mark("Go back to the shop and tell them about this problem.")),
+    429: Problem(mark("Too many requests"), mark("Please wait a minute, then try again.")),
+    500: Problem(
+        mark("Something went wrong on our side"),
+        mark(
+            "The problem has been recorded. If you were paying: load the page again to see how it went. You will not "
+            "be charged twice."
+        ),
+    ),
+    503: Problem(mark("The payment service is taking a short break"), mark("Please try again in a minute.")),
+}
+"""Texts of the general error pages, by HTTP status."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestCard:
+    """A card of the simulator and what it does (design.md, Fixed names)."""
+
+    number: str
+    effect: str
+
+    __test__ = False
+
+
+TEST_CARDS = (
+    TestCard("4242424242424242", mark("Visa, approved")),
+    TestCard("5555555555554444", mark("Mastercard, approved")),
+    TestCard("378282246310005", mark("American Express, approved")),
+    TestCard("4000000000003220", mark("3-D Secure")),
+    TestCard("4000000000000002", mark("declined")),
+    TestCard("4000000000009995", mark("not enough money")),
+    TestCard("4000000000000069", mark("expired card")),
+    TestCard("4000000000000127", mark("wrong CVC")),
+    TestCard("4000000000000119", mark("processing error")),
+    TestCard("4000000000000341", mark("approved now, later charges fail")),
+    TestCard("4000000000000259", mark("approved, then charged back")),
+    TestCard("4000000000009987", mark("approved, but the answer is lost")),
+)
+"""In the order in which they are offered."""

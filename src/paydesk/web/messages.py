@@ -1,0 +1,104 @@
+"""Collect the texts of every door into its gettext catalogues: `python -m paydesk.web.messages [new language …]`.
+
+Run it (or `make messages`) after changing a text, then fill in the empty `msgstr` lines. Naming languages, such as
+`fr` or `pt_BR`, begins a catalogue for each in every door.
+"""
+
+from __future__ import annotations
+
+import sys
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+WEB = Path(__file__).parent
+_METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
+_OPTIONS = {"templates/**.html": {"newstyle_gettext": "true", "trimmed": "true", "silent": "false"}}
+_KEYWORDS = {**DEFAULT_KEYWORDS, "mark": None}
+_HEADER = "# Texts of Paydesk's pages. Update with `make messages`."
+
+
+def doors() -> list[Path]:
+    """The packages of `paydesk.web` that have catalogues."""
+    return sorted(path.parent for path in WEB.glob("*/locale"))
+
+
+def extract(door: Path) -> Catalog:
+    """All texts that the door's templates and modules contain now."""
+    found = Catalog(domain=door.name)
+    for filename, _, text, comments, context in extract_from_dir(door, _METHODS, _OPTIONS, _KEYWORDS):
+        found.add(text, None, [(filename, 0)], auto_comments=comments, context=context)
+    return found
+
+
+def catalogue_paths(door: Path) -> list[Path]:
+    """The .po files of a door, one for each language."""
+    return sorted(door.glob(f"locale/*/LC_MESSAGES/{door.name}.po"))
+
+
+def untranslated(path: Path) -> list[str]:
+    """The texts of the door that the catalogue at `path` has no (certain) translation for."""
+    catalogue = _read(path)
+    return [str(message.id) for message in extract(_door_of(path)) if message.id and not _done(catalogue, message.id)]
+
+
+def stale(path: Path) -> list[str]:
+    """The texts in the catalogue at `path` that the door does not use any more."""
+    current = extract(_door_of(path))
+    catalogue = _read(path)
+    unused = [str(message.id) for message in catalogue if message.id and message.id not in current]
+    return unused + [str(message.id) for message in catalogue.obsolete.values()]
+
+
+def update(path: Path) -> bool:
+    """Bring one catalogue up to the door's texts, keeping its translations; say whether the file changed."""
+    catalogue = _read(path)
+    catalogue.update(extract(_door_of(path)), update_creation_date=False)
+    catalogue.header_comment = _HEADER
+    written = BytesIO()
+    write_po(written, catalogue, width=120, include_lineno=False, sort_by_file=True, ignore_obsolete=True)
+    changed = not path.exists() or path.read_bytes() != written.getvalue()
+    if changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(written.getvalue())
+    return changed
+
+
+def main(new_languages: list[str]) -> None:
+    """Update all catalogues, begin new ones, and say what is left to translate."""
+    for door in doors():
+        new = [door / "locale" / language / "LC_MESSAGES" / f"{door.name}.po" for language in new_languages]
+        for path in [*catalogue_paths(door), *(path for path in new if not path.exists())]:
+            changed = "updated" if update(path) else "unchanged"
+            left = len(untranslated(path))
+            sys.stdout.write(f"{path.relative_to(WEB)}: {changed}, {left} texts to translate\n")
+
+
+def _read(path: Path) -> Catalog:
+    """The catalogue at `path`, or an empty one for its language if there is no file yet."""
+    locale = path.parent.parent.name
+    if not path.exists():
+        nobody = dict.fromkeys(("msgid_bugs_address", "last_translator", "language_team"), "-")
+        return Catalog(locale=locale, domain=path.stem, project="Paydesk", version="1", fuzzy=False, **nobody)
+    with path.open("rb") as source:
+        return read_po(source, locale=locale, domain=path.stem)
+
+
+def _door_of(path: Path) -> Path:
+    """The door that a catalogue belongs to."""
+    return path.parents[3]
+
+
+def _done(catalogue: Catalog, text: str | list[str] | tuple[str, ...]) -> bool:
+    """Whether the catalogue translates the text, in all its plural forms, and nobody doubts it."""
+    message = catalogue.get(text)
+    if message is None or message.fuzzy:
+        return False
+    return all(message.string) if isinstance(message.string, tuple) else bool(message.string)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

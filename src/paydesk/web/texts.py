@@ -1,0 +1,135 @@
+"""Languages: which one a visitor reads, their texts from gettext catalogues, and amounts as they write them.
+
+Texts are English in the source. A door keeps its translations in `locale/<language>/LC_MESSAGES/<domain>.po`; they are
+read as they are at start (no compiled .mo files). `make messages` collects new texts into them.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from gettext import NullTranslations
+from io import BytesIO
+from pathlib import Path
+
+from babel import Locale, UnknownLocaleError, negotiate_locale
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
+from babel.support import Translations
+
+from paydesk.core.money import minor_digits
+
+SOURCE_LANGUAGE = "en"
+_LONGEST_HEADER = 256
+_LANGUAGE_RANGE = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?")
+
+
+def mark(text: str) -> str:
+    """Mark a text for translation where it is written; it is translated where it is shown."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """How to speak to one visitor: the texts' language, and the locale in which they write numbers.
+
+    The two differ for a visitor whose language we don't have: English texts, but amounts as they are used to.
+    """
+
+    language: str
+    locale: Locale
+    translations: NullTranslations = field(repr=False)
+
+    @property
+    def direction(self) -> str:
+        """The writing direction of the texts, for the `dir` attribute."""
+        return Locale.parse(self.language, sep="-").text_direction
+
+    @property
+    def amount_language(self) -> str:
+        """The language of amounts, for a `lang` attribute."""
+        return str(self.locale).replace("_", "-")
+
+    @property
+    def region(self) -> str:
+        """The two-letter country that the visitor's browser names, or an empty string."""
+        territory = self.locale.territory or ""
+        return territory if len(territory) == 2 else ""
+
+    def get(self, text: str) -> str:
+        """Translate a text that was marked with `mark`."""
+        return self.translations.gettext(text)
+
+    def money(self, amount: Decimal, currency: str) -> str:
+        """An amount with the currency's symbol, with the currency's ISO 4217 digits: `$10.00`, `10,00 €`."""
+        digits = minor_digits(currency)
+        pattern = copy.copy(self.locale.currency_formats["standard"])
+        pattern.frac_prec = (digits, digits)
+        return str(pattern.apply(amount, self.locale, currency=currency, currency_digits=False))
+
+    def money_with_code(self, amount: Decimal, currency: str) -> str:
+        """An amount with the currency's code, which is never ambiguous: `10.00 USD`."""
+        digits = minor_digits(currency)
+        pattern = "#,##0." + "0" * digits if digits else "#,##0"
+        return f"{format_decimal(amount, pattern, self.locale)}\u00a0{currency}"
+
+
+class Catalogues:
+    """The translations of one door: every language that has a catalogue, and English."""
+
+    def __init__(self, folder: Path, domain: str) -> None:
+        """Read `folder/<language>/LC_MESSAGES/<domain>.po` of every language."""
+        self._translations: dict[str, NullTranslations] = {SOURCE_LANGUAGE: NullTranslations()}
+        for path in sorted(folder.glob(f"*/LC_MESSAGES/{domain}.po")):
+            self._translations[path.parent.parent.name.replace("_", "-")] = _translations(path)
+        self._chosen = lru_cache(maxsize=1024)(self._choose)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that texts exist in, as in `<html lang>`."""
+        return tuple(self._translations)
+
+    def texts_for(self, accept_language: str) -> Texts:
+        """The texts for a visitor by the header `Accept-Language` (RFC 9110 §12.5.4); English when nothing fits."""
+        return self._chosen(accept_language[:_LONGEST_HEADER])
+
+    def _choose(self, accept_language: str) -> Texts:
+        wanted = preferred_languages(accept_language)
+        known = {language.lower(): language for language in self._translations}
+        best = negotiate_locale(wanted, list(known), sep="-") or SOURCE_LANGUAGE
+        language = known[best.lower()]
+        return Texts(language, _first_locale([*wanted, language]), self._translations[language])
+
+
+def preferred_languages(accept_language: str) -> list[str]:
+    """The language tags of an `Accept-Language` header, best first; refused (`q=0`) and malformed ones are left out."""
+    weighed = []
+    for part in accept_language.split(","):
+        match = _LANGUAGE_RANGE.fullmatch(part)
+        if match and (quality := float(match[2] or 1)) > 0:
+            weighed.append((quality, match[1]))
+    return [tag for _, tag in sorted(weighed, key=lambda pair: -pair[0])]
+
+
+def _first_locale(tags: list[str]) -> Locale:
+    """The first of the tags that Babel knows, without its private parts."""
+    for tag in tags:
+        for candidate in (tag, tag.partition("-")[0]):
+            try:
+                return Locale.parse(candidate, sep="-")
+            except (UnknownLocaleError, ValueError):
+                continue
+    return Locale.parse(SOURCE_LANGUAGE)
+
+
+def _translations(path: Path) -> NullTranslations:
+    """Read a .po file; entries marked fuzzy don't count."""
+    compiled = BytesIO()
+    with path.open("rb") as source:
+        write_mo(compiled, read_po(source))
+    compiled.seek(0)
+    return Translations(compiled)

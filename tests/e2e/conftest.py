@@ -1,0 +1,74 @@
+"""A real browser for the tests in this folder, and a way to serve an ASGI application to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from starlette.types import ASGIApp
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+
+
+def chromium_path() -> str:
+    """The browser to drive: `PAYDESK_CHROMIUM`, or the system's Chromium or Chrome; empty if there is none."""
+    named = os.environ.get("PAYDESK_CHROMIUM", "")
+    return named or next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), "")
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    path = chromium_path()
+    if not path:
+        pytest.skip("NO CHROMIUM: THE BROWSER TESTS DID NOT RUN. Install chromium or set PAYDESK_CHROMIUM.")
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield running
+        await running.close()
+
+
+@pytest.fixture
+async def open_page(browser: Browser) -> AsyncIterator[Callable[..., Coroutine[Any, Any, Page]]]:
+    """Open an address in a context of its own; options are those of playwright's `new_context`."""
+    contexts: list[BrowserContext] = []
+
+    async def opener(url: str, **options: Any) -> Page:
+        contexts.append(await browser.new_context(**{"locale": "en-US", **options}))
+        page = await contexts[-1].new_page()
+        await page.goto(url)
+        return page
+
+    yield opener
+    for context in contexts:
+        await context.close()
+
+
+@pytest.fixture
+async def page(open_page: Callable[..., Coroutine[Any, Any, Page]]) -> Page:
+    return await open_page("about:blank")
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp) -> AsyncIterator[str]:
+    """Serve an application on a free port of the loopback interface; gives its base address."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        running = asyncio.create_task(server.serve([listener]))
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        server.force_exit = True
+        await running
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[[ASGIApp], AbstractAsyncContextManager[str]]:
+    return serving

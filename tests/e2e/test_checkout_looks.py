@@ -1,0 +1,122 @@
+"""How the checkout's pages look and feel: every state of them, for every eye and every screen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from paydesk.web.assets import static_app
+from paydesk.web.checkout import pages, wording
+from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
+from paydesk.web.texts import Texts
+
+pytestmark = pytest.mark.browser
+
+VIEW = CheckoutView(
+    merchant_name="Demo Shop",
+    description="A mug",
+    amount=Decimal("10.00"),
+    currency="USD",
+    merchant_order_id="order-1",
+    live=False,
+    pay_url="/pay",
+    shop_url="https://shop.example/thanks",
+    form_action="",
+    expires_at=datetime(2030, 1, 1, tzinfo=UTC),
+    entered=Customer("ada@example.com", "Ada Lovelace", ""),
+)
+WORD = "Donaudampfschifffahrtsgesellschaft" * 8
+WIDE = replace(VIEW, merchant_name=WORD, description=WORD, merchant_order_id=WORD, amount=Decimal(999999999999))
+
+
+STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
+    "payment": pages.payment_page,
+    "live": lambda view, texts: pages.payment_page(replace(view, live=True, entered=Customer()), texts),
+    "errors": lambda view, texts: pages.payment_page(
+        view, texts, field_errors=dict.fromkeys(wording.FIELDS, "invalid"), status=400
+    ),
+    "declined": lambda view, texts: pages.payment_page(view, texts, notice="wrong_cvc", status=402),
+    "checking": lambda view, texts: pages.checking_page(view, texts, status_url="/pending"),
+    "paid": pages.already_paid_page,
+    "expired": pages.expired_page,
+    "closed": pages.closed_page,
+    "form-error": lambda view, texts: pages.form_error_page(
+        texts, status=403, message="wrong hash", fields=["hash"], hashed="amount=10.00&" * 20, suspect="description"
+    ),
+    "error": lambda view, texts: pages.error_page(texts, status=404),
+}
+
+
+async def show_state(request: Request) -> Response:
+    view = WIDE if request.path_params["width"] == "wide" else VIEW
+    return STATES[request.path_params["name"]](view, texts_for(request.headers["accept-language"]))
+
+
+async def still_processing(request: Request) -> Response:
+    return JSONResponse({"state": "processing"})
+
+
+@pytest.fixture(scope="module")
+async def base(serve: Callable[[Any], AbstractAsyncContextManager[str]]) -> AsyncIterator[str]:
+    routes = [
+        Route("/pending", still_processing),
+        Mount("/static", static_app()),
+        Route("/{width}/{name}", show_state),
+    ]
+    async with serve(Starlette(routes=routes)) as base:
+        yield base
+
+
+Show = Callable[..., Coroutine[Any, Any, Page]]
+
+
+@pytest.fixture
+def show(open_page: Show, base: str) -> Show:
+    async def show(path: str, **options: Any) -> Page:
+        page = await open_page(base + path, **options)
+        if await page.locator("details").count():
+            await page.locator("summary").click()
+        return page
+
+    return show
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", STATES)
+async def test_axe_reports_nothing(show: Show, name: str, scheme: str) -> None:
+    page = await show(f"/usual/{name}", color_scheme=scheme)
+    found = await Axe().run(page, options={"resultTypes": ["violations"]})
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("name", STATES)
+async def test_nothing_scrolls_sideways_at_320_pixels(show: Show, name: str) -> None:
+    page = await show(f"/wide/{name}", viewport={"width": 320, "height": 640}, locale="de-DE")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+async def test_targets_are_large_enough_to_hit(show: Show) -> None:
+    page = await show("/usual/errors", viewport={"width": 320, "height": 640})
+    sizes = await page.locator("a, button, input, select, summary").evaluate_all(
+        "all => all.map(one => [one.outerHTML.slice(0, 80), one.getBoundingClientRect().height])"
+    )
+    assert [size for size in sizes if size[1] < 24] == []
+
+
+async def test_motion_is_calmed_and_forced_colours_keep_the_form_usable(show: Show) -> None:
+    page = await show("/usual/checking", reduced_motion="reduce")
+    assert await page.locator(".spinner").evaluate("one => getComputedStyle(one).animationDuration") == "4s"
+    page = await show("/usual/errors", forced_colors="active")
+    assert await page.locator("#number").evaluate("one => getComputedStyle(one).outlineStyle") == "solid"
