@@ -1,0 +1,5 @@
+"""The sample shop: a merchant like any other, which talks to Paydesk only through its public interface."""
+
+from paydesk.web.demo.shop import create_shop
+
+__all__ = ["create_shop"]

@@ -1,0 +1,177 @@
+"""The sample shop's pages and routes (spec: What the service does, 2, as a merchant sees it)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import parse_qs, quote
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+
+from paydesk.core.clock import utc_now
+from paydesk.core.urls import source_of
+from paydesk.web.assets import static_app
+from paydesk.web.demo.articles import ARTICLES
+from paydesk.web.demo.explaining import explain, readable
+from paydesk.web.demo.orders import Order, Sheet, new_order
+from paydesk.web.demo.receiving import Receiver
+from paydesk.web.demo.records import Records
+from paydesk.web.rendering import Pages, secured
+from paydesk.web.texts import Catalogues
+from paydesk_client import Gateway
+from paydesk_client.signature import Version
+
+_HERE: Final = Path(__file__).parent
+_PAGES: Final = Pages(_HERE / "templates")
+# English only, but amounts are written as the visitor's browser asks for.
+_LANGUAGES: Final = Catalogues(_HERE / "locale", "demo")
+
+MOST_LOOKS: Final = 20
+"""How often the thank-you page loads itself again without JavaScript while it waits for the pingback."""
+
+_LARGEST_FORM: Final = 1024
+_VERSIONS: Final = ("v1", "v2")
+
+
+def create_shop(gateway: Gateway, *, base_url: str, folder: Path, clock: Callable[[], datetime] = utc_now) -> Starlette:
+    """Make the sample shop as an ASGI application; it needs no lifespan.
+
+    Args:
+        gateway: the shop's key pair and where Paydesk is; its `header_prefix` must be the service's.
+        base_url: where the shop itself is, such as `http://127.0.0.1:8001`; Paydesk sends pingbacks there.
+        folder: for the shop's records; made if there is none. One process at a time may use it.
+        clock: the time now, UTC.
+
+    Raises: OSError if the folder can't be used.
+    """
+    records = Records(folder)
+    shop = _Shop(gateway, base_url.rstrip("/"), records, clock)
+    receiver = Receiver(gateway, records, clock)
+    return Starlette(
+        routes=[
+            Route("/", shop.shelf, methods=["GET"]),
+            Route("/buy", shop.buy, methods=["POST"], max_body_size=_LARGEST_FORM),
+            Route("/pay", shop.pay, methods=["GET"]),
+            Route("/thanks", shop.thanks, methods=["GET"]),
+            Route("/orders", shop.orders, methods=["GET"]),
+            Route("/pingback", receiver.pingback, methods=["POST"]),
+            Mount("/static", static_app()),
+        ],
+        exception_handlers={HTTPException: _error},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shop:
+    """The pages of one shop."""
+
+    gateway: Gateway
+    base_url: str
+    records: Records
+    clock: Callable[[], datetime]
+
+    async def shelf(self, request: Request) -> Response:
+        """Show what can be bought, and how the next purchase will be signed."""
+        return _page(request, "shelf.html", articles=ARTICLES.values(), version=_version(request))
+
+    async def buy(self, request: Request) -> Response:
+        """Make an order, and go on to a page that a reload doesn't buy again with."""
+        fields = parse_qs((await request.body()).decode("utf-8", "replace"))
+        article = ARTICLES.get(fields.get("article", [""])[0])
+        version = fields.get("sign_version", ["v1"])[0]
+        if article is None or version not in _VERSIONS:
+            raise HTTPException(400, "The shop does not sell that. Please choose something from the shelf.")
+        order = new_order(article, cast("Version", version), self.clock())
+        await self.records.add_order(order)
+        return RedirectResponse(f"/pay?order={quote(order.reference)}", status_code=303)
+
+    async def pay(self, request: Request) -> Response:
+        """Show the order with the signed form that takes the customer to Paydesk."""
+        sheet = self._sheet(request)
+        if sheet.paid:
+            return RedirectResponse(f"/thanks?order={quote(sheet.order.reference)}", status_code=303)
+        form = self.gateway.payment_form()
+        request_fields = self._request_fields(sheet.order)
+        return _page(
+            request,
+            "pay.html",
+            # Chromium applies form-action to the redirect after the post too; that stays at Paydesk.
+            form_action=source_of(self.gateway.api_url),
+            order=sheet.order,
+            form=form.build_form(request_fields, hide_pay_button=True),
+            explanation=explain(self.gateway, form.build_parameters(request_fields)),
+        )
+
+    async def thanks(self, request: Request) -> Response:
+        """Show the order and its pingbacks; coming here proves nothing, so it marks nothing as paid."""
+        sheet = self._sheet(request)
+        looks = _looks(request)
+        pingbacks = sorted((*sheet.pingbacks, *self.records.refused_for(sheet.order)), key=lambda one: one.received_at)
+        return _page(
+            request,
+            "thanks.html",
+            sheet=sheet,
+            order=sheet.order,
+            pingbacks=pingbacks,
+            next_look=looks + 1 if looks < MOST_LOOKS and not sheet.paid else 0,
+        )
+
+    async def orders(self, request: Request) -> Response:
+        """List the shop's orders, and the pingbacks that belong to none."""
+        version = _version(request)
+        return _page(
+            request, "orders.html", sheets=self.records.sheets(), strays=self.records.strays(), version=version
+        )
+
+    def _sheet(self, request: Request) -> Sheet:
+        """The order that the address names. Raises: HTTPException 404."""
+        sheet = self.records.sheet(request.query_params.get("order", ""))
+        if sheet is None:
+            raise HTTPException(404, "This shop has no such order. It keeps only the latest ones.")
+        return sheet
+
+    def _request_fields(self, order: Order) -> dict[str, str]:
+        """The checkout request of an order, always the same for the same order (spec: Checkout request)."""
+        fields = {
+            "merchant_order_id": order.reference,
+            "amount": str(order.amount),
+            "currency": order.currency,
+            "description": order.description,
+            "success_url": f"{self.base_url}/thanks?order={quote(order.reference)}",
+            "pingback_url": f"{self.base_url}/pingback",
+        }
+        # v1 is what a request without this field asks for.
+        return fields | ({"sign_version": "v2"} if order.sign_version == "v2" else {})
+
+
+def _version(request: Request) -> Version:
+    """The signature version for the next purchase that the address asks for, v1 unless it is v2."""
+    return "v2" if request.query_params.get("sign_version") == "v2" else "v1"
+
+
+def _looks(request: Request) -> int:
+    """How often the page loaded itself again so far; nonsense counts as enough."""
+    given = request.query_params.get("look", "0")
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 4 else MOST_LOOKS
+
+
+def _page(request: Request, template: str, *, status: int = 200, form_action: str = "", **values: Any) -> Response:
+    texts = _LANGUAGES.texts_for(request.headers.get("accept-language", ""))
+    html = _PAGES.render(template, texts, readable=readable, here=request.url.path, **values)
+    return secured(html, status=status, form_action=form_action)
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    """Say on a page of the shop what went wrong."""
+    refusal = cast("HTTPException", error)
+    phrase = HTTPStatus(refusal.status_code).phrase
+    explained = refusal.detail if refusal.detail != phrase else "There is nothing here but the way back to the shelf."
+    return _page(request, "error.html", status=refusal.status_code, title=phrase, explained=explained)

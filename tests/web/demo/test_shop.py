@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from paydesk.web.demo import create_shop
+from paydesk_client import Gateway
+from paydesk_client.signature import Parameters, canonical_string, encode_form, pingback_signature
+
+PUBLIC_KEY = "95b682bafc8837b1e80e5fe940cb5731"
+PRIVATE_KEY = "9c4d4efcfe74317c5df7d564cfe9565t"
+PAYDESK = "http://127.0.0.1:8000"
+SHOP = "http://127.0.0.1:8001"
+
+_INPUT = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
+
+
+class Visitor(httpx.AsyncClient):
+    """A visitor of the shop, and Paydesk's server, which posts its pingbacks."""
+
+    async def buy(self, article: str = "coffee", sign_version: str = "v1") -> dict[str, str]:
+        """Buy something and return the fields that the browser would post to Paydesk."""
+        page = await self.post("/buy", data={"article": article, "sign_version": sign_version})
+        assert page.status_code == 200, page.text
+        return {unescape(name): unescape(value) for name, value in _INPUT.findall(page.text)}
+
+    async def pingback(self, payload: Mapping[str, Any], version: str = "v1", key: str = PRIVATE_KEY) -> httpx.Response:
+        """Send a JSON pingback as Paydesk does."""
+        body = json.dumps(payload).encode()
+        signed = {
+            "v1": {"X-ApiKey": key},
+            "v2": {"X-Service-Signature-Version": "v2", "X-Service-Signature": pingback_signature(body, key)},
+        }
+        headers = {"Content-Type": "application/json", **signed[version]}
+        return await self.post("/pingback", content=body, headers=headers)
+
+    async def form_pingback(self, payload: Parameters) -> httpx.Response:
+        """Send a v1 pingback with a form body."""
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "X-ApiKey": PRIVATE_KEY}
+        return await self.post("/pingback", content=encode_form(payload), headers=headers)
+
+    async def thanks(self, fields: Mapping[str, str]) -> str:
+        """The thank-you page of an order."""
+        page = await self.get(fields["success_url"])
+        assert page.status_code == 200
+        return page.text
+
+    async def orders(self) -> str:
+        return (await self.get("/orders")).text
+
+
+def payment(fields: Mapping[str, str], **changed: Any) -> dict[str, Any]:
+    """The pingback about an order's payment; `changed` replaces fields of its payment_order."""
+    order = {
+        "id": 7,
+        "merchant_order_id": fields["merchant_order_id"],
+        "payment_system": 1,
+        "status": "successful",
+        "paid_amount": json.loads(fields["amount"]),
+        "paid_currency": fields["currency"],
+    }
+    return {"event": "payment", "payment_order": order | changed, "pingback_ts": int(time.time())}
+
+
+def is_paid(thanks: str) -> bool:
+    return 'data-paid="1"' in thanks
+
+
+def pingbacks_on(page: str) -> int:
+    return page.count('<article class="pingback')
+
+
+def visit(folder: Path, **more: Any) -> Visitor:
+    """A visitor of a shop that is started now."""
+    shop = create_shop(Gateway(PUBLIC_KEY, PRIVATE_KEY, PAYDESK, **more), base_url=SHOP, folder=folder)
+    return Visitor(transport=httpx.ASGITransport(shop), base_url=SHOP, follow_redirects=True)
+
+
+@pytest.fixture
+async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
+    async with visit(tmp_path) as visitor:
+        yield visitor
+
+
+class TestShelf:
+    async def test_prices_are_written_with_each_currencys_digits(self, visitor: Visitor) -> None:
+        page = (await visitor.get("/", headers={"Accept-Language": "en-US"})).text
+        for price in ("$10.00<", "€24.90<", "¥1,500<", "12.500<"):
+            assert price in page
+
+    async def test_the_chosen_signature_version_goes_with_the_purchase(self, visitor: Visitor) -> None:
+        page = (await visitor.get("/", params={"sign_version": "v2"})).text
+        assert page.count('name="sign_version" value="v2"') == page.count("<form") == 4
+
+    async def test_an_unknown_signature_version_in_the_address_is_v1(self, visitor: Visitor) -> None:
+        assert 'value="v1"' in (await visitor.get("/?sign_version=<script>")).text
+
+
+class TestBuying:
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    @pytest.mark.parametrize("article", ["coffee", "mug", "tea", "pot"])
+    async def test_the_posted_form_is_genuine(self, visitor: Visitor, article: str, version: str) -> None:
+        fields = await visitor.buy(article, version)
+        signature = Gateway(PUBLIC_KEY, PRIVATE_KEY).signature()
+        assert signature.verify(fields, fields["hash"])
+        assert fields.get("sign_version", "v1") == version
+        assert fields["api_key"] == PUBLIC_KEY
+
+    async def test_each_purchase_has_a_reference_of_its_own(self, visitor: Visitor) -> None:
+        assert (await visitor.buy())["merchant_order_id"] != (await visitor.buy())["merchant_order_id"]
+
+    async def test_a_reload_shows_the_same_signed_form_again(self, visitor: Visitor) -> None:
+        page = await visitor.post("/buy", data={"article": "mug"})
+        assert page.url.path == "/pay"
+        assert (await visitor.get(page.url)).text == page.text
+
+    async def test_the_form_works_without_javascript(self, visitor: Visitor) -> None:
+        page = (await visitor.post("/buy", data={"article": "mug"})).text
+        assert f'<form method="post" action="{PAYDESK}/payment/form"' in page
+        assert 'type="submit" form="paydesk_payment_form"' in page
+        assert "<script" not in page
+
+    async def test_only_paydesk_may_receive_the_form(self, visitor: Visitor) -> None:
+        page = await visitor.post("/buy", data={"article": "mug"})
+        assert f"form-action 'self' {PAYDESK}" in page.headers["Content-Security-Policy"]
+        assert PAYDESK not in (await visitor.get("/")).headers["Content-Security-Policy"]
+
+    async def test_a_test_gateway_posts_to_the_sandbox(self, tmp_path: Path) -> None:
+        async with visit(tmp_path, is_test=True) as visitor:
+            page = await visitor.post("/buy", data={"article": "mug"})
+        assert f'action="{PAYDESK}/sandbox/payment/form"' in page.text
+
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    async def test_the_page_explains_the_hash_and_keeps_the_key(self, visitor: Visitor, version: str) -> None:
+        page = await visitor.post("/buy", data={"article": "mug", "sign_version": version})
+        fields = {unescape(name): unescape(value) for name, value in _INPUT.findall(page.text)}
+        assert escape(canonical_string(fields, "v2" if version == "v2" else "v1")) in page.text
+        assert page.text.count(fields["hash"]) == 3
+        assert PRIVATE_KEY not in page.text
+
+    @pytest.mark.parametrize(
+        "form", [{}, {"article": "gold"}, {"article": "mug", "sign_version": "v3"}, {"article": ["<b>", "mug"]}]
+    )
+    async def test_what_is_not_on_the_shelf_is_refused(self, visitor: Visitor, form: dict[str, Any]) -> None:
+        page = await visitor.post("/buy", data=form)
+        assert page.status_code == 400
+        assert "<b>" not in page.text
+        assert "No orders yet" in await visitor.orders()
+
+    async def test_a_large_form_is_refused(self, visitor: Visitor) -> None:
+        assert (await visitor.post("/buy", data={"article": "x" * 2000})).status_code == 413
+
+    async def test_a_paid_order_is_not_offered_for_payment_again(self, visitor: Visitor) -> None:
+        fields = await visitor.buy()
+        await visitor.pingback(payment(fields))
+        page = await visitor.get("/pay", params={"order": fields["merchant_order_id"]})
+        assert page.url.path == "/thanks"
+
+
+class TestThanks:
+    async def test_coming_back_from_paydesk_does_not_mark_an_order_as_paid(self, visitor: Visitor) -> None:
+        fields = await visitor.buy()
+        assert not is_paid(await visitor.thanks(fields))
+        assert "Not paid" in await visitor.orders()
+
+    async def test_without_javascript_the_page_looks_again_a_limited_number_of_times(self, visitor: Visitor) -> None:
+        fields = await visitor.buy()
+        page, looks = await visitor.thanks(fields), 0
+        while found := re.search(r'http-equiv="refresh" content="3; url=([^"]+)"', page):
+            page, looks = (await visitor.get(unescape(found[1]))).text, looks + 1
+        assert looks == 20
+        assert "longer than it should" in page
+
+    @pytest.mark.parametrize("look", ["-1", "²", "1e9", "9" * 5000, "'\"><script>"])
+    async def test_an_odd_count_of_looks_ends_them(self, visitor: Visitor, look: str) -> None:
+        fields = await visitor.buy()
+        page = await visitor.get("/thanks", params={"order": fields["merchant_order_id"], "look": look})
+        assert page.status_code == 200
+        assert "refresh" not in page.text
+
+    async def test_an_unknown_order_is_not_found(self, visitor: Visitor) -> None:
+        for path in ("/thanks", "/pay", "/thanks?order=<script>"):
+            page = await visitor.get(path)
+            assert page.status_code == 404
+            assert "<script>" not in page.text
+
+
+class TestPingback:
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    @pytest.mark.parametrize("article", ["coffee", "tea", "pot"])
+    async def test_a_genuine_one_pays_the_order(self, visitor: Visitor, article: str, version: str) -> None:
+        fields = await visitor.buy(article, version)
+        answer = await visitor.pingback(payment(fields), version)
+        assert (answer.status_code, answer.text) == (200, "ok")
+        page = await visitor.thanks(fields)
+        assert is_paid(page)
+        assert "Genuine" in page
+        assert f"version {version[1:]}" in page
+        assert ">Paid<" in await visitor.orders()
+
+    async def test_a_genuine_form_body_pays_the_order(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("mug")
+        answer = await visitor.form_pingback(payment(fields, paid_amount="24.9"))
+        assert (answer.status_code, answer.text) == (200, "ok")
+        page = await visitor.thanks(fields)
+        assert is_paid(page)
+        assert "payment_order[paid_currency] = EUR" in page
+
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    async def test_a_forged_one_is_refused_and_pays_nothing(self, visitor: Visitor, version: str) -> None:
+        fields = await visitor.buy("coffee", version)
+        answer = await visitor.pingback(payment(fields), version, key="guessed")
+        assert (answer.status_code, answer.text) == (400, "NOK")
+        page = await visitor.thanks(fields)
+        assert not is_paid(page)
+        assert "Refused" in page
+        assert "guessed" not in page
+
+    @pytest.mark.parametrize(
+        ("body", "headers"),
+        [
+            (b"", {"X-ApiKey": PRIVATE_KEY}),
+            (b"{}", {}),
+            (b"{}", {"X-Service-Signature-Version": "v9"}),
+            (b"\xff\xfe", {"X-ApiKey": PRIVATE_KEY}),
+            (b"[]", {"X-ApiKey": PRIVATE_KEY}),
+            (b"[" * 60_000, {"X-ApiKey": "guessed"}),
+        ],
+    )
+    async def test_nonsense_is_refused_and_listed(self, visitor: Visitor, body: bytes, headers: dict[str, str]) -> None:
+        answer = await visitor.post("/pingback", content=body, headers=headers)
+        assert (answer.status_code, answer.text) == (400, "NOK")
+        assert pingbacks_on(await visitor.orders()) == 1
+
+    async def test_a_stale_one_is_refused(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("coffee", "v2")
+        answer = await visitor.pingback(payment(fields) | {"pingback_ts": int(time.time()) - 400}, "v2")
+        assert answer.text == "NOK"
+        assert not is_paid(await visitor.thanks(fields))
+
+    async def test_a_body_over_the_limit_is_refused(self, visitor: Visitor) -> None:
+        answer = await visitor.post("/pingback", content=b"x" * 70_000, headers={"X-ApiKey": PRIVATE_KEY})
+        assert (answer.status_code, answer.text) == (413, "NOK")
+        assert "larger than 64 KiB" in await visitor.orders()
+
+    async def test_the_same_one_twice_is_listed_twice_and_fulfils_once(self, visitor: Visitor) -> None:
+        fields = await visitor.buy()
+        answers = await asyncio.gather(*(visitor.pingback(payment(fields)) for _ in range(2)))
+        assert [answer.text for answer in answers] == ["ok", "ok"]
+        page = await visitor.thanks(fields)
+        assert pingbacks_on(page) == 2
+        assert page.count(": fulfilled.") == 1
+        assert page.count("was fulfilled before") == 1
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"paid_amount": 0.01},
+            {"paid_amount": "NaN"},
+            {"paid_amount": None},
+            {"paid_amount": {}},
+            {"paid_currency": "JPY"},
+            {"status": "declined"},
+        ],
+    )
+    async def test_a_genuine_one_that_differs_from_the_order_is_acknowledged_but_pays_nothing(
+        self, visitor: Visitor, changed: dict[str, Any]
+    ) -> None:
+        fields = await visitor.buy()
+        assert (await visitor.pingback(payment(fields, **changed))).text == "ok"
+        page = await visitor.thanks(fields)
+        assert not is_paid(page)
+        assert "not fulfilled" in page
+
+    async def test_one_about_something_else_than_a_payment_pays_nothing(self, visitor: Visitor) -> None:
+        fields = await visitor.buy()
+        assert (await visitor.pingback(payment(fields) | {"event": "refund"})).text == "ok"
+        assert not is_paid(await visitor.thanks(fields))
+
+    @pytest.mark.parametrize("payment_order", [None, [], {"merchant_order_id": "elsewhere"}, {"merchant_order_id": {}}])
+    async def test_a_genuine_one_about_no_order_of_this_shop_is_acknowledged_and_listed(
+        self, visitor: Visitor, payment_order: object
+    ) -> None:
+        payload = {"event": "payment", "payment_order": payment_order, "pingback_ts": int(time.time())}
+        assert (await visitor.pingback(payload)).text == "ok"
+        assert "no such order" in await visitor.orders()
+
+    async def test_the_private_key_is_neither_shown_nor_kept(self, visitor: Visitor, tmp_path: Path) -> None:
+        fields = await visitor.buy()
+        await visitor.pingback(payment(fields))
+        page = await visitor.thanks(fields)
+        assert "X-ApiKey" in page
+        kept = (tmp_path / "shop.jsonl").read_bytes()
+        assert PRIVATE_KEY not in page
+        assert PRIVATE_KEY.encode() not in kept
+
+    async def test_another_header_prefix_is_understood(self, tmp_path: Path) -> None:
+        async with visit(tmp_path, header_prefix="X-Brand") as visitor:
+            fields = await visitor.buy("coffee", "v2")
+            body = json.dumps(payment(fields)).encode()
+            signed = {
+                "X-Brand-Signature-Version": "v2",
+                "X-Brand-Signature": pingback_signature(body, PRIVATE_KEY),
+            }
+            assert (await visitor.post("/pingback", content=body, headers=signed)).text == "ok"
+            assert "X-Brand-Signature" in await visitor.thanks(fields)
+
+
+class TestPages:
+    async def test_what_a_pingback_says_is_escaped(self, visitor: Visitor) -> None:
+        fields = await visitor.buy()
+        hostile = "</pre><script>alert(1)</script>"
+        await visitor.pingback(payment(fields) | {"user": {"firstname": hostile}})
+        await visitor.post("/pingback", content=hostile, headers={"User-Agent": "<script>", "Content-Type": "<script>"})
+        for page in (await visitor.thanks(fields), await visitor.orders()):
+            assert "<script>" not in page
+        assert escape(hostile) in await visitor.orders()
+
+    @pytest.mark.parametrize("path", ["/", "/orders", "/nowhere", "/thanks"])
+    async def test_pages_run_only_their_own_files_and_are_not_stored(self, visitor: Visitor, path: str) -> None:
+        page = await visitor.get(path)
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        assert "unsafe" not in page.headers["Content-Security-Policy"]
+        assert page.headers["Cache-Control"] == "no-store"
+
+    async def test_pictures_and_styles_are_served(self, visitor: Visitor) -> None:
+        page = (await visitor.get("/")).text
+        addresses = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
+        assert len(addresses) == 6
+        for address in addresses:
+            assert (await visitor.get(address)).status_code == 200
+
+    async def test_a_restart_keeps_orders_and_pingbacks(self, visitor: Visitor, tmp_path: Path) -> None:
+        paid, unpaid = await visitor.buy(), await visitor.buy("tea")
+        await visitor.pingback(payment(paid))
+        await visitor.pingback(payment(unpaid), key="guessed")
+        before = [await visitor.thanks(paid), await visitor.thanks(unpaid), await visitor.orders()]
+        async with visit(tmp_path) as later:
+            assert [await later.thanks(paid), await later.thanks(unpaid), await later.orders()] == before
+            await later.pingback(payment(paid))
+            assert (await later.thanks(paid)).count(": fulfilled.") == 1
