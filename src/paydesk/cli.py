@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from paydesk import __version__
-from paydesk.commands import running, serving, working
+from paydesk.commands import postgres, running, serving, settings_table, working
 
 app = typer.Typer(
     name="paydesk",
@@ -31,6 +31,11 @@ app.command(epilog="Example: paydesk run")(running.run)
 app.command(epilog="Example: paydesk serve --workers 4")(serving.serve)
 app.command(epilog="Example: paydesk work")(working.work)
 app.command(epilog="Example: PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")(working.migrate)
+app.command(
+    epilog="Example: paydesk postgres pg_dump --format=custom --file=backup.dump",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)(postgres.postgres)
+app.command(epilog="Example: paydesk settings")(settings_table.settings)
 
 
 def main() -> None:

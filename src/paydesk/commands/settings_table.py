@@ -1,0 +1,28 @@
+"""`paydesk settings`: every setting with its default and meaning, as docs/operate.md shows them."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from paydesk.settings import PREFIX, Settings
+
+
+def settings() -> None:
+    """Print the table of all settings, in Markdown: names, defaults, meanings."""
+    print(settings_table())
+
+
+def settings_table() -> str:
+    """The table of docs/operate.md, made from the descriptions in settings.py; a test compares the two."""
+    rows = [
+        f"| `{PREFIX}{name.upper()}` | {_default(field)} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+    return f"`{text}`" if text else ""
