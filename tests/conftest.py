@@ -9,10 +9,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
-from paydesk.database.embedded import EmbeddedServer
 
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
+from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant, shop_of
@@ -83,3 +83,22 @@ async def other_shop(database: Database, vault: Vault) -> Shop:
     return shop_of(
         await create_merchant(database, vault, name="Other Shop", email="other@shop.example", now=utc_now()), live=False
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """On a machine that must be able to run everything (CI is set), a skipped test is a failure."""
+    if _skipped(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(config: pytest.Config, terminalreporter: pytest.TerminalReporter) -> None:
+    if count := _skipped(config):
+        terminalreporter.write_line(f"FAILED: {count} skipped, and with CI set every test must run", red=True)
+
+
+def _skipped(config: pytest.Config) -> int:
+    """How many tests were skipped where none may be; the workers of pytest-xdist leave the counting to their master."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    must_run = bool(os.environ.get("CI")) and not hasattr(config, "workerinput")
+    return len(reporter.stats.get("skipped", [])) if must_run and reporter is not None else 0
