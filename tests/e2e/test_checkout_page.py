@@ -237,7 +237,7 @@ async def test_the_expiry_can_be_deleted(show: Show) -> None:
         ({"expiry": "0120"}, "Expiry date", ("expiry", "expired")),
         ({"cvc": ""}, "Security code", ("cvc", "empty")),
         ({"cvc": "12"}, "Security code", ("cvc", "invalid")),
-        ({"number": "378282246310005", "cvc": "123"}, "Security code", ("cvc", "invalid")),
+        ({"number": "378282246310005", "cvc": "12"}, "Security code", ("cvc", "invalid")),
     ],
 )
 async def test_a_mistake_is_named_beside_its_field_before_anything_is_sent(
@@ -263,7 +263,7 @@ async def test_the_first_of_several_bad_fields_gets_the_focus(show: Show, desk: 
     await expect(page.locator(".error:visible")).to_have_count(4)
 
 
-async def test_after_a_decline_everything_typed_is_still_there(show: Show, desk: Desk) -> None:
+async def test_after_a_decline_everything_typed_but_the_security_code_is_still_there(show: Show, desk: Desk) -> None:
     desk.answer = "wrong_cvc"
     page = await show()
     await fill(page)
@@ -271,6 +271,7 @@ async def test_after_a_decline_everything_typed_is_still_there(show: Show, desk:
     await expect(page.get_by_role("alert")).to_contain_text("declined")
     await expect(page.get_by_label("Card number")).to_have_value("4242 4242 4242 4242")
     await expect(page.get_by_label("Security code")).to_be_focused()
+    await expect(page.get_by_label("Security code")).to_have_value("")
     desk.answer = "approve"
     await page.get_by_label("Security code").fill("124")
     await press_pay(page)

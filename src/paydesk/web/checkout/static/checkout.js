@@ -58,8 +58,8 @@ const CHECKS = {
   },
   cvc(value) {
     const brand = brandOf(digitsOf(document.getElementById("number").value));
-    const length = brand ? (brand[1] === "amex" ? "4" : "3") : "3,4";
-    return !new RegExp(`^\\d{${length}}$`).test(value) && "invalid";
+    const pattern = brand && brand[1] !== "amex" ? /^\d{3}$/ : /^\d{3,4}$/;
+    return !pattern.test(value) && "invalid";
   },
 };
 
@@ -180,6 +180,7 @@ function enhance(form) {
       const answer = await pay();
       if (answer.redirect) return leave(answer.redirect);
       setBusy(false);
+      cvc.value = ""; // A security code is for one attempt only.
       show(answer);
     } catch {
       setBusy(false);

@@ -1,0 +1,257 @@
+"""The whole way, as a customer goes it: shop, hosted page, bank, thank-you page; against `paydesk run` itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+
+from paydesk_client import Gateway
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("journey")]
+
+OpenPage = Callable[..., Coroutine[Any, Any, Page]]
+PATIENCE_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running Paydesk: its addresses, and the sample shop's keys as the start-up block shows them."""
+
+    address: str
+    shop: str
+    public_key: str
+    private_key: str
+    process: subprocess.Popen[bytes]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("journey")
+    port, demo_port = free_port(), free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
+    environment |= {
+        "PAYDESK_PORT": str(port),
+        "PAYDESK_DEMO_PORT": str(demo_port),
+        "PAYDESK_METRICS_PORT": "0",
+        "PAYDESK_DATA_DIR": str(folder / "data"),
+    }
+    said = folder / "said.txt"
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "paydesk", "run"], env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        text = wait_for_block(process, said)
+        yield Running(
+            address=f"http://127.0.0.1:{port}",
+            shop=f"http://127.0.0.1:{demo_port}",
+            public_key=found(r"public\s+(\w+)", text),
+            private_key=found(r"private\s+(\w+)", text),
+            process=process,
+        )
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+
+
+def wait_for_block(process: subprocess.Popen[bytes], said: Path) -> str:
+    """What `paydesk run` printed, once it says that it is running."""
+    for _ in range(600):
+        text = said.read_text()
+        if "4000000000009987" in text:
+            return text
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise AssertionError(f"paydesk run did not start:\n{said.read_text()[-3000:]}")
+
+
+def found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match[1]
+
+
+async def to_the_page(open_page: OpenPage, running: Running, *, version: str = "v1", **options: Any) -> Page:
+    """Buy something in the sample shop, as far as the hosted page."""
+    page = await open_page(f"{running.shop}/?sign_version={version}", **options)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name=re.compile("Buy House espresso")).click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    return page
+
+
+async def fill_in(page: Page, number: str, cvc: str = "123") -> None:
+    await page.get_by_label("E-mail").fill("ada@example.com")
+    await page.get_by_label("Card number").fill(number)
+    await page.get_by_label("Expiry date").fill("12/30")
+    await page.get_by_label("Security code").fill(cvc)
+    await page.get_by_label("Name on card").fill("Ada King Lovelace")
+    await page.get_by_label("Country").select_option("GB")
+
+
+async def press_pay(page: Page) -> None:
+    await page.get_by_role("button", name="Pay 10.00 USD").click()
+
+
+async def expect_thanks(page: Page, running: Running) -> None:
+    """The customer is back at the shop, and the shop has verified the pingback."""
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+    await expect(page.get_by_role("status")).to_contain_text("Paid.", timeout=PATIENCE_MS)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_a_purchase_ends_at_the_shop_with_a_verified_pingback(
+    open_page: OpenPage, running: Running, version: str
+) -> None:
+    page = await to_the_page(open_page, running, version=version)
+    await fill_in(page, "4242424242424242")
+    await press_pay(page)
+    await expect_thanks(page, running)
+    await expect(page.locator("body")).to_contain_text('"event": "payment"')
+    await expect(page.locator("body")).to_contain_text('"firstname": "Ada King"')
+    assert running.private_key not in await page.content()
+
+
+async def test_it_works_without_javascript(open_page: OpenPage, running: Running) -> None:
+    page = await to_the_page(open_page, running, java_script_enabled=False)
+    await fill_in(page, "4000000000000002")
+    await press_pay(page)
+    await expect(page.get_by_role("alert")).to_contain_text("declined")
+    await expect(page.get_by_label("E-mail")).to_have_value("ada@example.com")
+    await expect(page.get_by_label("Security code")).to_have_value("")
+    await fill_in(page, "5555555555554444")
+    await press_pay(page)
+    await expect_thanks(page, running)
+
+
+async def test_a_customer_who_confirms_with_the_bank_pays(open_page: OpenPage, running: Running) -> None:
+    page = await to_the_page(open_page, running)
+    await fill_in(page, "4000000000003220")
+    await press_pay(page)
+    await page.wait_for_url("**/simulator/challenge/**")
+    await page.get_by_role("button", name=re.compile("Approve|Confirm")).click()
+    await expect_thanks(page, running)
+
+
+async def test_a_customer_who_is_rejected_by_the_bank_can_try_another_card(
+    open_page: OpenPage, running: Running
+) -> None:
+    page = await to_the_page(open_page, running)
+    await fill_in(page, "4000000000003220")
+    await press_pay(page)
+    await page.wait_for_url("**/simulator/challenge/**")
+    await page.get_by_role("button", name="Reject").click()
+    await page.wait_for_url("**/checkout/**")
+    await expect(page.get_by_role("alert")).to_contain_text("declined")
+    await fill_in(page, "378282246310005", cvc="1234")
+    await press_pay(page)
+    await expect_thanks(page, running)
+
+
+async def test_a_customer_who_leaves_the_bank_can_pay_with_another_card(open_page: OpenPage, running: Running) -> None:
+    page = await to_the_page(open_page, running)
+    await fill_in(page, "4000000000003220")
+    await press_pay(page)
+    await page.wait_for_url("**/simulator/challenge/**")
+    await page.go_back()
+    await page.wait_for_url("**/checkout/**")
+    await fill_in(page, "4242424242424242")
+    await press_pay(page)
+    await expect_thanks(page, running)
+
+
+async def test_a_lost_answer_is_found_while_the_customer_waits(open_page: OpenPage, running: Running) -> None:
+    page = await to_the_page(open_page, running)
+    await fill_in(page, "4000000000009987")
+    await press_pay(page)
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("checking with your bank", ignore_case=True)
+    await expect_thanks(page, running)
+
+
+async def test_the_back_button_after_paying_shows_that_it_is_paid(open_page: OpenPage, running: Running) -> None:
+    page = await to_the_page(open_page, running)
+    checkout = page.url
+    await fill_in(page, "4242424242424242")
+    await press_pay(page)
+    await expect_thanks(page, running)
+    again = await open_page(checkout)
+    await expect(again.get_by_role("link", name=re.compile("shop", re.IGNORECASE))).to_have_attribute(
+        "href", re.compile("/thanks")
+    )
+    assert await again.get_by_role("button", name=re.compile("^Pay ")).count() == 0
+
+
+async def test_two_tabs_pay_once(open_page: OpenPage, running: Running) -> None:
+    first = await to_the_page(open_page, running)
+    second = await open_page(first.url)
+    for page in (first, second):
+        await fill_in(page, "4242424242424242")
+    await press_pay(first)
+    await press_pay(second)
+    await expect_thanks(first, running)
+    await expect_thanks(second, running)
+    received = await first.get_by_text('"event": "payment"').count()
+    assert received == 1
+
+
+async def test_a_wrong_hash_in_test_mode_shows_what_was_hashed(open_page: OpenPage, running: Running) -> None:
+    form = Gateway(running.public_key, "not-the-private-key-at-all", base_url=running.address).payment_form()
+    html = form.build_form(
+        {
+            "merchant_order_id": "wrong",
+            "amount": "5.00",
+            "currency": "EUR",
+            "description": "Golden Ticket",
+            "success_url": f"{running.shop}/thanks",
+        }
+    )
+    page = await open_page("about:blank")
+    await page.set_content(html)
+    async with page.expect_navigation() as navigation:
+        await page.get_by_role("button").click()
+    response = await navigation.value
+    assert response is not None
+    assert response.status == 403
+    await expect(page.locator("body")).to_contain_text("amount=5.00&api_key=")
+    await expect(page.locator("body")).to_contain_text("the private key")
+    assert running.private_key not in await page.content()
+    found_by_axe = await Axe().run(page)
+    assert found_by_axe.violations_count == 0, found_by_axe.generate_report()
+
+
+async def test_the_first_view_asks_nobody_else_and_weighs_little(open_page: OpenPage, running: Running) -> None:
+    page = await to_the_page(open_page, running)
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+    await page.reload()
+    assert hosts == {running.address.removeprefix("http://")}
+    async with httpx.AsyncClient(headers={"Accept-Encoding": "gzip"}) as client:
+        html = await client.get(page.url)
+        assets = re.findall(r'(?:href|src)="?(/static/[^" >]+)', html.text)
+        sizes = [len(html.content)]
+        for asset in assets:
+            async with client.stream("GET", running.address + asset) as response:
+                sizes.append(len(b"".join([part async for part in response.aiter_raw()])))
+    assert len(assets) >= 2
+    assert sum(sizes) <= 25_000
