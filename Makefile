@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+REQUIREMENTS := $(VENV)/.requirements
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -13,12 +14,15 @@ help: ## Show this list
 
 setup: $(READY) ## Build .venv from requirements.lock
 
-$(READY): requirements.lock pyproject.toml
+$(REQUIREMENTS): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Paydesk needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@echo "Building $(VENV) (once; about a minute) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Building $(VENV) (once, and when requirements.lock changes; about a minute) ..."
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): $(REQUIREMENTS) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -43,6 +47,7 @@ messages: $(READY) ## Collect the texts of the pages into their gettext catalogu
 	@$(BIN)/python -m paydesk.web.messages
 
 lock: ## Renew requirements.lock (needs uv)
+	@command -v uv > /dev/null || { echo "make lock needs uv: https://docs.astral.sh/uv/"; exit 1; }
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 		--no-annotate --upgrade --extra dev pyproject.toml --output-file requirements.lock
 

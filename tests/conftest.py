@@ -85,6 +85,13 @@ async def other_shop(database: Database, vault: Vault) -> Shop:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a database, so that it can be run on another server: `pytest -m database`."""
+    for item in items:
+        if "server_url" in getattr(item, "fixturenames", ()):
+            item.add_marker("database")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """On a machine that must be able to run everything (CI is set), a skipped test is a failure."""
