@@ -79,6 +79,8 @@ def server_command(layout: Layout, user: ServerUser, sockets: Path) -> list[str]
         "shared_buffers": "128MB",
         "max_connections": "200",
         "max_wal_size": "2GB",  # fewer checkpoints under load, still seconds to recover
+        # A young database must learn soon that one merchant has many rows, or plans pick the wrong index.
+        "autovacuum_naptime": "5s",
         "jit": "off",
         "huge_pages": "off",
         "dynamic_shared_memory_type": "posix" if roomy_shared_memory() else "mmap",
