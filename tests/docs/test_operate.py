@@ -1,0 +1,109 @@
+import configparser
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from prometheus_client import REGISTRY
+from typer.main import get_command
+
+import paydesk.app  # for the metrics that it and the worker register
+import paydesk.worker
+from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.cli import app
+from paydesk.commands.settings_table import settings_table
+from paydesk.core.clock import utc_now
+from paydesk.database.embedded import server_for
+from paydesk.database.migrating import migrate
+from paydesk.database.pool import connected
+from paydesk.domain.merchants.accounts import create_merchant
+from paydesk.domain.merchants.keys import pairs_of
+from paydesk.settings import FILE
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operate.md").read_text()
+BACKUPS = "/var/backups"
+DATA, RESTORED = "/var/lib/paydesk", "/var/lib/paydesk-restored"
+TABLE = settings_table()
+
+
+def blocks(language: str, heading: str) -> list[str]:
+    """The code blocks of a language under a heading."""
+    section = re.split(r"^## ", PAGE.split(f"\n## {heading}\n", 1)[1], maxsplit=1, flags=re.M)[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.M | re.S)
+
+
+def run(script: str, **environment: str) -> str:
+    """Run a block as an operator's shell would, with the environment's programs first."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
+    ran = subprocess.run(
+        ["sh", "-e", "-c", script], env={**kept, "PATH": path, **environment}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_the_settings_table_is_what_the_settings_say() -> None:
+    assert TABLE in PAGE, f"replace the table in docs/operate.md by:\n\n{TABLE}\n"
+
+
+def test_every_metric_is_explained_and_no_other() -> None:
+    registered = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in REGISTRY.collect()
+        if family.name.startswith("paydesk_")
+    }
+    assert (paydesk.app.__name__, paydesk.worker.__name__) == ("paydesk.app", "paydesk.worker")
+    assert set(re.findall(r"^\| `(paydesk_\w+)", PAGE, re.M)) == registered
+    (alerts,) = blocks("yaml", "Probes and metrics")
+    assert {name.removesuffix("_count") for name in re.findall(r"paydesk_\w+", alerts)} <= registered
+
+
+def test_the_units_start_commands_that_exist() -> None:
+    context = get_command(app).make_context("paydesk", [], resilient_parsing=True)
+    units = blocks("ini", "systemd")
+    assert len(units) == 2
+    for text in units:
+        unit = configparser.ConfigParser(interpolation=None)
+        unit.optionxform = str  # type: ignore[assignment, method-assign]
+        unit.read_string(text)
+        program, command, *_ = shlex.split(unit["Service"]["ExecStart"])
+        assert program.endswith("/bin/paydesk")
+        assert get_command(app).get_command(context, command) is not None  # type: ignore[attr-defined]
+
+
+def test_the_commands_that_make_keys_make_working_ones() -> None:
+    (script,) = blocks("sh", "Settings")
+    settings = dict(line.split("=", 1) for line in run(script).splitlines())
+    vault = Vault.from_settings(settings["PAYDESK_VAULT_KEYS"], settings["PAYDESK_SECRET_KEY"])
+    sealed = vault.seal(b"secret", purpose="test", merchant_id=1, row_id=1)
+    assert vault.open(sealed, purpose="test", merchant_id=1, row_id=1) == b"secret"
+
+
+async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: Path) -> None:
+    backup, restore = (
+        block.replace(RESTORED, str(tmp_path / "restored"))
+        .replace(DATA, str(tmp_path / "data"))
+        .replace(BACKUPS, f"{tmp_path}")
+        for block in blocks("sh", "Backups")
+    )
+    for folder in ("data", "paydesk", "paydesk-keys"):
+        (tmp_path / folder).mkdir(mode=0o700)
+    secret, key = generate_secret(), generate_key_setting()
+    vault = Vault.from_settings(key, secret)
+    (tmp_path / "data" / FILE).write_text(f"PAYDESK_SECRET_KEY={secret}\nPAYDESK_VAULT_KEYS={key}\n")
+
+    async with server_for(tmp_path / "data") as server, connected(server.url, most=2) as database:
+        await migrate(database)
+        made = await create_merchant(database, vault, name="Shop", email="owner@shop.example", now=utc_now())
+        run(backup)
+    run(restore)
+
+    (rotation,) = blocks("sh", "Keys")
+    async with server_for(tmp_path / "restored") as server, connected(server.url, most=2) as database:
+        assert await pairs_of(database, vault, made.id) == [(made.public_key, made.private_key)]
+        counted = run(rotation, PAYDESK_DATA_DIR=str(tmp_path / "restored"))
+    assert re.search(rf"{vault.current_key_id} +\| +1", counted)

@@ -1,0 +1,61 @@
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from paydesk.adapters.acquirers.simulator import TEST_CARDS
+from paydesk.cli import app
+from paydesk.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([a-z]+):.*##", MAKEFILE, re.M))
+NOT_SETTINGS = {"PAYDESK_CHROMIUM"}  # read by the browser tests alone
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def test_the_readme_explains_every_make_target() -> None:
+    assert set(re.findall(r"^\| `make (\w+)` \|", README, re.M)) == TARGETS - {"help"}
+
+
+def test_the_readme_names_the_ports_and_cards_that_exist() -> None:
+    assert f"127.0.0.1:{Settings.model_fields['demo_port'].default}" in README
+    named = {number.replace(" ", "") for number in re.findall(r"`((?:\d{4} ){3}\d{4})`", README)}
+    assert named
+    assert named <= {card.number for card in TEST_CARDS}
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
+        path, _, heading = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        assert not heading or heading in slugs(linked), target
+
+
+def slugs(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@every_page
+def test_make_targets_exist(page: Path) -> None:
+    assert set(re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.M)) <= TARGETS
+
+
+@every_page
+def test_settings_exist(page: Path) -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    assert set(re.findall(r"\bPAYDESK_[A-Z_]*[A-Z]", page.read_text())) <= known | NOT_SETTINGS
+
+
+@every_page
+def test_commands_exist(page: Path) -> None:
+    context = get_command(app).make_context("paydesk", [], resilient_parsing=True)
+    known = set(get_command(app).list_commands(context))  # type: ignore[attr-defined]
+    assert set(re.findall(r"(?:`|bin/|^)paydesk ([a-z]+)", page.read_text(), re.M)) <= known
