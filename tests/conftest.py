@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.app import create_app, payment_desk
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant, shop_of
+from paydesk.domain.payments.paying import Desk
+from paydesk.settings import Settings, load_settings
+from paydesk.web.checkout.services import CheckoutServices
+from paydesk_client import Gateway
 
 
 @pytest.fixture(scope="session")
@@ -61,8 +73,14 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture(scope="session")
-def vault() -> Vault:
-    return Vault.from_settings(generate_key_setting(), generate_secret())
+def deployment_keys() -> dict[str, str]:
+    """The two secrets of this test run's deployment, by the names of their settings."""
+    return {"vault_keys": generate_key_setting(), "secret_key": generate_secret()}
+
+
+@pytest.fixture(scope="session")
+def vault(deployment_keys: dict[str, str]) -> Vault:
+    return Vault.from_settings(**deployment_keys)
 
 
 @pytest.fixture
@@ -83,6 +101,121 @@ async def other_shop(database: Database, vault: Vault) -> Shop:
     return shop_of(
         await create_merchant(database, vault, name="Other Shop", email="other@shop.example", now=utc_now()), live=False
     )
+
+
+@pytest.fixture
+def settings(database_url: str, deployment_keys: dict[str, str], tmp_path: Path) -> Settings:
+    """The settings of a deployment of this test's own, at http://pay.test, whose bank answers at once."""
+    return load_settings(
+        base_url="http://pay.test",
+        data_dir=tmp_path,
+        database_url=database_url,
+        database_connections=8,
+        simulator_latency=0.0,
+        **deployment_keys,
+    )
+
+
+@pytest.fixture
+def bank(settings: Settings) -> Iterator[Bank]:
+    """The simulated bank of `settings`, over its own record; the web application of `web` shares that record."""
+    settings.simulator_record.parent.mkdir()
+    opened = Bank(Record(settings.simulator_record))
+    yield opened
+    opened.record.close()
+
+
+@pytest.fixture
+def desk(settings: Settings, database: Database, vault: Vault, bank: Bank) -> Desk:
+    """What taking payments needs, over the bank's record, without a web application."""
+    return payment_desk(settings, database, vault, SimulatedAcquirer(bank, base_url=settings.address))
+
+
+@pytest.fixture
+def charges(bank: Bank) -> Callable[[], list[Standing]]:
+    """The bank's own word on which purchases took money and kept it."""
+    return lambda: [standing for standing in standings(bank.record.operations()).values() if standing.net]
+
+
+OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
+
+
+@pytest.fixture
+async def open_web(settings: Settings, bank: Bank) -> AsyncIterator[OpenWeb]:
+    """Start a web application and give a browser in front of it, which follows no redirect and keeps no cookie.
+
+    `address` is where the browser calls from, `wire` may change the application's services (to lie, or to tell another
+    time), what is left are settings. An error that the application does not answer fails the test.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def start(
+            *,
+            address: str = "192.0.2.10",
+            wire: Callable[[CheckoutServices], CheckoutServices] = lambda services: services,
+            **changed: Any,
+        ) -> httpx.AsyncClient:
+            app = create_app(settings.model_copy(update=changed))
+            lifespan: AbstractAsyncContextManager[Any] = app.router.lifespan_context(app)
+            state = dict(await stack.enter_async_context(lifespan))
+            state["checkout"] = wire(state["checkout"])
+
+            async def with_state(scope: Scope, receive: Receive, send: Send) -> None:
+                await app({**scope, "state": dict(state)}, receive, send)
+
+            transport = httpx.ASGITransport(app=with_state, client=(address, 50000))
+            return await stack.enter_async_context(
+                httpx.AsyncClient(transport=transport, base_url=settings.address, timeout=30)
+            )
+
+        yield start
+
+
+@pytest.fixture
+async def web(open_web: OpenWeb) -> httpx.AsyncClient:
+    """A browser in front of the web application of `settings`."""
+    return await open_web()
+
+
+@pytest.fixture
+def gateway(merchant: Merchant, settings: Settings) -> Gateway:
+    """The merchant's side: builds and signs forms."""
+    return Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
+
+
+SignedForm = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def signed_form(gateway: Gateway) -> SignedForm:
+    """A signed form for an order of its own; fields given replace the usual ones, None leaves one out."""
+
+    def build(**fields: Any) -> dict[str, Any]:
+        usual = {
+            "merchant_order_id": f"order-{secrets.token_hex(6)}",
+            "amount": "10.00",
+            "currency": "USD",
+            "description": "Golden Ticket",
+            "success_url": "https://shop.example/thanks?order=1",
+        }
+        asked = {name: value for name, value in {**usual, **fields}.items() if value is not None}
+        signed = {**asked, "api_key": gateway.public_key}
+        return {**signed, "hash": gateway.signature().sign(signed)}
+
+    return build
+
+
+CountRows = Callable[[str], Awaitable[int]]
+
+
+@pytest.fixture
+def count_rows(database: Database, merchant: Merchant) -> CountRows:
+    """How many rows of a table belong to the merchant."""
+
+    async def count(table: str) -> int:
+        return int(await database.fetchval(f"select count(*) from {table} where merchant_id = $1", merchant.id))
+
+    return count
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

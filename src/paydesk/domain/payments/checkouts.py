@@ -46,6 +46,7 @@ class Attempt:
 
     id: int
     payment_id: int
+    checkout_id: int
     key: str
     acquirer: str
     decline_reason: str
@@ -180,6 +181,7 @@ def _attempt(row: Mapping[str, Any]) -> Attempt | None:
     return Attempt(
         id=row["attempt_id"],
         payment_id=row["payment_id"],
+        checkout_id=row["paying_checkout_id"],
         key=row["idempotency_key"],
         acquirer=row["acquirer"],
         decline_reason=row["decline_reason"],

@@ -99,11 +99,12 @@ async def _wait(stop: asyncio.Event, seconds: float) -> None:
 async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     """Ask about the attempts that are due, all at once, and record what was found; returns how many were asked.
 
+    Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
     Moves money only to undo an approval that turned up after the attempt had been given up.
     """
     rows = queries.claim_lookups(desk.database, now=now, most=most, lease=LEASE)
     lookups = [_lookup(row) async for row in rows]
-    findings = await asyncio.gather(*(_find(desk, lookup) for lookup in lookups))
+    findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
     found = list(zip(lookups, findings, strict=True))
     settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
     settled |= await _undo_late(desk, found, now=now)
@@ -127,12 +128,14 @@ def _lookup(row: Mapping[str, Any]) -> Lookup:
     )
 
 
-async def _find(desk: Desk, lookup: Lookup) -> Finding | None:
-    """What the acquirer says of the attempt, or None if it can't be reached; ends a challenge that went stale."""
-    acquirer = desk.acquirers[lookup.acquirer]
-    stale = lookup.state is AttemptState.CHALLENGED and utc_now() > lookup.created_at + CHALLENGE_LIFETIME
+async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
+    """What the acquirer says of the attempt, or None if it can't be reached; ends a challenge that nobody waits for."""
+    stale = lookup.state is AttemptState.CHALLENGED and now > lookup.created_at + CHALLENGE_LIFETIME
     try:
-        finding = await (acquirer.end_challenge(lookup.key) if stale else acquirer.find(lookup.key))
+        # One attempt whose acquirer is not configured any more must not hold up the others.
+        acquirer = desk.acquirers[lookup.acquirer]
+        unwanted = stale or lookup.state is AttemptState.ABANDONED
+        finding = await (acquirer.end_challenge(lookup.key) if unwanted else acquirer.find(lookup.key))
     except OutcomeUnknown:
         finding = None
     except Exception:
@@ -150,19 +153,19 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
             continue
         if isinstance(finding, Approved):
             approvals.append(Approval(lookup.shop, lookup.attempt_id, finding))
-        elif (ending := _ending(lookup, finding)) is not None:
+        elif (ending := _ending(lookup, finding, now=now)) is not None:
             endings.append(ending)
     settled = await record_approvals(desk.database, approvals, now=now) if approvals else set()
     return settled | (await record_endings(desk.database, endings, now=now) if endings else set())
 
 
-def _ending(lookup: Lookup, finding: Finding | None) -> Ending | None:
+def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending | None:
     """How an attempt ended without money, or None while it may still be approved."""
     if isinstance(finding, Declined):
         return Ending(lookup.shop, lookup.attempt_id, AttemptState.DECLINED, finding.reason)
-    if isinstance(finding, Voided):
-        return Ending(lookup.shop, lookup.attempt_id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
-    if isinstance(finding, NotFound) and utc_now() > lookup.not_after + GRACE:
+    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.not_after + GRACE):
+        if lookup.state is AttemptState.CHALLENGED:
+            return Ending(lookup.shop, lookup.attempt_id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
         return Ending(lookup.shop, lookup.attempt_id, AttemptState.FAILED, DeclineReason.PROCESSING_ERROR)
     return None
 
@@ -194,7 +197,11 @@ async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: dat
     """Commit to the void, call, record; true once it is done. Moves money (back to the customer)."""
     names = {"merchant_id": lookup.shop.merchant_id, "live": lookup.shop.live, "attempt_id": lookup.attempt_id}
     if isinstance(finding, Approved) and lookup.state is not AttemptState.VOIDING:
-        if await queries.begin_void(desk.database, **names, acquirer_reference=finding.reference, now=now) is None:
+        later = now + BACKOFF[1]
+        begun = await queries.begin_void(
+            desk.database, **names, acquirer_reference=finding.reference, lookup_at=later, now=now
+        )
+        if begun is None:
             return False
         metrics.LATE_APPROVALS.inc()
         log.error("an approval turned up for an attempt that was given up; voiding it", **names)
@@ -218,6 +225,7 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
         merchant_ids=[lookup.shop.merchant_id for lookup in lookups],
         lives=[lookup.shop.live for lookup in lookups],
         attempt_ids=[lookup.attempt_id for lookup in lookups],
+        states=[str(lookup.state) for lookup in lookups],
         lookup_ats=[next_look(lookup, now) for lookup in lookups],
         alerted_ats=[now if _alarming(lookup, now) else None for lookup in lookups],
     )

@@ -25,7 +25,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.vault import Vault
 from paydesk.core.cards import detect_brand, split_name
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Unavailable
+from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments import metrics
@@ -63,6 +63,13 @@ class Desk:
     test_acquirer: str = "simulator"
     live_acquirer: str | None = None
     limits: Limits = field(default_factory=Limits)
+    under_way: set[asyncio.Task[Result]] = field(default_factory=set)
+    """Calls to acquirers that this process has not written down yet."""
+
+    async def finish(self) -> None:
+        """Wait until every call under way has its outcome recorded: for a process that is about to stop."""
+        while self.under_way:
+            await asyncio.wait(self.under_way)
 
     def acquirer_for(self, *, live: bool) -> Acquirer:
         """The acquirer of new payments.
@@ -118,12 +125,14 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
     An open 3-D Secure challenge of an earlier attempt is ended first. `return_url` is where the bank sends the customer
     back to; now is the merchant's time, UTC.
 
-    Raises: Conflict if the checkout is no longer open, Unavailable if there is no acquirer.
+    Raises: Conflict if the checkout is no longer open, Gone if it expired, Unavailable if there is no acquirer.
     """
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
         settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
         if settled is not None:
             return settled
+        if checkout.expires_at <= now:
+            raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
     acquirer = desk.acquirer_for(live=checkout.shop.live)
@@ -131,7 +140,10 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
     if isinstance(purchase, Refused):
         return purchase
     # A customer who goes away must not stop the outcome from being written down.
-    return await asyncio.shield(_call_and_record(desk, checkout, acquirer, *purchase, now=now))
+    call = asyncio.create_task(_call_and_record(desk, checkout, acquirer, *purchase, now=now))
+    desk.under_way.add(call)
+    call.add_done_callback(desk.under_way.discard)
+    return await asyncio.shield(call)
 
 
 async def _commit_intent(
@@ -156,7 +168,8 @@ async def _commit_intent(
         return Refused("too_many_attempts")
     attempt_id = known["attempt_id"]
     key = f"{attempt_id}-{secrets.token_hex(12)}"
-    not_after = utc_now() + KEY_LIFETIME
+    real_now = utc_now()
+    not_after = real_now + KEY_LIFETIME
     intent = await queries.begin_attempt(
         desk.database,
         merchant_id=shop.merchant_id,
@@ -172,7 +185,7 @@ async def _commit_intent(
         **_customer_row(checkout, payer),
         client_address=payer.client_address,
         not_after=not_after,
-        lookup_at=now + FIRST_LOOK,
+        lookup_at=real_now + FIRST_LOOK,
         now=now,
     )
     if intent is None:
@@ -256,6 +269,8 @@ async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, 
     """Ask the acquirer how a challenge went, and record it: the customer has come back from the bank. Moves no money.
 
     A challenge that is still open stays as it is, and its address is returned.
+
+    Raises: Conflict if that paid the order through another checkout.
     """
     try:
         finding = await desk.acquirers[attempt.acquirer].find(attempt.key)
@@ -270,6 +285,8 @@ async def leave_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, n
     """End an open challenge so that the customer may pay another way. Moves no money.
 
     Returns None once the way is free, otherwise what the challenge had come to before (paid, or not known).
+
+    Raises: Conflict if the challenge paid the order through another checkout.
     """
     try:
         finding = await desk.acquirers[attempt.acquirer].end_challenge(attempt.key)
@@ -287,10 +304,14 @@ async def _record_finding(
     *,
     now: datetime,
 ) -> Result:
-    if isinstance(finding, Challenged):
+    # The acquirer knew the key when it asked for the challenge: that it knows nothing now is no answer.
+    if isinstance(finding, Challenged | NotFound):
         return Unsettled()
     if isinstance(finding, Approved | Declined):
-        return await _record(desk, checkout, attempt.id, finding, now=now)
+        result = await _record(desk, checkout, attempt.id, finding, now=now)
+        if isinstance(result, Paid) and attempt.checkout_id != checkout.id:
+            raise Conflict("the order was paid through another checkout")
+        return result
     ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
     recorded = await record_endings(desk.database, [ending], now=now)
     return Refused(str(DeclineReason.AUTHENTICATION_FAILED)) if recorded else Unsettled()

@@ -196,19 +196,21 @@ update payment_attempt a
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.state, a.idempotency_key, a.acquirer,
           a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at;
 
--- name: schedule_lookups(merchant_ids, lives, attempt_ids, lookup_ats, alerted_ats)!
--- Nothing new was learnt: ask again later (never, if lookup_at is null).
+-- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, lookup_ats, alerted_ats)!
+-- Nothing new was learnt: ask again later (never, if lookup_at is null). An attempt that somebody else moved meanwhile
+-- has its next date from there.
 update payment_attempt a
    set lookup_at = o.lookup_at, leased_until = null, alerted_at = coalesce(a.alerted_at, o.alerted_at)
-  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :lookup_ats::timestamptz[],
-              :alerted_ats::timestamptz[])
-    as o (merchant_id, live, attempt_id, lookup_at, alerted_at)
- where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id;
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :states::text[],
+              :lookup_ats::timestamptz[], :alerted_ats::timestamptz[])
+    as o (merchant_id, live, attempt_id, state, lookup_at, alerted_at)
+ where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id and a.state = o.state;
 
--- name: begin_void(merchant_id, live, attempt_id, acquirer_reference, now)$
+-- name: begin_void(merchant_id, live, attempt_id, acquirer_reference, lookup_at, now)$
 -- An approval turned up for an attempt that was given up: commit to undoing it before the acquirer is asked to.
 update payment_attempt
-   set state = 'voiding', acquirer_reference = :acquirer_reference, lookup_at = :now, lookups = 0, alerted_at = :now
+   set state = 'voiding', acquirer_reference = :acquirer_reference, lookup_at = :lookup_at, lookups = 0,
+       leased_until = null, alerted_at = :now
  where merchant_id = :merchant_id and live = :live and id = :attempt_id and state in ('failed', 'abandoned')
 returning id;
 

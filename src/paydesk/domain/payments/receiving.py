@@ -24,7 +24,7 @@ LARGEST_BODY = 64 * 1024
 
 
 class WrongHash(Forbidden):
-    """The form's hash is not the one that its merchant's key gives; in test mode the diagnosis helps to find out why."""
+    """The form's hash is not the one that its merchant's key gives; in test mode the diagnosis helps to find why."""
 
     def __init__(self, diagnosis: Diagnosis | None) -> None:
         super().__init__("hash is wrong: it does not match the posted fields and the private key of this api_key")
@@ -62,9 +62,13 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     signer = await find_signer(desk.database, desk.vault, public_key.replace("\x00", ""), client_address, now)
     if signer is None:
         raise NotFound(f'api_key "{public_key[:64]}" is unknown; copy the public key from your account')
-    if signer.forms_this_minute > desk.forms_per_minute:
-        raise TooMany("too many checkout forms from this address; wait a minute", retry_after=60 - now.second)
     shop = Shop(signer.merchant_id, live=not sandbox and not signer.test_mode)
+    if signer.forms_this_minute > desk.forms_per_minute:
+        error = TooMany("too many checkout forms from this address; wait a minute", retry_after=60 - now.second)
+        # One line tells the programmer; one for each form would let a flood push everything else out of the log.
+        if signer.forms_this_minute == desk.forms_per_minute + 1:
+            await log_rejected_form(desk.database, shop, error, form, now)
+        raise error
     try:
         _verify(form, signer, shop)
         request = read_request(form)
@@ -85,7 +89,7 @@ def read_form(body: bytes) -> dict[str, Value]:
     try:
         return parse_form(body)
     except MalformedForm as error:
-        raise Malformed(str(error)) from error
+        raise Malformed(str(error), *([error.field] if error.field else [])) from error
 
 
 def _verify(form: dict[str, Value], signer: Signer, shop: Shop) -> None:

@@ -99,7 +99,7 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
     _refuse_recurring(form)
     currency = parse_currency(read_required(form, "currency"))
     return CheckoutRequest(
-        merchant_order_id=_line(form, "merchant_order_id"),
+        merchant_order_id=_order_id(form),
         amount=parse_amount(read_required(form, "amount"), currency),
         currency=currency,
         description=_line(form, "description"),
@@ -131,13 +131,26 @@ def _line(form: Mapping[str, Value], name: str) -> str:
     return line
 
 
+def _order_id(form: Mapping[str, Value]) -> str:
+    """The merchant's own reference, to the character: pingbacks echo it."""
+    text = read_required(form, "merchant_order_id")
+    _check_line(text, "merchant_order_id")
+    if not text.strip():
+        raise Malformed("merchant_order_id is blank", "merchant_order_id")
+    return text
+
+
 def _optional_line(form: Mapping[str, Value], name: str) -> str:
     text = _LINE_BREAKS_AND_TABS.sub(" ", _text(form, name)).strip()
+    _check_line(text, name)
+    return text
+
+
+def _check_line(text: str, name: str) -> None:
     if _CONTROL.search(text):
         raise Malformed(f"{name} contains a control character; send plain text", name)
     if len(text) > LONGEST[name]:
         raise Malformed(f"{name} has {len(text)} characters, at most {LONGEST[name]} are accepted", name)
-    return text
 
 
 def _success_url(url: str) -> str:

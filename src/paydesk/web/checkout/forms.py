@@ -44,7 +44,8 @@ async def _receive(request: Request) -> Response:
 def _qr_code(url: str) -> Response:
     """The checkout's address for a phone: as text and as a picture (wire.md §1, payment_flow)."""
     picture = segno.make(url, error="m").svg_data_uri(scale=6, border=4)
-    return JSONResponse({"success": True, "data": {"checkout_url": url, "qr_code": picture}})
+    body = {"success": True, "data": {"checkout_url": url, "qr_code": picture}}
+    return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
 
 def _refusal(request: Request, error: PaydeskError) -> Response:

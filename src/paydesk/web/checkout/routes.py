@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.errors import Conflict, Gone, NotFound
 from paydesk.core.urls import as_header
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
@@ -63,7 +63,8 @@ class Visit:
         """Send the browser on, by a redirect or, if the page's JavaScript asks, by telling it where."""
         if wants_json(self.request) and self.request.method == "POST":
             return pages.payment_step(url)
-        return RedirectResponse(as_header(url), 303, headers={"Cache-Control": "no-store"})
+        # Starlette's RedirectResponse would encode more than the header needs; the shop's address goes as it was given.
+        return Response(status_code=303, headers={"Location": as_header(url), "Cache-Control": "no-store"})
 
     def again(
         self,
@@ -125,6 +126,8 @@ async def submit(request: Request) -> Response:
         result = await pay(services.desk, visit.checkout, payer, return_url=return_url, now=now)
     except Conflict:
         return visit.go(f"{visit.path}/result")
+    except Gone:
+        return visit.go(visit.path)
     return _follow(visit, result, typed)
 
 
@@ -148,7 +151,10 @@ async def show_result(request: Request) -> Response:
     visit = await _visit(request)
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
-        result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=visit.services.now())
+        try:
+            result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=visit.services.now())
+        except Conflict:
+            return visit.go(visit.path)
         if isinstance(result, ConfirmWithBank):
             return visit.again(200, notice="challenge_closed")
         if not isinstance(result, Unsettled):
@@ -157,7 +163,7 @@ async def show_result(request: Request) -> Response:
         return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status")
     if checkout.standing is Standing.PAID:
         return visit.go(checkout.success_url)
-    if checkout.standing is Standing.OPEN and checkout.attempt is not None:
+    if checkout.standing is Standing.OPEN and checkout.attempt and checkout.attempt.checkout_id == checkout.id:
         return visit.again(402, notice=checkout.attempt.decline_reason)
     return _ended(visit) or visit.go(visit.path)
 
