@@ -15,24 +15,38 @@ AWAY = (
     OSError,
     asyncio.TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
 )
-"""Raised when the server restarts, is full or can't be reached: nothing is known to be changed, try again."""
+"""Raised when the server restarts, is full or can't be reached: nothing is known to be changed, try again.
+
+The driver calls it an internal error (InternalClientError) when the server's last words reach a connection just as it
+is used: it is in no state to take the statement.
+"""
 
 
 @asynccontextmanager
-async def connected(url: str, *, most: int = 16) -> AsyncIterator[Database]:
+async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
 
-    `url` is a postgresql:// address. Raises: one of AWAY if the server can't be reached.
+    `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed.
+    Raises: one of AWAY if the server can't be reached.
     """
     async with asyncpg.create_pool(
         url,
-        min_size=1,
+        min_size=least,
         max_size=most,
         command_timeout=60,
         server_settings={"application_name": "paydesk", "timezone": "UTC"},
+        reset=_keep_session,
     ) as pool:
         yield pool
+
+
+async def _keep_session(_connection: object) -> None:
+    """Save the round trip that cleans up a returned connection's session: no statement of ours changes one.
+
+    A transaction left open is rolled back all the same.
+    """

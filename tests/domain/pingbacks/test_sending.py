@@ -435,6 +435,39 @@ async def test_a_sender_goes_on_when_the_database_is_back(
     await eventually(lambda: len(receiver.received) == 1)
 
 
+async def test_connections_that_are_cut_again_and_again_lose_nothing(
+    database: Database,
+    shop: Shop,
+    make_sender: Any,
+    run_sender: Any,
+    receiver: Any,
+    queue: Any,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("paydesk.domain.pingbacks.sending._PAUSE_WHEN_AWAY", 0.01)
+    await queue(shop, f"{receiver.base}/pay", number=400)
+    async with database.acquire() as own:
+        run_sender(make_sender(lease=21.0))
+        for cut in range(1, 6):
+            await eventually(lambda expected=cut * 40: len(receiver.received) >= expected)  # type: ignore[misc]
+            await own.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
+            )
+
+        async def nothing_is_lost() -> bool:
+            await own.execute(
+                "update pingback set leased_until = null where leased_until < now() + interval '5 seconds'"
+            )
+            left = "select count(*) from pingback where state <> 'acknowledged'"
+            return bool(await own.fetchval(left) == 0)
+
+        await eventually(nothing_is_lost)
+        twice = "select count(*) from (select 1 from pingback_attempt group by pingback_id, at having count(*) > 1) a"
+        assert await own.fetchval(twice) == 0
+
+
 async def test_a_stop_finishes_what_is_under_way_and_gives_back_the_rest(
     database: Database, shop: Shop, make_sender: Any, receiver: Any, queue: Any, eventually: Eventually
 ) -> None:

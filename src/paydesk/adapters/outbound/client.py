@@ -11,9 +11,9 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -78,6 +78,9 @@ class _Progress:
     connected_anew: bool = False
 
 
+_current: ContextVar[_Progress] = ContextVar("progress of the call that a connection is made for")
+
+
 class OutboundClient:
     """Posts to merchants' URLs; redirects are not followed, proxies of the environment and cookies not used.
 
@@ -97,6 +100,7 @@ class OutboundClient:
     ) -> None:
         self._allow = tuple(allow)
         self.timeout = timeout
+        self._whole = aiohttp.ClientTimeout(total=timeout)
         self._max_answer = max_answer
         self._resolver = resolver
         self._tls = tls
@@ -125,22 +129,31 @@ class OutboundClient:
         self, endpoint: URL, body: bytes, sent: Mapping[str, str], started: float
     ) -> tuple[_Progress, str | None]:
         """Post; once more if the server closed a kept connection just as it was used again (RFC 9112, 9.3.1)."""
-        left = self.timeout
-        while True:
-            progress = _Progress()
-            try:
-                await self._exchange(endpoint, body, sent, left, progress)
-            except (aiohttp.ServerDisconnectedError, ConnectionError, aiohttp.ClientOSError) as error:
-                left = started + self.timeout - time.monotonic()
-                if progress.connected_anew or progress.status is not None or left <= 0:
-                    return progress, in_words(error, self.timeout)
-            except (aiohttp.ClientError, OSError, ValueError) as error:
-                return progress, in_words(error, self.timeout)
-            else:
-                return progress, None
+        progress, error = await self._try(endpoint, body, sent, self._whole)
+        left = started + self.timeout - time.monotonic()
+        if _is_stale(progress, error) and left > 0:
+            progress, error = await self._try(endpoint, body, sent, aiohttp.ClientTimeout(total=left))
+        return progress, in_words(error, self.timeout) if error else None
+
+    async def _try(
+        self, endpoint: URL, body: bytes, sent: Mapping[str, str], timeout: aiohttp.ClientTimeout
+    ) -> tuple[_Progress, Exception | None]:
+        """Post once; returns how far it came and what ended it early."""
+        progress = _Progress()
+        _current.set(progress)
+        try:
+            await self._exchange(endpoint, body, sent, timeout, progress)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return progress, error
+        return progress, None
 
     async def _exchange(
-        self, endpoint: URL, body: bytes, sent: Mapping[str, str], seconds: float, progress: _Progress
+        self,
+        endpoint: URL,
+        body: bytes,
+        sent: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
+        progress: _Progress,
     ) -> None:
         """Make one request and read no more of its answer than asked for; the rest of it costs the connection."""
         session = self._session or self._open()
@@ -149,8 +162,7 @@ class OutboundClient:
             data=body,
             headers=sent,
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=seconds),
-            trace_request_ctx=progress,
+            timeout=timeout,
         ) as response:
             progress.status = response.status
             content = response.content
@@ -166,8 +178,6 @@ class OutboundClient:
     def _open(self) -> aiohttp.ClientSession:
         """Start the session, which needs a running loop."""
         self._resolver = self._resolver or NameResolver()
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_start.append(_note_new_connection)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 resolver=self._resolver,
@@ -180,17 +190,24 @@ class OutboundClient:
             trust_env=False,
             auto_decompress=False,
             read_bufsize=2 * self._max_answer,
-            trace_configs=[trace],
         )
         return self._session
 
     def _checked_socket(self, target: _AddrInfo) -> socket.socket:
         """A socket for exactly this address, which is what it is connected to next. Raises: AddressNotAllowed."""
+        _current.get().connected_anew = True
         family, kind, protocol, _, address = target
         reason = refusal(address[0], self._allow)
         if reason is not None:
             raise AddressNotAllowed(f"address not allowed: {address[0]} ({reason})")
         return socket.socket(family, kind, protocol)
+
+
+def _is_stale(progress: _Progress, error: Exception | None) -> bool:
+    """Whether a call failed because the connection that it used again was not there any more."""
+    is_broken = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError))
+    is_connecting = isinstance(error, aiohttp.ClientConnectorError)
+    return is_broken and not is_connecting and not progress.connected_anew and progress.status is None
 
 
 def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict[str, str]:
@@ -203,8 +220,3 @@ def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict
         **headers,
         "Content-Length": str(len(body)),
     }
-
-
-async def _note_new_connection(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
-    """A call for which a connection is made can't have met one that had gone stale."""
-    context.trace_request_ctx.connected_anew = True

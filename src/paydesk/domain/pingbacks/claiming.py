@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,8 +30,8 @@ class Claimed:
     url: str
     sign_version: str
     body_format: str
-    payload: str
-    private_key: str
+    payload: str = field(repr=False)
+    private_key: str = field(repr=False)
     due_at: datetime
     now: datetime
     began: float

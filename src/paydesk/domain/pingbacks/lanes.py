@@ -9,7 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from paydesk.domain.pingbacks.claiming import Claimed, Endpoint, Load
 
 _QUICK_SECONDS = 0.25
-_QUEUE_FACTOR = 3
+"""An endpoint that answers within this is quick."""
+
+_QUEUE_FACTOR, _LOW_WATER_FACTOR = 7, 3
+"""A quick endpoint's queue in widths of its lane: at most, and when more is claimed. Measured: less leaves gaps."""
+
+_MOST_REMEMBERED = 256
+"""Idle endpoints of which it is remembered whether they are quick."""
 
 Deliver = Callable[[Claimed], Awaitable[float]]
 """Sends one pingback and returns how long the endpoint took, in seconds."""
@@ -49,27 +55,30 @@ class Lanes:
 
     @property
     def loads(self) -> list[Load]:
-        """What is in hand, endpoint by endpoint."""
-        return [Load(endpoint, lane.load, lane.room) for endpoint, lane in self._lanes.items()]
+        """What is in hand, endpoint by endpoint; a quick one has it only for a moment and does not count."""
+        return [Load(endpoint, 0 if lane.is_quick else lane.load, lane.room) for endpoint, lane in self._lanes.items()]
 
     def add(self, claimed: Iterable[Claimed], asked: Iterable[Load]) -> None:
         """Queue what was claimed and set out to send it; `asked` are the loads that the claim was made with.
 
-        An endpoint for which as much came as there was room for has more in the database.
+        An endpoint for which something came, or for which there was no room, may have more in the database.
         """
-        room = {load.endpoint: load.room for load in asked}
+        may_have_more = {load.endpoint for load in asked if load.room <= 0}
         for one in claimed:
             endpoint = (one.name[0], one.name[1], one.url)
+            may_have_more.add(endpoint)
             lane = self._lanes.setdefault(endpoint, Lane(self._width))
             lane.queue.append(one)
-            room[endpoint] = room.get(endpoint, self._width) - 1
             if lane.under_way < self._width:
                 lane.under_way += 1
-                task = asyncio.ensure_future(self._work(endpoint, lane))
+                task = asyncio.ensure_future(self._work(lane))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+        self._forget_idle()
+        self.hungry.clear()
         for endpoint, lane in self._lanes.items():
-            lane.has_more = room.get(endpoint, 1) <= 0
+            lane.has_more = endpoint in may_have_more
+            self._say_if_hungry(lane)
 
     async def idle(self) -> None:
         """Wait until everything in hand was sent."""
@@ -85,15 +94,24 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _work(self, endpoint: Endpoint, lane: Lane) -> None:
+    async def _work(self, lane: Lane) -> None:
         """Send one after the other until the lane's queue is empty."""
         try:
             while lane.queue and not self._is_stopping:
                 one = lane.queue.popleft()
-                if not lane.queue and lane.has_more:
-                    self.hungry.set()
+                self._say_if_hungry(lane)
                 lane.is_quick = await self._deliver(one) < _QUICK_SECONDS
         finally:
             lane.under_way -= 1
-            if not lane.load:
-                self._lanes.pop(endpoint, None)
+            self._say_if_hungry(lane)
+
+    def _forget_idle(self) -> None:
+        """Keep some idle lanes, the latest, for what is known of their endpoints."""
+        idle = [endpoint for endpoint, lane in self._lanes.items() if not lane.load]
+        for endpoint in idle[: max(len(idle) - _MOST_REMEMBERED, 0)]:
+            del self._lanes[endpoint]
+
+    def _say_if_hungry(self, lane: Lane) -> None:
+        """Have more claimed before the lane runs dry."""
+        if lane.has_more and len(lane.queue) <= lane.width * _LOW_WATER_FACTOR and lane.room > 0:
+            self.hungry.set()

@@ -4,6 +4,8 @@
 -- backlog stands in another's way. Sides are visited in order from a place that the caller moves on: next_merchant_id
 -- and next_live come back on every row, and there is always one row, without an id if nothing was taken; they are null
 -- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
+-- Rows are locked by the place where this statement has just found them: by key, a planner without fresh statistics has
+-- been seen to walk all that is due for each.
 with recursive side as (
     (select merchant_id, live
        from pingback
@@ -25,23 +27,25 @@ with recursive side as (
       from unnest(:lane_merchant_ids::bigint[], :lane_lives::boolean[], :lane_urls::text[], :lane_loads::integer[],
                   :lane_rooms::integer[]) as l (merchant_id, live, url, load, room)
 ), busy as materialized (
-    select merchant_id, live, sum(load)::integer as load, array_agg(url) filter (where room <= 0) as full_urls
+    select merchant_id, live, sum(load)::integer as load, array_agg(url) as urls, array_agg(room) as rooms,
+           array_agg(url) filter (where room <= 0) as full_urls
       from lane
      group by merchant_id, live
 ), visited as materialized (
-    select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room,
+    select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room, b.urls, b.rooms,
            coalesce(b.full_urls, '{}') as full_urls,
            not s.live and m.went_live_at is not null as test_only, m.test_pingback_url
       from (select * from side limit :most_sides::integer) s
       join merchant m on m.id = s.merchant_id
       left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
 ), found as (
-    select v.merchant_id, v.live, p.id, p.url,
+    select p.place, p.url,
+           coalesce(v.rooms[array_position(v.urls, p.url)], :endpoint_room::integer) as room,
            row_number() over (partition by v.merchant_id, v.live order by p.due_at, p.id) as turn,
            row_number() over (partition by v.merchant_id, v.live, p.url order by p.due_at, p.id) as endpoint_turn
       from visited v
      cross join lateral (
-         select id, due_at, case when v.test_only then v.test_pingback_url else url end as url
+         select ctid as place, id, due_at, case when v.test_only then v.test_pingback_url else url end as url
            from pingback
           where merchant_id = v.merchant_id and live = v.live and state = 'due' and due_at <= :now
             and not (v.test_only and v.test_pingback_url is null)
@@ -51,23 +55,22 @@ with recursive side as (
           limit v.room
      ) p
 ), chosen as materialized (
-    select f.merchant_id, f.live, f.id, f.url, f.turn
-      from found f
-      left join lane l on l.merchant_id = f.merchant_id and l.live = f.live and l.url = f.url
-     where f.endpoint_turn <= coalesce(l.room, :endpoint_room)
-     order by f.turn
+    select place, url, turn
+      from found
+     where endpoint_turn <= room
+     order by turn
      limit :room
 ), held as materialized (
-    select p.merchant_id, p.live, p.id, c.url, c.turn
+    select p.ctid as place, c.url, c.turn
       from chosen c
-      join pingback p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.id
+      join pingback p on p.ctid = c.place
      where p.state = 'due' and (p.leased_until is null or p.leased_until < now())
        for update of p skip locked
 ), taken as (
     update pingback p
        set leased_until = now() + :lease::interval, url = held.url
       from held
-     where p.merchant_id = held.merchant_id and p.live = held.live and p.id = held.id
+     where p.ctid = held.place
  returning p.merchant_id, p.live, p.id, p.url, p.sign_version, p.key_id, p.format, p.payload, p.due_at, held.turn
 )
 select place.next_merchant_id, place.next_live, taken.*

@@ -20,6 +20,7 @@ from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 
 _MOST_AT_ONCE = 500
 _LONGEST_PAUSE = 5.0
+_GATHERING_PAUSE = 0.01
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -69,6 +70,7 @@ class Recorder:
             try:
                 await self.flush()
                 pause = 0.1
+                await asyncio.sleep(_GATHERING_PAUSE)
             except (*AWAY, asyncpg.PostgresError) as error:
                 log.warning("pingback_attempts_not_recorded_yet", attempts=len(self._attempts), reason=str(error))
                 await asyncio.sleep(pause)

@@ -47,13 +47,13 @@ class SenderSettings:
     """
 
     header_prefix: str = "X-Service"
-    in_hand: int = 512
+    in_hand: int = 768
     per_merchant: int = 128
     per_endpoint: int = 32
     poll: float = 0.2
     lease: float = 40.0
     grace: float = 5.0
-    sides_per_claim: int = 200
+    sides_per_claim: int = 64
 
 
 class PingbackSender:
@@ -114,6 +114,7 @@ class PingbackSender:
         """Claim into the lanes what is due at `now`; returns how many."""
         room = self._settings.in_hand - len(self._in_hand)
         if room <= 0:
+            self._lanes.hungry.clear()
             return 0
         share = Share(
             room=room,
@@ -126,7 +127,6 @@ class PingbackSender:
         fresh = [one for one in claimed if one.name not in self._in_hand]
         self._in_hand.update(one.name for one in fresh)
         metrics.IN_HAND.set(len(self._in_hand))
-        self._lanes.hungry.clear()
         self._lanes.add(fresh, loads)
         return len(fresh)
 

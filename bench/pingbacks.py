@@ -1,0 +1,310 @@
+"""How fast pingbacks go out, and whether a dead neighbour delays anybody.
+
+Speed: acknowledged pingbacks per second, claimed, signed, posted and recorded by one sender, against a bare aiohttp
+client that posts the same bodies to the same receiver (a process of its own) with as many requests at once. Both are
+one process; they take turns, and the median of the rounds counts.
+
+Fairness: how long a healthy merchant's pingbacks take from due to acknowledged, alone and beside a merchant with
+thousands due at an endpoint that hangs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from ipaddress import ip_network
+from pathlib import Path
+
+import aiohttp
+import uvloop
+from aiohttp import web
+from prometheus_client import REGISTRY
+
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.core.clock import utc_now
+from paydesk.core.money import FeePlan, split_payment
+from paydesk.database.embedded import EmbeddedServer
+from paydesk.database.migrating import migrate
+from paydesk.database.pool import Database, connected
+from paydesk.domain.merchants.accounts import Merchant, create_merchant
+from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
+from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.domain.pingbacks.stamping import stamp
+
+RESULTS = Path(__file__).parent / "results"
+AT_ONCE = SenderSettings().per_endpoint
+DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
+AIM = 0.6
+
+PAYLOAD = payment_envelope(
+    PaymentReport(
+        payment_id=4711,
+        merchant_order_id="5d00c568c5b2b",
+        currency="USD",
+        split=split_payment(Decimal("10.00"), FeePlan()),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+        first_name="Jane",
+        last_name="Doe",
+        username="jane@customer.example",
+        country="US",
+        email="jane@customer.example",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """Milliseconds from due to acknowledged of a healthy merchant's pingbacks."""
+
+    pingbacks: int
+    p50: float
+    p99: float
+    worst: float
+
+
+async def receive() -> None:
+    """Answer `ok`, or below /hang nothing at all; print the port and run until stdin is closed."""
+
+    async def ok(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(body=b"ok")
+
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(3600)
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/ok", ok)
+    application.router.add_post("/hang", hang)
+    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+    print(runner.addresses[0][1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await runner.cleanup()
+
+
+@asynccontextmanager
+async def receiver_process() -> AsyncIterator[str]:
+    """Run the receiver beside us; gives the address that it listens at."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--receive", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(await process.stdout.readline())}"
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+@asynccontextmanager
+async def embedded_database() -> AsyncIterator[Database]:
+    """A new embedded server with our schema, as `paydesk run` makes it."""
+    with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder:
+        server = EmbeddedServer(Path(folder))
+        await server.start()
+        try:
+            async with connected(server.url) as database:
+                await migrate(database)
+                yield database
+        finally:
+            await server.stop()
+
+
+async def queue(database: Database, merchant: Merchant, url: str, number: int) -> None:
+    """Make pingbacks due now, as payments would."""
+    await database.execute(
+        """
+        insert into pingback (merchant_id, live, event, url, sign_version, key_id, format, payload, state, due_at,
+                              created_at)
+        select $1, false, 'payment', $2, 'v2', (select max(id) from merchant_key where merchant_id = $1), 'json', $3,
+               'due', $4, $4
+          from generate_series(1, $5)
+        """,
+        merchant.id,
+        url,
+        PAYLOAD,
+        utc_now(),
+        number,
+    )
+
+
+async def bare_rate(url: str, number: int, private_key: str) -> float:
+    """Acknowledged per second by nothing but an aiohttp client; the bodies are made beforehand."""
+    left = [
+        stamp(
+            PAYLOAD,
+            sign_version="v2",
+            body_format="json",
+            private_key=private_key,
+            header_prefix="X-Service",
+            pingback_ts=int(utc_now().timestamp()) + index,
+        )
+        for index in range(number)
+    ]
+    acknowledged = 0
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as session:
+
+        async def work() -> None:
+            nonlocal acknowledged
+            while left:
+                body, headers = left.pop()
+                async with session.post(url, data=body, headers=headers) as response:
+                    acknowledged += response.status == 200 and (await response.text()).strip().lower() == "ok"
+
+        began = time.monotonic()
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+        seconds = time.monotonic() - began
+    assert acknowledged == number
+    return number / seconds
+
+
+@asynccontextmanager
+async def sending(database: Database, vault: Vault) -> AsyncIterator[None]:
+    """A sender at work, as `paydesk work` runs it."""
+    outbound, stop = OutboundClient([ip_network("127.0.0.0/8")]), asyncio.Event()
+    sender = PingbackSender(database, vault, outbound, SenderSettings(grace=1.0))
+    running = asyncio.ensure_future(sender.run(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
+        await outbound.close()
+
+
+async def acknowledged(number: int, before: float) -> None:
+    """Wait until so many more than `before` are recorded as acknowledged (the sender counts what it has recorded)."""
+    while acknowledged_so_far() - before < number:
+        await asyncio.sleep(0.005)
+
+
+def acknowledged_so_far() -> float:
+    """The sender's own count of what is recorded as acknowledged."""
+    return REGISTRY.get_sample_value("paydesk_pingback_attempts_total", {"outcome": "acknowledged"}) or 0.0
+
+
+async def our_rate(database: Database, vault: Vault, url: str, number: int) -> float:
+    """Acknowledged and recorded per second by a sender, from its start to the last one in the database."""
+    merchant = await create_merchant(database, vault, name="Speed", email="s@shop.example", now=utc_now())
+    await queue(database, merchant, url, number)
+    await database.execute("analyze pingback, pingback_attempt")
+    began, before = time.monotonic(), acknowledged_so_far()
+    async with sending(database, vault):
+        await acknowledged(number, before)
+        seconds = time.monotonic() - began
+    return number / seconds
+
+
+async def fairness(database: Database, vault: Vault, base: str, seconds: float, neighbours_due: int) -> Fairness:
+    """A healthy merchant's delays while `neighbours_due` pingbacks of another one are due at a URL that hangs."""
+    neighbour = await create_merchant(database, vault, name="Dead", email="d@shop.example", now=utc_now())
+    healthy = await create_merchant(database, vault, name="Healthy", email="h@shop.example", now=utc_now())
+    if neighbours_due:
+        await queue(database, neighbour, f"{base}/hang", neighbours_due)
+    sent, before = 0, acknowledged_so_far()
+    async with sending(database, vault):
+        await asyncio.sleep(1.0)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            await queue(database, healthy, f"{base}/ok", 1)
+            sent += 1
+            await asyncio.sleep(0.02)
+        await acknowledged(sent, before)
+    delays = sorted(
+        row["delay"]
+        for row in await database.fetch(
+            """
+            select extract(epoch from a.at - (p.created_at))::float8 * 1000 + a.duration_ms as delay
+              from pingback p
+              join pingback_attempt a on a.merchant_id = p.merchant_id and a.pingback_id = p.id
+             where p.merchant_id = $1
+            """,
+            healthy.id,
+        )
+    )
+    await database.execute("delete from pingback where merchant_id = $1", neighbour.id)
+    return Fairness(len(delays), statistics.median(delays), delays[int(len(delays) * 0.99)], delays[-1])
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, object]:
+    """Run both measures; returns what goes into the JSON file."""
+    vault = Vault.from_settings(generate_key_setting(), generate_secret())
+    async with receiver_process() as base, embedded_database() as database:
+        durability = {name: await database.fetchval(f"show {name}") for name in DURABILITY}
+        rates: dict[str, list[float]] = {"bare": [], "ours": []}
+        for _ in range(arguments.rounds):
+            rates["bare"].append(await bare_rate(f"{base}/ok", arguments.pingbacks, "k" * 48))
+            rates["ours"].append(await our_rate(database, vault, f"{base}/ok", arguments.pingbacks))
+        alone = await fairness(database, vault, base, arguments.seconds, 0)
+        beside = await fairness(database, vault, base, arguments.seconds, arguments.neighbours_due)
+    bare, ours = statistics.median(rates["bare"]), statistics.median(rates["ours"])
+    return {
+        "postgresql": durability,
+        "requests_at_once": AT_ONCE,
+        "pingbacks_per_round": arguments.pingbacks,
+        "rates": rates,
+        "bare_per_second": bare,
+        "ours_per_second": ours,
+        "ratio": ours / bare,
+        "neighbours_due": arguments.neighbours_due,
+        "alone": {name: getattr(alone, name) for name in Fairness.__slots__},
+        "beside_a_dead_neighbour": {name: getattr(beside, name) for name in Fairness.__slots__},
+    }
+
+
+def show(result: dict[str, object]) -> None:
+    """Print one table."""
+    alone, beside = result["alone"], result["beside_a_dead_neighbour"]
+    assert isinstance(alone, dict)
+    assert isinstance(beside, dict)
+    print(f"PostgreSQL: {result['postgresql']}; one process each; {AT_ONCE} requests at once")
+    rows = [
+        ("acknowledged per second, bare aiohttp client", f"{result['bare_per_second']:.0f}"),
+        ("acknowledged per second, Paydesk (durable)", f"{result['ours_per_second']:.0f}"),
+        (f"ratio (aim: at least {AIM})", f"{result['ratio']:.2f}"),
+        ("healthy merchant alone, due to acknowledged, p50 / p99", f"{alone['p50']:.0f} / {alone['p99']:.0f} ms"),
+        (
+            f"the same beside {result['neighbours_due']} due at an endpoint that hangs",
+            f"{beside['p50']:.0f} / {beside['p99']:.0f} ms",
+        ),
+    ]
+    for label, value in rows:
+        print(f"  {label:<62}{value:>16}")
+
+
+def main() -> None:
+    """Read the arguments, measure, print, and keep the result as JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog="example: bench/pingbacks.py"
+    )
+    parser.add_argument("--pingbacks", type=int, default=10_000, help="per round (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="default %(default)s")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of each fairness measure (default %(default)s)")
+    parser.add_argument("--neighbours-due", type=int, default=5000, help="pingbacks of the dead neighbour")
+    parser.add_argument("--receive", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.receive:
+        uvloop.run(receive())
+        return
+    result = uvloop.run(measure(arguments))
+    show(result)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "pingbacks.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
