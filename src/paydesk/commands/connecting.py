@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import asyncpg
+import structlog
 import typer
 import uvloop
 
@@ -22,6 +24,11 @@ from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.settings import Settings, load_settings, require_keys
+
+STARTING_PATIENCE = 60.0
+"""Seconds that a server may take from saying that it starts (or recovers from a crash) to taking connections."""
+
+log = structlog.get_logger()
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -59,13 +66,22 @@ async def database_address(settings: Settings, *, supervised: bool = False) -> A
 
 @asynccontextmanager
 async def checked_database(settings: Settings) -> AsyncIterator[str]:
-    """The address of a database, watched over, whose schema is current.
+    """The address of a database, watched over, whose schema is current; one that is just starting is waited for.
 
     Raises: SetupError.
     """
     async with database_address(settings, supervised=True) as address:
-        async with connected(address, most=1) as database:
-            await require_current_schema(database)
+        patience = time.monotonic() + STARTING_PATIENCE
+        while True:
+            try:
+                async with connected(address, most=1) as database:
+                    await require_current_schema(database)
+                break
+            except asyncpg.CannotConnectNowError as error:
+                if time.monotonic() > patience:
+                    raise
+                log.warning("waiting for the database", why=str(error))
+                await asyncio.sleep(0.5)
         yield address
 
 
