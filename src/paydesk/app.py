@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import structlog
@@ -55,11 +59,16 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
         async with AsyncExitStack() as stack:
-            database = await stack.enter_async_context(
-                connected(settings.database_url, most=settings.database_connections)
-            )
-            await require_current_schema(database)
             stack.push_async_callback(acquirer.close)
+            database = await stack.enter_async_context(
+                connected(settings.database_url, most=settings.database_connections, least=0)
+            )
+            # The command looked at the schema before; a worker that takes the place of another while the database is
+            # away answers 503 until it is back, and must not end the whole service by failing to start.
+            with suppress(*AWAY):
+                await require_current_schema(database)
+            stack.enter_context(_ending_with_parent())
+            log.info("ready to answer", pid=os.getpid())
             yield {"checkout": checkout_services(settings, database, vault, acquirer), "database": database}
 
     app = FastAPI(
@@ -83,6 +92,27 @@ def create_app(settings: Settings) -> FastAPI:
     if isinstance(acquirer, SimulatedAcquirer):
         app.mount("/simulator", challenge_app(acquirer.bank))
     return app
+
+
+@contextmanager
+def _ending_with_parent() -> Iterator[None]:
+    """Stop gracefully when the process dies that started this worker, or the port would stay taken; for that block."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        loop.remove_reader(parent.sentinel)
+        log.warning("the service's main process is gone; stopping", pid=os.getpid())
+        signal.raise_signal(signal.SIGTERM)
+
+    loop.add_reader(parent.sentinel, end)
+    try:
+        yield
+    finally:
+        loop.remove_reader(parent.sentinel)
 
 
 def vault_of(settings: Settings) -> Vault:
