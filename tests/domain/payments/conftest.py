@@ -1,0 +1,139 @@
+"""A till to pay at, without a web application, over a database that refuses transitions the tables don't allow."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.paying import Desk, Payer, Result, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, PAYMENT_TRANSITIONS
+
+REQUEST = CheckoutRequest(
+    merchant_order_id="",
+    amount=Decimal("10.00"),
+    currency="USD",
+    description="A mug",
+    success_url="https://shop.example/thanks",
+    pingback_url="https://shop.example/pingback",
+    sign_version="v2",
+    email="",
+    first_name="",
+    last_name="",
+    country="",
+    wants_qr_code=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Till:
+    """One merchant's test side, a desk, and what its customers do."""
+
+    desk: Desk
+    shop: Shop
+
+    def at(self, acquirer: Acquirer) -> Till:
+        """The same till with another acquirer behind it."""
+        return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
+
+    async def order(self, reference: str = "", **changes: Any) -> str:
+        """Open a checkout for a new order, or for the one named; its token."""
+        database, merchant_id = self.desk.database, self.shop.merchant_id
+        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", merchant_id)
+        request = replace(REQUEST, merchant_order_id=reference or secrets.token_hex(8), **changes)
+        form = {"nonce": secrets.token_hex(8)}
+        return await open_checkout(database, self.shop, request, form=form, key_id=key_id, now=utc_now())
+
+    async def find(self, token: str, now: datetime | None = None) -> Checkout:
+        """The checkout as it stands."""
+        return await find_checkout(self.desk.database, token, now=now or utc_now())
+
+    async def pay(self, token: str, number: str, *, holder: str = "Ada Lovelace", cvc: str = "123") -> Result:
+        """A customer types a card and presses the button."""
+        payer = Payer(CardDetails(number, 12, 2040, holder, cvc), "ada@example.com", "GB", "192.0.2.1")
+        checkout = await self.find(token)
+        return await pay(self.desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
+
+    async def settle(self, **later: float) -> int:
+        """The janitor's round, some time from now."""
+        return await settle_due(self.desk, now=utc_now() + timedelta(**later))
+
+    async def attempts(self) -> list[Any]:
+        """The merchant's attempts, oldest first."""
+        return list(
+            await self.desk.database.fetch(
+                "select * from payment_attempt where merchant_id = $1 order by id", self.shop.merchant_id
+            )
+        )
+
+    async def attempt_states(self) -> list[str]:
+        """The states of the merchant's attempts, oldest first."""
+        return [row["state"] for row in await self.attempts()]
+
+    async def state(self) -> str:
+        """The state of the merchant's only payment."""
+        (row,) = await self.desk.database.fetch(
+            "select state from payment where merchant_id = $1", self.shop.merchant_id
+        )
+        return str(row["state"])
+
+
+@pytest.fixture
+def till(desk: Desk, shop: Shop) -> Till:
+    return Till(desk, shop)
+
+
+@pytest.fixture(autouse=True)
+async def _no_other_lookups(database: Database) -> None:
+    """A janitor asks for all merchants, so that what other tests have left would be in the way."""
+    await database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+
+
+@pytest.fixture(autouse=True)
+async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
+    """Make the database refuse transitions that the tables of states.py don't know, and remember those that it made."""
+    await database.execute(
+        """
+        create table transition (row_of text, was text, became text, made boolean not null default false);
+        create function guard_transition() returns trigger language plpgsql as $$
+        begin
+            if old.state <> new.state then
+                update transition set made = true where (row_of, was, became) = (tg_table_name, old.state, new.state);
+                if not found then
+                    raise exception '% may not go from % to %', tg_table_name, old.state, new.state;
+                end if;
+            end if;
+            return new;
+        end $$;
+        create trigger guarded before update on payment for each row execute function guard_transition();
+        create trigger guarded before update on payment_attempt for each row execute function guard_transition();
+        """
+    )
+    await database.executemany(
+        "insert into transition (row_of, was, became) values ($1, $2, $3)",
+        [
+            (table, str(was), str(became))
+            for table, transitions in (("payment", PAYMENT_TRANSITIONS), ("payment_attempt", ATTEMPT_TRANSITIONS))
+            for was, reached in transitions.items()
+            for became in reached
+        ],
+    )
+    try:
+        yield
+    finally:
+        await database.execute(
+            "drop trigger guarded on payment; drop trigger guarded on payment_attempt;"
+            " drop function guard_transition; drop table transition"
+        )
