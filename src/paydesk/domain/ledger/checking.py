@@ -1,0 +1,199 @@
+"""What `paydesk check` proves: one statement per rule names the rows that break it. Moves no money, changes nothing.
+
+It may run beside a service at work: each statement sees one moment, and what moves at the bank meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from dateutil.relativedelta import relativedelta
+
+from paydesk.adapters.acquirers.simulator import Record
+from paydesk.adapters.acquirers.simulator.record import Kind
+from paydesk.adapters.acquirers.simulator.standing import standing_of
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.payments.janitor import ALERT_AFTER
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
+
+queries = load_statements(__package__ or "", "checks.sql")
+
+_PATIENCE = 24 * 3600.0
+"""Seconds that one statement may take: on a big table a rule reads all of it."""
+
+_BATCH = 1000
+_PURCHASES = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A statement of checks.sql with its parameters in the order of their appearance, and what it demands, in words."""
+
+    statement: str
+    words: str
+    parameters: tuple[str, ...] = ("merchant_id",)
+
+
+RULES = (
+    Rule("postings_balance", "every ledger posting sums to zero in each currency"),
+    Rule(
+        "payments_posted",
+        "a captured payment has exactly one capture posting, of its amount, net, reserve and fees; no other has one",
+    ),
+    Rule("amounts_split", "what was paid is net + reserve + fees, and an unpaid payment has none of them"),
+    Rule("payments_reported", "every paid payment has its payment pingback, and no other payment has one"),
+    Rule("attempts_agree", "a payment is held by an attempt of its own whose state agrees"),
+    Rule("approved_once", "a payment has at most one approved attempt, the one that holds it"),
+    Rule("approved_amounts", "an approved attempt has the amount and currency of its payment"),
+    Rule("modes_apart", "test and live never mix"),
+    Rule(
+        "pingbacks_follow",
+        "a pingback's state follows from its attempts",
+        ("merchant_id", "log_kept_since", "most_attempts"),
+    ),
+    Rule(
+        "outcomes_known",
+        "no outcome is unknown for more than 24 hours, and every open one will be looked up",
+        ("merchant_id", "opened_before"),
+    ),
+)
+
+BANK_RULES = (
+    Rule("bank_money_known", "money at the simulated bank belongs to an attempt"),
+    Rule("approved_money_at_bank", "an approved attempt has exactly its money at the simulated bank"),
+    Rule("given_up_without_money", "an attempt that was declined or given up has no money at the simulated bank"),
+)
+"""Compare the simulated bank's own record, the outside witness, with what Paydesk believes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that breaks a rule. `id` is the simulated bank's key, and there is no merchant, if Paydesk has no row."""
+
+    table: str
+    merchant_id: int | None
+    id: int | str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one rule: how many rows break it, and the first of them."""
+
+    rule: Rule
+    found: int
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is checked: all merchants or one, at the merchant's time `now` (UTC), against the bank's record if given.
+
+    `most` limits the differences kept per rule; `retention_months` says how long pingback attempts are kept.
+    """
+
+    now: datetime
+    merchant_id: int | None = None
+    record: Record | None = None
+    most: int = 20
+    retention_months: int = 13
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that apply, in order."""
+        return RULES + BANK_RULES if self.record is not None else RULES
+
+    def values(self, rule: Rule) -> list[object]:
+        """The rule's parameters."""
+        this_month = datetime(self.now.year, self.now.month, 1, tzinfo=UTC)
+        known = {
+            "merchant_id": self.merchant_id,
+            "log_kept_since": this_month - relativedelta(months=self.retention_months),
+            "most_attempts": MOST_ATTEMPTS,
+            "opened_before": self.now - ALERT_AFTER,
+        }
+        return [known[name] for name in rule.parameters]
+
+
+async def check(
+    database: Database,
+    *,
+    now: datetime,
+    merchant_id: int | None = None,
+    record: Record | None = None,
+    most: int = 20,
+    retention_months: int = 13,
+) -> list[Finding]:
+    """Apply all rules to all merchants or one; a finding for each, in order."""
+    scope = Scope(now, merchant_id, record, most, retention_months)
+    return [finding async for finding in findings(database, scope)]
+
+
+async def findings(database: Database, scope: Scope) -> AsyncIterator[Finding]:
+    """Apply the scope's rules one after the other; each finding comes as soon as it is there."""
+    for rule in RULES:
+        async with database.acquire() as connection, connection.transaction(readonly=True):
+            finding = await _apply(connection, rule, scope)
+        yield finding
+    if scope.record is not None:
+        async with database.acquire() as connection, connection.transaction():
+            await _bring_record(connection, scope.record)
+            for rule in BANK_RULES:
+                yield await _apply(connection, rule, scope)
+
+
+async def count_open(database: Database, merchant_id: int | None = None) -> int:
+    """How many attempts have no outcome yet; that is no difference while the janitor looks after them."""
+    return int(await queries.open_outcomes(database, merchant_id=merchant_id))
+
+
+async def _apply(connection: Any, rule: Rule, scope: Scope) -> Finding:
+    """Stream the rows that break a rule: all are counted, the first are kept."""
+    statement = getattr(queries, rule.statement).sql
+    found = 0
+    kept: list[Difference] = []
+    witness = scope.record if rule in BANK_RULES else None
+    async for row in connection.cursor(statement, *scope.values(rule), prefetch=_BATCH, timeout=_PATIENCE):
+        if witness is not None and await asyncio.to_thread(_has_moved, witness, row):
+            continue
+        found += 1
+        if len(kept) < scope.most:
+            kept.append(Difference(row["table_name"], row["merchant_id"], row["id"], row["detail"]))
+    return Finding(rule, found, tuple(kept))
+
+
+async def _bring_record(connection: Any, record: Record) -> None:
+    """Copy how each purchase stands at the bank into a temporary table, in batches.
+
+    It is read before any attempt is: an intent is committed before its call, so no key of the record is unknown here.
+    """
+    await queries.make_bank_purchase(connection)
+    purchases = _purchases(record)
+    while batch := await asyncio.to_thread(lambda: list(islice(purchases, _BATCH))):
+        await connection.copy_records_to_table(
+            "bank_purchase", records=batch, columns=("key", "currency", "net", "held"), timeout=_PATIENCE
+        )
+    await connection.execute("analyze bank_purchase", timeout=_PATIENCE)
+
+
+def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal]]:
+    """Key, currency, net and held money of every purchase that the bank decided; each key is decided once."""
+    for operation in record.operations():
+        if operation.kind in _PURCHASES and operation.of_key is not None:
+            standing = standing_of(record.of_purchase(operation.of_key))
+            if standing is not None:
+                yield standing.key, standing.currency, standing.net, standing.held
+
+
+def _has_moved(record: Record, row: Any) -> bool:
+    """Whether money has moved at the bank since its record was read: then nothing can be said of the purchase yet."""
+    standing = standing_of(record.of_purchase(row["key"]))
+    now = (standing.net, standing.held) if standing is not None else (0, 0)
+    return now != (row["net"] or 0, row["held"] or 0)

@@ -1,0 +1,243 @@
+-- Each statement returns the rows that break one rule: their table, merchant and id, and what is wrong in words. It is
+-- true of one moment, since it is one statement. A null merchant_id asks about all merchants. Parameters are bound in the
+-- order in which they first appear (checking.py names them in that order).
+
+-- name: postings_balance(merchant_id)
+select 'ledger_entry' as table_name, merchant_id, min(id) as id,
+       format('posting %s sums to %s %s, not to 0', posting_id, sum(amount), currency) as detail
+  from ledger_entry
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+ group by merchant_id, live, posting_id, currency
+having sum(amount) <> 0;
+
+-- name: payments_posted(merchant_id)
+-- A payment of 0 has nothing to post, and an account that gets 0 has no entry.
+with posted as (
+    select merchant_id, payment_id, count(*) as entries,
+           min(posting_id) as first_posting, max(posting_id) as last_posting,
+           min(currency) as currency, max(currency) as other_currency,
+           coalesce(sum(amount) filter (where account = 'acquirer'), 0) as acquirer,
+           coalesce(sum(amount) filter (where account = 'pending'), 0) as pending,
+           coalesce(sum(amount) filter (where account = 'reserve'), 0) as reserve,
+           coalesce(sum(amount) filter (where account = 'fees'), 0) as fees
+      from ledger_entry
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and kind = 'capture'
+     group by merchant_id, payment_id
+)
+select 'payment' as table_name, p.merchant_id, p.id,
+       case when p.state <> 'captured' then format('is %s, but has a capture posting', p.state)
+            when l.entries is null then 'is captured, but has no capture posting'
+            when l.first_posting <> l.last_posting
+                then format('has more than one capture posting: %s and %s', l.first_posting, l.last_posting)
+            else format('has amount %s %s, net %s, reserve %s, fees %s, but posting %s says acquirer %s %s, pending %s, '
+                        'reserve %s, fees %s in %s entries', p.amount, p.currency, p.net, p.reserve, p.fees,
+                        l.first_posting, l.acquirer, l.currency, l.pending, l.reserve, l.fees, l.entries)
+        end as detail
+  from payment p
+  left join posted l on l.merchant_id = p.merchant_id and l.payment_id = p.id
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and case when p.state = 'captured' and p.amount <> 0
+            then (l.entries, l.first_posting, l.currency, l.other_currency,
+                  l.acquirer, l.pending, l.reserve, l.fees)
+                 is distinct from
+                 (1 + (p.net <> 0)::integer + (p.reserve <> 0)::integer + (p.fees <> 0)::integer, l.last_posting,
+                  p.currency, p.currency, p.amount, -p.net, -p.reserve, -p.fees)
+            else l.entries is not null
+        end;
+
+-- name: amounts_split(merchant_id)
+select 'payment' as table_name, merchant_id, id,
+       format('is %s with amount %s, net %s + reserve %s + fees %s = %s, paid at %s', state, amount, net, reserve, fees,
+              net + reserve + fees, coalesce(paid_at::text, 'no time')) as detail
+  from payment
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+   and case when state in ('authorized', 'captured') then amount <> net + reserve + fees or paid_at is null
+            when state <> 'voided' then net <> 0 or reserve <> 0 or fees <> 0 or paid_at is not null
+            else false
+        end;
+
+-- name: payments_reported(merchant_id)
+-- A voided payment was reported when it was authorized.
+select 'payment' as table_name, p.merchant_id, p.id,
+       case when g.id is null then format('is %s, but has no payment pingback', p.state)
+            else format('is %s, but pingback %s reports it as paid', p.state, g.id)
+        end as detail
+  from payment p
+  left join pingback g on g.merchant_id = p.merchant_id and g.payment_id = p.id and g.event = 'payment'
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and (g.id is null) = (p.state in ('authorized', 'captured', 'voided'))
+ union all
+select 'pingback', merchant_id, id, 'reports a payment, but names none'
+  from pingback
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id) and event = 'payment' and payment_id is null;
+
+-- name: attempts_agree(merchant_id)
+-- An attempt that was given up and then approved is voided, while its payment stays open for another attempt.
+with agreed (payment_state, attempt_state) as (
+    values ('processing', 'processing'), ('challenged', 'challenged'),
+           ('declined', 'declined'), ('declined', 'failed'), ('declined', 'abandoned'), ('declined', 'voiding'),
+           ('declined', 'voided'),
+           ('authorized', 'approved'), ('captured', 'approved'), ('voided', 'approved')
+)
+select 'payment' as table_name, p.merchant_id, p.id,
+       case when a.id is null then format('is held by attempt %s, which does not exist', p.attempt_id)
+            when a.payment_id <> p.id then format('is held by attempt %s of payment %s', a.id, a.payment_id)
+            else format('is %s, but its attempt %s is %s', p.state, a.id, a.state)
+        end as detail
+  from payment p
+  left join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id
+  left join agreed s on s.payment_state = p.state and s.attempt_state = a.state
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and (a.id is null or a.payment_id <> p.id or s.payment_state is null);
+
+-- name: approved_once(merchant_id)
+select 'payment_attempt' as table_name, a.merchant_id, a.id,
+       format('is approved, but payment %s (%s) is held by attempt %s', p.id, p.state, p.attempt_id) as detail
+  from payment_attempt a
+  join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.state = 'approved' and p.attempt_id <> a.id;
+
+-- name: approved_amounts(merchant_id)
+select 'payment_attempt' as table_name, a.merchant_id, a.id,
+       format('is approved for %s %s, but payment %s is of %s %s', a.amount, a.currency, p.id, p.amount, p.currency)
+           as detail
+  from payment_attempt a
+  join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.state = 'approved' and (a.amount, a.currency) is distinct from (p.amount, p.currency);
+
+-- name: modes_apart(merchant_id)
+with mixed as (
+    select 'payment_attempt' as table_name, a.merchant_id, a.id, a.live, 'payment' as other, p.id as other_id
+      from payment_attempt a
+      join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id and p.live <> a.live
+     union all
+    select 'ledger_entry', l.merchant_id, l.id, l.live, 'payment', p.id
+      from ledger_entry l
+      join payment p on p.merchant_id = l.merchant_id and p.id = l.payment_id and p.live <> l.live
+     union all
+    select 'pingback', g.merchant_id, g.id, g.live, 'payment', p.id
+      from pingback g
+      join payment p on p.merchant_id = g.merchant_id and p.id = g.payment_id and p.live <> g.live
+     union all
+    select 'pingback_attempt', t.merchant_id, t.id, t.live, 'pingback', g.id
+      from pingback_attempt t
+      join pingback g on g.merchant_id = t.merchant_id and g.id = t.pingback_id and g.live <> t.live
+     union all
+    select 'customer', u.merchant_id, u.id, u.live, 'payment', p.id
+      from payment p
+      join customer u on u.merchant_id = p.merchant_id and u.id = p.customer_id and u.live <> p.live
+     union all
+    select 'card', d.merchant_id, d.id, d.live, 'payment_attempt', a.id
+      from payment_attempt a
+      join card d on d.merchant_id = a.merchant_id and d.id = a.card_id and d.live <> a.live
+     union all
+    select 'card', d.merchant_id, d.id, d.live, 'payment', p.id
+      from payment p
+      join card d on d.merchant_id = p.merchant_id and d.id = p.card_id and d.live <> p.live
+     union all
+    select 'checkout', c.merchant_id, c.id, c.live, 'payment', p.id
+      from payment p
+      join checkout c on c.merchant_id = p.merchant_id and c.id = p.checkout_id and c.live <> p.live
+     union all
+    select 'checkout', c.merchant_id, c.id, c.live, 'payment_attempt', a.id
+      from payment_attempt a
+      join checkout c on c.merchant_id = a.merchant_id and c.id = a.checkout_id and c.live <> a.live
+)
+select table_name, merchant_id, id,
+       format('is %s, but %s %s is not', case when live then 'live' else 'test' end, other, other_id) as detail
+  from mixed
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+ union all
+select 'payment_attempt', merchant_id, id, 'is live, but was made at the simulated bank'
+  from payment_attempt
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id) and live and acquirer = 'simulator';
+
+-- name: pingbacks_follow(merchant_id, log_kept_since, most_attempts)
+-- Attempts are forgotten after a time, so that only younger pingbacks can be compared with them.
+with logged as (
+    select merchant_id, pingback_id, count(*) as attempts,
+           bool_or(status = 200 and response_body ~* '^\s*ok\s*$') as answered_ok
+      from pingback_attempt
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+     group by merchant_id, pingback_id
+)
+select 'pingback' as table_name, g.merchant_id, g.id,
+       case when g.attempts <> coalesce(l.attempts, 0)
+                then format('counts %s attempts, but %s are recorded', g.attempts, coalesce(l.attempts, 0))
+            when g.state = 'acknowledged' and not coalesce(l.answered_ok, false)
+                then 'is acknowledged, but no attempt was answered with 200 and ok'
+            else format('is %s after %s attempts, finished at %s', g.state, g.attempts,
+                        coalesce(g.finished_at::text, 'no time'))
+        end as detail
+  from pingback g
+  left join logged l on l.merchant_id = g.merchant_id and l.pingback_id = g.id
+ where (:merchant_id::bigint is null or g.merchant_id = :merchant_id)
+   and g.created_at >= :log_kept_since
+   and (g.attempts <> coalesce(l.attempts, 0)
+        or g.state = 'acknowledged' and not coalesce(l.answered_ok, false)
+        or g.state = 'waiting' and g.attempts > 0
+        or g.state = 'exhausted' and g.attempts < :most_attempts
+        or (g.finished_at is null) = (g.state in ('acknowledged', 'exhausted')));
+
+-- name: outcomes_known(merchant_id, opened_before)
+select 'payment_attempt' as table_name, merchant_id, id,
+       case when lookup_at is null then format('is %s, but nobody will look after it', state)
+            else format('is %s since %s', state, created_at)
+        end as detail
+  from payment_attempt
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+   and state in ('processing', 'challenged', 'voiding')
+   and (created_at < :opened_before or lookup_at is null);
+
+-- name: open_outcomes(merchant_id)$
+-- Not a rule: how many attempts still wait for the janitor or for a customer at their bank.
+select count(*)
+  from payment_attempt
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+   and lookup_at is not null and state in ('processing', 'challenged', 'voiding');
+
+-- name: make_bank_purchase()!
+-- Where the simulated bank keeps its own record is no part of this database, so it is brought here to be compared.
+create temporary table bank_purchase (
+    key text not null,
+    currency text not null,
+    net numeric not null,
+    held numeric not null
+) on commit drop;
+
+-- name: bank_money_known(merchant_id)
+-- A key that nobody knows can't be said to be of any merchant.
+select 'simulated bank' as table_name, null::bigint as merchant_id, b.key as id, b.key, b.net, b.held,
+       format('took %s and holds %s %s under a key that no attempt has', b.net, b.held, b.currency) as detail
+  from bank_purchase b
+  left join payment_attempt a on a.idempotency_key = b.key and a.acquirer = 'simulator'
+ where :merchant_id::bigint is null and a.id is null and b.net + b.held <> 0;
+
+-- name: approved_money_at_bank(merchant_id)
+-- An attempt over 0 only checked the card, so that no money is to be found.
+select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key as key, b.net, b.held,
+       format('is approved for %s %s and its payment is %s, but the bank ', a.amount, a.currency, p.state)
+       || case when b.key is null then 'does not know it'
+               else format('took %s and holds %s %s', b.net, b.held, b.currency)
+           end as detail
+  from payment_attempt a
+  join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+  left join bank_purchase b on b.key = a.idempotency_key
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.state = 'approved' and a.acquirer = 'simulator'
+   and (a.amount <> 0 or b.net + b.held <> 0)
+   and (b.currency, b.net, b.held) is distinct from
+       (a.currency, case when p.state = 'captured' then a.amount else 0 end,
+        case when p.state = 'authorized' then a.amount else 0 end);
+
+-- name: given_up_without_money(merchant_id)
+-- An attempt that is still open may have been approved already: then the janitor is about to find out.
+select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key as key, b.net, b.held,
+       format('is %s, but the bank took %s and holds %s %s', a.state, b.net, b.held, b.currency) as detail
+  from payment_attempt a
+  join bank_purchase b on b.key = a.idempotency_key
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.state in ('declined', 'failed', 'abandoned', 'voided') and a.acquirer = 'simulator'
+   and b.net + b.held <> 0;
