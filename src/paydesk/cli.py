@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+import structlog
 import typer
 
 from paydesk import __version__
-from paydesk.commands import postgres, running, serving, settings_table, working
+from paydesk.commands import checking, merchants, pingbacks, postgres, running, serving, settings_table, working
 
 app = typer.Typer(
     name="paydesk",
@@ -36,8 +39,12 @@ app.command(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )(postgres.postgres)
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
+app.command(epilog=checking.EXAMPLE)(checking.check)
+app.add_typer(merchants.app, name="merchant")
+app.add_typer(pingbacks.app, name="pingback")
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; stdout belongs to results, so that logs go to stderr from the start."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     app()

@@ -80,9 +80,9 @@ async def private_key_of(database: Database, vault: Vault, merchant_id: int, key
 
 async def pairs_of(database: Database, vault: Vault, merchant_id: int) -> list[tuple[str, str]]:
     """All (public, private) pairs of a merchant, newest first."""
-    return [
-        (row["public_key"], open_key(vault, row)) async for row in queries.keys_of(database, merchant_id=merchant_id)
-    ]
+    # All rows first: an error amid them would keep the connection from going back to the pool.
+    rows = [row async for row in queries.keys_of(database, merchant_id=merchant_id)]
+    return [(row["public_key"], open_key(vault, row)) for row in rows]
 
 
 def open_key(vault: Vault, row: Any) -> str:

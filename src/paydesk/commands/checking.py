@@ -1,0 +1,111 @@
+"""`paydesk check`: proves that payments, ledger, pingbacks and the simulated bank's own record agree."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paydesk.adapters.acquirers.simulator import Record
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.showing import AsJson, counted, note, progress, show_json, shown
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import SetupError
+from paydesk.database.pool import Database
+from paydesk.domain.ledger.checking import Difference, Finding, Scope, count_open, findings
+from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.settings import Settings
+
+EXAMPLE = "Example: paydesk check --json"
+
+
+@command
+async def check(
+    merchant: Annotated[int | None, typer.Option(min=1, help="Only this merchant; all if left out.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Differences printed per rule.")] = 20,
+    simulator_record: Annotated[
+        Path | None, typer.Option(help="The simulated bank's record, if it runs in a process of its own.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that nothing is lost or doubled; exit status 1 if anything differs."""
+    async with deployment() as here:
+        if merchant is not None:
+            await find_merchant(here.database, merchant)
+        record = _record(here.settings, simulator_record)
+        with closing(record) if record is not None else nullcontext():
+            scope = Scope(utc_now(), merchant, record, most, here.settings.retention_months)
+            found = await _apply(here.database, scope)
+        unsettled = await count_open(here.database, merchant)
+    if as_json:
+        show_json(_report(found, unsettled, record))
+    else:
+        _show(found, unsettled)
+    if any(finding.found for finding in found):
+        raise typer.Exit(1)
+
+
+def _record(settings: Settings, given: Path | None) -> Record | None:
+    """The simulated bank's record; None if it is elsewhere or there is none yet, and a note says so.
+
+    Raises: SetupError if the given file is not there or is no record.
+    """
+    path = given or (None if settings.simulator_url else settings.simulator_record)
+    if path is not None and path.is_file():
+        try:
+            return Record(path)
+        except sqlite3.Error as error:
+            raise SetupError(f"{path} is not a simulated bank's record: {error}") from error
+    if given is not None:
+        raise SetupError(f"there is no record {given}; give the file that the simulated bank was started with")
+    place = f"there is no record {path}" if path is not None else f"it runs at {settings.simulator_url}"
+    note(f"the simulated bank is not compared: {place}; give its file with --simulator-record")
+    return None
+
+
+async def _apply(database: Database, scope: Scope) -> list[Finding]:
+    found = []
+    with progress("Checking rules", len(scope.rules)) as step:
+        async for finding in findings(database, scope):
+            found.append(finding)
+            step()
+    return found
+
+
+def _report(found: list[Finding], unsettled: int, record: Record | None) -> dict[str, Any]:
+    return {
+        "clean": not any(finding.found for finding in found),
+        "open_outcomes": unsettled,
+        "simulator_record": str(record.path) if record is not None else None,
+        "rules": [
+            {
+                "name": finding.rule.statement,
+                "rule": finding.rule.words,
+                "found": finding.found,
+                "differences": finding.differences,
+            }
+            for finding in found
+        ],
+    }
+
+
+def _show(found: list[Finding], unsettled: int) -> None:
+    for finding in found:
+        if finding.found:
+            typer.echo(f"{counted(finding.found, 'row')} against the rule: {finding.rule.words}")
+            for difference in finding.differences:
+                typer.echo(f"  {_line(difference)}")
+            if finding.found > len(finding.differences):
+                typer.echo(f"  and {finding.found - len(finding.differences)} more")
+    if unsettled:
+        note(f"still open, in the janitor's care: {counted(unsettled, 'outcome')}")
+    if not any(finding.found for finding in found):
+        typer.echo(f"clean: {len(found)} rules hold")
+
+
+def _line(difference: Difference) -> str:
+    whose = f" of merchant {difference.merchant_id}" if difference.merchant_id is not None else ""
+    return f"{difference.table} {difference.id}{whose}: {shown(difference.detail)}"

@@ -1,0 +1,220 @@
+"""`paydesk merchant`: accounts, as an operator opens, reads and changes them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from paydesk.adapters.vault import VaultError
+from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed, SetupError
+from paydesk.core.urls import check_url
+from paydesk.domain.merchants.accounts import (
+    Merchant,
+    change_merchant,
+    create_merchant,
+    find_merchant,
+    list_merchants,
+)
+from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
+from paydesk.domain.payments.requests import LONGEST, parse_email
+from paydesk.domain.pingbacks.resending import send_waiting
+
+LONGEST_NAME = 100
+
+app = typer.Typer(help="Open, read and change merchants' accounts.", no_args_is_help=True)
+
+MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The merchant's id.")]
+
+
+class BodyFormat(StrEnum):
+    """The body of version 1 pingbacks."""
+
+    json = "json"
+    form = "form"
+
+
+@app.command(epilog='Example: paydesk merchant create --name "Corner Shop" --email owner@shop.example --json')
+@command
+async def create(
+    name: Annotated[str, typer.Option(help="Shown to customers.")],
+    email: Annotated[str, typer.Option(help="Where the merchant is reached.")],
+    pingback_url: Annotated[str | None, typer.Option(help="Where pingbacks go if a form names no URL.")] = None,
+    public_key: Annotated[str | None, typer.Option(help="A key pair to keep; random if left out.")] = None,
+    private_key: Annotated[str | None, typer.Option(help="The private half of that pair.")] = None,
+    shipped_goods: Annotated[bool, typer.Option("--shipped-goods", help="Goods are shipped after payment.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Open an account in test mode and print its key pair."""
+    account_name, address, url = _name(name), parse_email(email), _web_url(pingback_url, "--pingback-url")
+    async with deployment() as here:
+        merchant = await create_merchant(
+            here.database,
+            here.vault,
+            name=account_name,
+            email=address,
+            now=utc_now(),
+            pingback_url=url or None,
+            public_key=public_key,
+            private_key=private_key,
+            shipped_goods=shipped_goods,
+        )
+    if shipped_goods:
+        note("deliveries can't be confirmed yet, so payments for shipped goods are captured at once like any other")
+    _show(_account(merchant, with_private_key=True), as_json=as_json)
+
+
+@app.command("list", epilog="Example: paydesk merchant list")
+@command
+async def list_(as_json: AsJson = False) -> None:
+    """List all accounts, oldest first."""
+    async with deployment() as here:
+        merchants = await list_merchants(here.database)
+    if as_json:
+        show_json([_account(merchant) for merchant in merchants])
+        return
+    show_table(
+        ("id", "name", "email", "public key", "mode", "pingback url", "created"),
+        [
+            (m.id, m.name, m.email, m.public_key, "test" if m.test_mode else "live", m.pingback_url, m.created_at)
+            for m in merchants
+        ],
+    )
+
+
+@app.command(epilog="Example: paydesk merchant show 1 --with-private-key --json")
+@command
+async def show(
+    merchant_id: MerchantId,
+    with_private_key: Annotated[bool, typer.Option("--with-private-key", help="Also the private key.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one account with its newest key."""
+    async with deployment() as here:
+        merchant = await find_merchant(here.database, merchant_id)
+        account = await _with_keys(here, merchant, with_private_key=with_private_key)
+    _show(account, as_json=as_json)
+
+
+@app.command("set", epilog="Example: paydesk merchant set 1 --pingback-url https://shop.example/pingback")
+@command
+async def set_(
+    merchant_id: MerchantId,
+    pingback_url: Annotated[str | None, typer.Option(help="Where pingbacks go; empty clears it.")] = None,
+    test_pingback_url: Annotated[
+        str | None, typer.Option(help="Where test pingbacks go, the only place once live; empty clears it.")
+    ] = None,
+    pingback_format: Annotated[BodyFormat | None, typer.Option(help="Body of version 1 pingbacks.")] = None,
+    test_mode: Annotated[
+        bool | None, typer.Option("--test-mode/--no-test-mode", help="Whether forms at the live base count as test.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
+    urls = {
+        "pingback_url": _web_url(pingback_url, "--pingback-url"),
+        "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
+    }
+    if (*urls.values(), pingback_format, test_mode) == (None,) * 4:
+        raise Malformed("nothing to change; see: paydesk merchant set --help")
+    async with deployment() as here:
+        merchant = await change_merchant(
+            here.database,
+            merchant_id,
+            **urls,
+            pingback_format=pingback_format.value if pingback_format else None,
+            test_mode=test_mode,
+        )
+        sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
+        account = await _with_keys(here, merchant, with_private_key=False)
+    if sent:
+        note(f"sent now, after waiting for a URL: {counted(sent, 'pingback')}")
+    _show(account, as_json=as_json)
+
+
+@app.command(epilog="Example: paydesk merchant rejected-forms 1 --last 5")
+@command
+async def rejected_forms(
+    merchant_id: MerchantId,
+    last: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the checkout forms that were refused lately, newest first, each with the reason."""
+    async with deployment() as here:
+        await find_merchant(here.database, merchant_id)
+        forms = await newest_rejected_forms(here.database, merchant_id, last)
+    if as_json:
+        show_json(forms)
+        return
+    for form in forms:
+        show_facts(
+            [
+                ("at", form.at),
+                ("mode", "live" if form.live else "test"),
+                ("status", form.status),
+                ("reason", form.reason),
+                *((f"  {name}", value) for name, value in form.fields.items()),
+            ]
+        )
+        typer.echo()
+    if not forms:
+        note(f"no form of merchant {merchant_id} was refused")
+
+
+def _name(text: str) -> str:
+    name = " ".join(text.split())
+    if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise Malformed(f"--name needs 1 to {LONGEST_NAME} printable characters", "name")
+    return name
+
+
+def _web_url(url: str | None, option: str) -> str | None:
+    """Check a URL as the checkout form's is checked; None and empty stay as they are.
+
+    Raises: Malformed.
+    """
+    if not url:
+        return url
+    longest = LONGEST["pingback_url"]
+    if len(url) > longest:
+        raise Malformed(f"{option} has {len(url)} characters, at most {longest} are accepted", "pingback_url")
+    if check_url(url, option) not in ("http", "https"):
+        raise Malformed(f"{option} must be an absolute http or https URL", "pingback_url")
+    if "@" in urlsplit(url).netloc:
+        raise Malformed(f"{option} must not carry a user name or password", "pingback_url")
+    return url
+
+
+async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: bool) -> dict[str, Any]:
+    """The account with its newest key pair.
+
+    Raises: SetupError if the vault's keys are not those that sealed it.
+    """
+    try:
+        pairs = await pairs_of(here.database, here.vault, merchant.id)
+    except VaultError as error:
+        raise SetupError(f"{error}; check PAYDESK_VAULT_KEYS") from error
+    public, private = pairs[0] if pairs else ("", "")
+    account = _account(merchant) | {"public_key": public}
+    return account | {"private_key": private} if with_private_key else account
+
+
+def _account(merchant: Merchant, *, with_private_key: bool = False) -> dict[str, Any]:
+    """An account as it is printed; the private key only where it was asked for."""
+    account = asdict(merchant)
+    private_key = account.pop("private_key")
+    return account | {"private_key": private_key} if with_private_key else account
+
+
+def _show(account: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(account)
+    else:
+        show_facts(account.items())

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paydesk.adapters.acquirers.simulator import Record
+from paydesk.database.pool import Database
+from paydesk.domain.ledger.checking import BANK_RULES, RULES
+
+
+@pytest.fixture
+async def account_with_difference(account: dict[str, Any], add_pingback: Any, database: Database) -> dict[str, Any]:
+    """A merchant with three pingbacks that claim an attempt which nobody has recorded."""
+    for _ in range(3):
+        await add_pingback(account["id"], attempts=1)
+    return account
+
+
+async def test_a_clean_merchant_passes(account: dict[str, Any], paydesk: Any) -> None:
+    said = await paydesk("check", "--merchant", account["id"])
+    assert (said.status, said.out) == (0, f"clean: {len(RULES)} rules hold\n")
+    assert "the simulated bank is not compared" in said.err
+    assert "--simulator-record" in said.err
+
+
+async def test_the_banks_record_in_the_data_directory_is_compared(
+    account: dict[str, Any], paydesk: Any, environment: dict[str, str]
+) -> None:
+    path = Path(environment["PAYDESK_DATA_DIR"], "simulator", "record.sqlite")
+    path.parent.mkdir()
+    Record(path).close()
+    said = await paydesk("check", "--merchant", account["id"], "--json")
+    assert said.result["simulator_record"] == str(path)
+    assert [rule["rule"] for rule in said.result["rules"]] == [rule.words for rule in (*RULES, *BANK_RULES)]
+    assert said.err == ""
+
+
+async def test_a_bank_of_its_own_needs_its_record_named(
+    account: dict[str, Any], paydesk: Any, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment["PAYDESK_SIMULATOR_URL"] = "http://127.0.0.1:9"
+    said = await paydesk("check", "--merchant", account["id"])
+    assert "it runs at http://127.0.0.1:9" in said.err
+    path = tmp_path / "elsewhere.sqlite"
+    missing = await paydesk("check", "--simulator-record", path)
+    assert missing.status == 1
+    assert f"there is no record {path}" in missing.err
+    path.write_text("this is no database, whatever its name says")
+    wrong = await paydesk("check", "--simulator-record", path)
+    assert wrong.status == 1
+    assert "is not a simulated bank's record" in wrong.err
+
+
+async def test_differences_are_named_up_to_a_number_and_the_rest_counted(
+    account_with_difference: dict[str, Any], paydesk: Any
+) -> None:
+    merchant_id = account_with_difference["id"]
+    said = await paydesk("check", "--merchant", merchant_id, "--most", 2)
+    assert said.status == 1
+    rule, first, second, rest = said.out.splitlines()
+    assert rule == "3 rows against the rule: a pingback's state follows from its attempts"
+    assert first.startswith("  pingback ")
+    assert first.endswith(f" of merchant {merchant_id}: counts 1 attempts, but 0 are recorded")
+    assert second.startswith("  pingback ")
+    assert rest == "  and 1 more"
+
+
+async def test_differences_as_json(account_with_difference: dict[str, Any], paydesk: Any) -> None:
+    said = await paydesk("check", "--merchant", account_with_difference["id"], "--json")
+    assert said.status == 1
+    report = said.result
+    assert (report["clean"], report["open_outcomes"], report["simulator_record"]) == (False, 0, None)
+    (rule,) = [rule for rule in report["rules"] if rule["found"]]
+    assert (rule["name"], rule["found"]) == ("pingbacks_follow", 3)
+    assert {difference["table"] for difference in rule["differences"]} == {"pingback"}
+
+
+async def test_an_unknown_merchant_is_named(paydesk: Any) -> None:
+    said = await paydesk("check", "--merchant", 999_999_999)
+    assert said.status == 1
+    assert "there is no merchant 999999999" in said.err
