@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Gone, Unavailable
+from paydesk.database.pool import Database
+from paydesk.domain.payments import paying
+from paydesk.domain.payments.checkouts import LIFETIME
+from paydesk.domain.payments.paying import Paid, Payer, Refused, Unsettled, pay
+
+Charges = Callable[[], list[Standing]]
+
+VISA, DECLINED, ASKS_CUSTOMER = "4242424242424242", "4000000000000002", "4000000000003220"
+
+
+class Held(LyingAcquirer):
+    """Decides at once, but its answer waits until it is let go."""
+
+    def __init__(self, honest: Any) -> None:
+        super().__init__(honest, Lies())
+        self.decided, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        answer = await super().authorize(purchase)
+        self.decided.set()
+        await self.let_go.wait()
+        return answer
+
+
+@pytest.fixture
+def held(till: Any) -> Held:
+    return Held(till.desk.acquirers["simulator"])
+
+
+async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held: Held, database: Database) -> None:
+    slow = till.at(held)
+    paid = asyncio.create_task(slow.pay(await till.order(), VISA))
+    await held.decided.wait()
+    (attempt,) = await till.attempts()
+    assert (attempt["state"], await till.state()) == ("processing", "processing")
+    (operation,) = held.honest.bank.record.operations()  # type: ignore[attr-defined]
+    assert operation.key == attempt["idempotency_key"]
+    held.let_go.set()
+    assert isinstance(await paid, Paid)
+
+
+async def test_a_customer_who_goes_away_does_not_stop_the_outcome_from_being_recorded(till: Any, held: Held) -> None:
+    slow = till.at(held)
+    paying_ = asyncio.create_task(slow.pay(await till.order(), VISA))
+    await held.decided.wait()
+    paying_.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await paying_
+    assert await till.state() == "processing"
+    finishing = asyncio.create_task(slow.desk.finish())
+    held.let_go.set()
+    await finishing
+    assert await till.state() == "captured"
+    assert not slow.desk.under_way
+
+
+async def test_a_database_that_is_away_when_the_bank_answers_leaves_the_attempt_to_the_janitor(
+    till: Any, charges: Charges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> set[int]:
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(paying, "record_approvals", away)
+        assert isinstance(await till.pay(await till.order(), VISA), Unsettled)
+    assert await till.attempt_states() == ["processing"]
+    await till.settle(seconds=6)
+    assert await till.attempt_states() == ["approved"]
+    assert len(charges()) == 1
+
+
+async def test_a_bank_that_fails_in_an_unforeseen_way_leaves_the_attempt_to_the_janitor(till: Any) -> None:
+    class Broken(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            raise ZeroDivisionError
+
+    broken = till.at(Broken(till.desk.acquirers["simulator"], Lies()))
+    assert isinstance(await broken.pay(await till.order(), VISA), Unsettled)
+    assert await till.attempt_states() == ["processing"]
+
+
+async def test_what_the_janitor_recorded_first_stands(till: Any, held: Held, charges: Charges) -> None:
+    paid = asyncio.create_task(till.at(held).pay(await till.order(), VISA))
+    await held.decided.wait()
+    await till.settle(seconds=6)
+    assert await till.state() == "captured"
+    held.let_go.set()
+    assert isinstance(await paid, Unsettled), "the page that waits will find the result at once"
+    assert len(charges()) == 1
+
+
+async def test_an_expired_checkout_takes_no_payment(till: Any) -> None:
+    token = await till.order()
+    payer = Payer(_card(), "a@b.example", "GB", "192.0.2.1")
+    later = utc_now() + LIFETIME
+    expired = await till.find(token, now=later)
+    with pytest.raises(Conflict):
+        await pay(till.desk, expired, payer, return_url="https://pay.test/back", now=later)
+    await till.pay(token, ASKS_CUSTOMER)
+    with pytest.raises(Gone):
+        await pay(till.desk, await till.find(token), payer, return_url="https://pay.test/back", now=later)
+    assert await till.attempt_states() == ["abandoned"]
+
+
+def _card() -> CardDetails:
+    return CardDetails(VISA, 12, 2040, "Ada Lovelace", "123")
+
+
+async def test_without_a_live_acquirer_nothing_live_is_tried(till: Any) -> None:
+    checkout = await till.find(await till.order())
+    live = replace(checkout, shop=replace(checkout.shop, live=True))
+    payer = Payer(_card(), "a@b.example", "GB", "192.0.2.1")
+    with pytest.raises(Unavailable):
+        await pay(till.desk, live, payer, return_url="", now=utc_now())
+    assert await till.attempts() == []
+
+
+async def test_guards_count_what_they_should(till: Any, database: Database) -> None:
+    token = await till.order()
+    for _ in range(10):
+        assert isinstance(await till.pay(token, DECLINED), Refused)
+    assert await till.pay(token, VISA) == Refused("too_many_attempts")
+    tokens = [await till.order() for _ in range(3)]
+    for _ in range(10):
+        await till.pay(tokens[0], DECLINED)
+        await till.pay(tokens[1], DECLINED)
+    assert await till.pay(tokens[2], VISA) == Refused("too_many_attempts"), "30 declines in an hour"
+    await database.execute(
+        "update payment_attempt set finished_at = finished_at - $2::interval where merchant_id = $1",
+        till.shop.merchant_id,
+        timedelta(hours=1),
+    )
+    assert isinstance(await till.pay(tokens[2], VISA), Paid)
+
+
+async def test_a_card_rests_encrypted_and_bound_to_its_row(till: Any, database: Database, vault: Vault) -> None:
+    await till.pay(await till.order(), VISA)
+    await till.pay(await till.order(), VISA)
+    first, second = await database.fetch("select * from card where merchant_id = $1 order by id", till.shop.merchant_id)
+    assert (first["bin"], first["last4"], first["brand"]) == ("424242", "4242", "visa")
+    assert first["fingerprint"] == second["fingerprint"], "equal cards are found"
+    assert first["number_sealed"] != second["number_sealed"], "but don't look alike"
+    assert first["vault_key_id"] == vault.current_key_id
+    sealed = Sealed(first["vault_key_id"], first["number_sealed"])
+    place = {"purpose": "card number", "merchant_id": till.shop.merchant_id}
+    assert vault.open(sealed, **place, row_id=first["id"]) == VISA.encode()
+    with pytest.raises(Exception, match="belongs to another row"):
+        vault.open(sealed, **place, row_id=second["id"])
+
+
+async def test_a_retry_with_another_card_and_another_checkout_takes_over_the_order(
+    till: Any, database: Database
+) -> None:
+    first = await till.order("A-1", sign_version="v1", pingback_url="https://shop.example/old")
+    await till.pay(first, DECLINED)
+    second = await till.order("A-1", sign_version="v2", pingback_url="https://shop.example/new")
+    await till.pay(second, VISA)
+    pingback = await database.fetchrow("select * from pingback where merchant_id = $1", till.shop.merchant_id)
+    assert (pingback["sign_version"], pingback["url"]) == ("v2", "https://shop.example/new")
