@@ -1,0 +1,138 @@
+"""Kills web, workers and PostgreSQL with SIGKILL at random moments, so many times each, while customers pay."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import asyncpg
+import psutil
+from tests.faults.processes import PATIENCE, Kept, eventually
+from tests.faults.stage import Stage
+
+from paydesk.database import cluster
+from paydesk.database.embedded import EmbeddedServer
+
+AT_ONCE = 16
+AHEAD = 24
+"""How many more customers are let in than the kills so far account for."""
+
+
+@dataclass(slots=True)
+class Kills:
+    """How often each kind is to be killed, and how often it was."""
+
+    wanted: dict[str, int]
+    done: dict[str, int] = field(default_factory=lambda: {"web": 0, "work": 0, "postgres": 0})
+
+    @property
+    def progress(self) -> float:
+        """From 0 to 1, by the kind that is furthest behind."""
+        return min(self.done[kind] / wanted for kind, wanted in self.wanted.items())
+
+
+async def pay_under_fire(stage: Stage, kills: Kills) -> None:
+    """Have everybody come and pay, spread over the kills; what dies is started again."""
+    crowd = stage.crowd
+
+    def killed(kind: str) -> None:
+        kills.done[kind] += 1
+        crowd.let_in = AHEAD + round(kills.progress * len(crowd.customers))
+
+    async with _supervised(stage.postgres), asyncio.TaskGroup() as tasks:
+        crowd.let_in = AHEAD
+        tasks.create_task(crowd.shop(AT_ONCE))
+        async with asyncio.TaskGroup() as killers:
+            for kind, kill in (("web", _kill_web), ("work", _kill_work), ("postgres", _kill_postgres)):
+                killers.create_task(kill(stage, kills.wanted[kind], partial(killed, kind)))
+        crowd.closing = True
+
+
+@asynccontextmanager
+async def _supervised(server: EmbeddedServer) -> AsyncIterator[None]:
+    task = asyncio.create_task(server.supervise())
+    try:
+        yield
+        await answering(server)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def answering(server: EmbeddedServer) -> None:
+    """Wait until the database answers."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    await (await asyncpg.connect(server.url, timeout=5)).close()
+                    return
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"PostgreSQL does not come back; see {server.layout.log}") from None
+
+
+async def _moment(chance: random.Random, longest: float) -> None:
+    """Strike at no particular moment."""
+    await asyncio.sleep(chance.uniform(longest / 8, longest))
+
+
+async def _kill_web(stage: Stage, times: int, killed: Callable[[], None]) -> None:
+    """Kill one of the processes that answer, mostly; sometimes their parent alone, sometimes all of them."""
+    web, chance = stage.web, stage.chance
+    for number in range(times):
+        victim = {5: "parent", 12: "all", 20: "parent", 27: "all"}.get(number, "one")
+        await _some_ready(web)
+        await _moment(chance, 0.5)
+        if victim == "all":
+            web.kill_all()
+        elif victim == "parent":
+            await _orphan(web)
+        else:
+            await _some_ready(web)
+            web.kill(chance.choice(web.ready))
+        killed()
+
+
+async def _orphan(web: Kept) -> None:
+    """Kill the parent alone: its children must notice and go, or the port would stay taken."""
+    children = web.descendants()
+    web.ready.clear()
+    web.kill(web.pid)
+    await eventually(lambda: not any(map(_lives, children)), "the orphans end by themselves", web.tail)
+
+
+def _lives(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+async def _kill_work(stage: Stage, times: int, killed: Callable[[], None]) -> None:
+    for _ in range(times):
+        await eventually(
+            lambda: any(one.ready for one in stage.workers), "a worker works", *(one.tail for one in stage.workers)
+        )
+        await _moment(stage.chance, 0.5)
+        worker = stage.chance.choice([one for one in stage.workers if one.ready])
+        worker.kill(worker.ready[-1])
+        killed()
+
+
+async def _kill_postgres(stage: Stage, times: int, killed: Callable[[], None]) -> None:
+    for _ in range(times):
+        await answering(stage.postgres)
+        await _moment(stage.chance, 0.9)
+        os.kill(int(cluster.pid_file(stage.postgres.layout)[0]), signal.SIGKILL)
+        killed()
+
+
+async def _some_ready(kept: Kept) -> None:
+    await eventually(lambda: bool(kept.ready), f"{kept.name} answers again", kept.tail)

@@ -1,0 +1,90 @@
+"""Lets the time pass that settling needs: the janitor's questions, the end of leases, the merchant's resends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from unittest.mock import patch
+
+from tests.faults.killing import AT_ONCE
+from tests.faults.stage import BANK_HIDES_FOR, Stage
+
+from paydesk.adapters.acquirers.simulator import RemoteSimulator
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.app import payment_desk, vault_of
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database, connected
+from paydesk.domain.payments import janitor
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.worker import sender_settings
+
+ROUNDS = 8
+KEYS_ARE_VOID = timedelta(minutes=3)
+LATER = (0, 2, 30, 60)
+"""Hours; nothing is looked up any more a day after it was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hereafter:
+    """A worker of our own, whose clock may be set ahead."""
+
+    database: Database
+    desk: Desk
+    sender: PingbackSender
+
+    async def ask_the_bank(self, ahead: timedelta) -> None:
+        """Do what the janitor would do by then; its clock, the merchants' and the bank's all say so."""
+        # The bank's memory is the one thing that keeps real time.
+        await asyncio.sleep(BANK_HIDES_FOR)
+        await _end_leases(self.database)
+        with patch.object(janitor, "utc_now", lambda: utc_now() + ahead):
+            while await janitor.settle_due(self.desk, now=utc_now() + ahead):
+                await _end_leases(self.database)
+
+    async def resend(self) -> None:
+        """Send what is due, again and again, as long as the schedule allows."""
+        for attempt in range(MOST_ATTEMPTS + 1):
+            await _end_leases(self.database)
+            await self.sender.send_due_once(utc_now() + attempt * (RESEND_INTERVAL + timedelta(minutes=1)))
+
+
+async def settle(stage: Stage) -> None:
+    """Have the customers who wait come back, with time passing between their visits, until all that can end has ended.
+
+    The bank and the web service run; the workers do not.
+    """
+    stage.receiver.moody = False
+    async with _hereafter(stage) as hereafter:
+        for _ in range(ROUNDS):
+            await hereafter.ask_the_bank(KEYS_ARE_VOID)
+            await stage.crowd.come_back(AT_ONCE)
+            if not stage.crowd.unpaid:
+                break
+        for hours in LATER:
+            await hereafter.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
+        await hereafter.resend()
+
+
+@asynccontextmanager
+async def _hereafter(stage: Stage) -> AsyncIterator[Hereafter]:
+    settings, vault = stage.settings, vault_of(stage.settings)
+    bank = RemoteSimulator(settings.simulator_url)
+    outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    try:
+        async with connected(settings.database_url) as database:
+            desk = payment_desk(settings, database, vault, bank)
+            yield Hereafter(database, desk, PingbackSender(database, vault, outbound, sender_settings(settings)))
+    finally:
+        await bank.close()
+        await outbound.close()
+
+
+async def _end_leases(database: Database) -> None:
+    """Leases of the dead run out in the database's own time, which nobody can set ahead."""
+    for table in ("payment_attempt", "pingback"):
+        await database.execute(f"update {table} set leased_until = null where leased_until is not null")
