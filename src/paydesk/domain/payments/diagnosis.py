@@ -48,11 +48,12 @@ def _text_of(form: dict[str, Value], name: str) -> str:
 def _mistakes(signed: dict[str, Value], version: SignVersion) -> Iterator[tuple[str, dict[str, Value], SignVersion]]:
     other: SignVersion = "v1" if version == "v2" else "v2"
     yield f"the hash was computed by the rules of {other}, but the form asks for {version}", signed, other
-    yield (
-        "the hash was computed before sign_version was added; sign the fields exactly as they are posted",
-        {name: value for name, value in signed.items() if name != "sign_version"},
-        version,
-    )
+    if "sign_version" in signed:
+        yield (
+            "the hash was computed before sign_version was added; sign the fields exactly as they are posted",
+            {name: value for name, value in signed.items() if name != "sign_version"},
+            version,
+        )
     for name, value in signed.items():
         rest = {key: kept for key, kept in signed.items() if key != name}
         yield f'"{name}" was added after the hash was computed, or left out of it', rest, version

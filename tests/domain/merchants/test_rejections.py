@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed
+from paydesk.database.pool import Database
+from paydesk.domain.merchants import rejections
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.rejections import log_rejected_form, rejected_forms
+
+ERROR = Malformed("amount is missing", "amount")
+
+
+async def test_a_line_says_when_why_and_what(database: Database, shop: Shop) -> None:
+    now = utc_now()
+    await log_rejected_form(database, shop, ERROR, {"currency": "USD", "a": {"b": ["c"]}}, now)
+    (line,) = await rejected_forms(database, shop.merchant_id)
+    assert (line.live, line.at, line.status, line.reason) == (False, now, 400, "amount is missing")
+    assert line.fields == {"currency": "USD", "a": "{'b': ['c']}"}
+
+
+async def test_only_the_newest_lines_of_a_merchant_are_kept(
+    database: Database, shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await log_rejected_form(database, other_shop, ERROR, {}, utc_now())
+    monkeypatch.setattr(rejections, "MOST_PER_MERCHANT", 5)
+    began = utc_now()
+    for n in range(12):
+        await log_rejected_form(database, shop, ERROR, {"n": str(n)}, began + timedelta(seconds=n))
+    lines = await rejected_forms(database, shop.merchant_id)
+    assert [line.fields["n"] for line in lines] == ["11", "10", "9", "8", "7"]
+    assert [line.fields["n"] for line in await rejected_forms(database, shop.merchant_id, most=2)] == ["11", "10"]
+    assert len(await rejected_forms(database, other_shop.merchant_id)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4242424242424242",
+        "my card: 4242 4242 4242 4242!",
+        "4242-4242-4242-4242",
+        "4242.4242.4242.4242",
+        "42 42  42-42 – 4242 4242\t4242",
+        "378282246310005",
+        "x" * 390 + "4242424242424242",
+        "4242424242424242" * 30,
+    ],
+)
+def test_nothing_that_looks_like_a_card_number_is_kept(text: str) -> None:
+    kept = rejections._storable(text)
+    assert "4242" not in kept
+    assert "3782" not in kept
+
+
+def test_ordinary_values_are_kept_as_they_are() -> None:
+    for text in ("10.00", "order-2026-11-21", "2026-11-21", "https://shop.example/?a=1", "SW1A 1AA"):
+        assert rejections._storable(text) == text
+
+
+@given(st.dictionaries(st.text(), st.one_of(st.text(), st.lists(st.text())), max_size=80))
+def test_whatever_was_posted_is_bounded_and_can_be_stored(fields: dict[str, Any]) -> None:
+    kept = rejections._shortened(fields)
+    assert len(kept) <= 60
+    for name, value in kept.items():
+        assert len(name) <= 200
+        assert len(value) <= 200
+        assert "\x00" not in name + value

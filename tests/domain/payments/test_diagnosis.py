@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import html
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from paydesk.domain.payments import diagnosis
+from paydesk.domain.payments.diagnosis import diagnose
+from paydesk.domain.payments.requests import SignVersion
+from paydesk_client.signature import sign
+
+KEY = "9c4d4efcfe74317c5df7d564cfe9565t"
+FORM: dict[str, Any] = {
+    "amount": "5.00",
+    "api_key": "95b682bafc8837b1e80e5fe940cb5731",
+    "currency": "EUR",
+    "description": "Golden Ticket",
+    "merchant_order_id": "5d00c568c5b2b",
+    "success_url": "https://shop.example/thanks",
+}
+
+
+def suspect(posted: dict[str, Any], hashed: dict[str, Any], version: SignVersion = "v1", key: str = KEY) -> str:
+    """What is suspected when `hashed` was hashed and `posted` was posted."""
+    found = diagnose(posted, sign(hashed, key, version), KEY, version)
+    assert KEY not in found.hashed + found.suspect
+    return found.suspect
+
+
+@pytest.mark.parametrize(
+    ("posted", "hashed", "name", "why"),
+    [
+        ({"description": "Golden Ticket "}, {}, "description", "trimmed"),
+        ({"description": " Golden Ticket"}, {"description": "Golden Ticket"}, "description", "trimmed"),
+        ({"description": "A & B"}, {"description": html.escape("A & B")}, "description", "HTML"),
+        ({"description": html.escape("A & B")}, {"description": "A & B"}, "description", "HTML"),
+        ({"description": quote_plus("A/B")}, {"description": "A/B"}, "description", "URL-encoded"),
+        ({"description": "A\r\nB"}, {"description": "A\nB"}, "description", "line breaks"),
+        ({"amount": "5.00"}, {"amount": "5"}, "amount", "trailing zeros"),
+        ({"amount": "5"}, {"amount": "5.00"}, "amount", "trailing zeros"),
+        ({"amount": "5.00"}, {"amount": "5.0"}, "amount", "trailing zero"),
+        ({"currency": "EUR"}, {"currency": "eur"}, "currency", "case"),
+        ({"module_source": "plugin"}, {}, "module_source", "added after"),
+        ({"email": "a@b.example", "sign_version": "v1"}, {"email": "a@b.example"}, "sign_version", "before"),
+    ],
+)
+def test_each_common_mistake_is_named(posted: dict[str, str], hashed: dict[str, str], name: str, why: str) -> None:
+    found = suspect(FORM | posted, FORM | hashed)
+    assert name in found
+    assert why in found
+
+
+@pytest.mark.parametrize(("asked", "used"), [("v1", "v2"), ("v2", "v1")])
+def test_the_rules_of_the_other_version_are_recognised(asked: SignVersion, used: SignVersion) -> None:
+    form = FORM | {"sign_version": asked}
+    found = diagnose(form, sign(form, KEY, used), KEY, asked)
+    assert f"by the rules of {used}" in found.suspect
+
+
+def test_the_public_key_in_place_of_the_private_one_is_recognised() -> None:
+    assert "public key instead" in suspect(FORM, FORM, key=FORM["api_key"])
+
+
+def test_a_wrong_key_is_suspected_when_every_field_is_plain() -> None:
+    assert suspect(FORM, FORM, key="another private key").startswith("the private key")
+
+
+def test_a_field_that_is_easily_encoded_in_two_ways_is_suspected() -> None:
+    assert suspect(FORM | {"description": "Zoë"}, FORM | {"description": "Zo?"}).startswith('"description"')
+
+
+def test_what_is_no_sha256_is_recognised() -> None:
+    assert "expected 64 hexadecimal digits" in diagnose(FORM, "d41d8cd98f00b204e9800998ecf8427e", KEY, "v1").suspect
+
+
+def test_the_hashed_string_is_the_canonical_one() -> None:
+    assert diagnose({**FORM, "hash": "x", "b": "~ é"}, "x", KEY, "v1").hashed == (
+        "amount=5.00&api_key=95b682bafc8837b1e80e5fe940cb5731&b=%7E+%C3%A9&currency=EUR&description=Golden+Ticket"
+        "&merchant_order_id=5d00c568c5b2b&success_url=https%3A%2F%2Fshop.example%2Fthanks"
+    )
+
+
+@pytest.mark.parametrize("fields", [{f"f{n}": "~+é" * 100 for n in range(199)}, {f"f{n}": "" for n in range(199)}])
+def test_a_strangers_huge_form_is_not_worth_much_work(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    monkeypatch.setattr(diagnosis, "verify", lambda *asked: tried.append(asked))
+    diagnose(FORM | fields, "0" * 64, KEY, "v1")
+    assert len(tried) < 30
+    tried.clear()
+    diagnose(FORM | {f"f{n}": "plain" for n in range(8)}, "0" * 64, KEY, "v1")
+    assert len(tried) > 40, "an honest form gets all that is known"
