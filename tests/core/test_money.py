@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paydesk.core.errors import Malformed
+from paydesk.core.money import (
+    LARGEST,
+    FeePlan,
+    Split,
+    minor_digits,
+    parse_amount,
+    parse_currency,
+    split_payment,
+)
+
+AMOUNTS = st.decimals(min_value=0, max_value=LARGEST, places=4)
+RATES = st.decimals(min_value=0, max_value=Decimal("0.999999"), places=6)
+PLANS = st.builds(FeePlan, RATES, st.decimals(min_value=0, max_value=10_000, places=4), RATES)
+
+
+@pytest.mark.parametrize(
+    ("currency", "digits"), [("USD", 2), ("EUR", 2), ("JPY", 0), ("KRW", 0), ("BHD", 3), ("KWD", 3), ("CLF", 4)]
+)
+def test_currencies_have_their_iso_4217_digits(currency: str, digits: int) -> None:
+    assert minor_digits(currency) == digits
+    assert parse_currency(currency) == currency
+    finest = Decimal(1).scaleb(-digits)
+    assert parse_amount(f"{finest:f}", currency) == finest
+    with pytest.raises(Malformed, match=f"{currency} allows {digits}"):
+        parse_amount(f"1.{'0' * digits}1", currency)
+
+
+@pytest.mark.parametrize("text", ["", "usd", "US", "USDD", "840", "XXX", "XAU", "DEM", "€", "U D", "USD\n"])
+def test_what_nobody_pays_with_is_no_currency(text: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        parse_currency(text)
+    assert refused.value.fields == ("currency",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "-1",
+        "+1",
+        "1e3",
+        "1E3",
+        ".5",
+        "5.",
+        "1,000",
+        "1 000",
+        "0x10",
+        "NaN",
+        "inf",
+        "١٢",
+        "1\n",
+        "\x001",
+        "1.2.3",
+    ],
+)
+def test_what_is_no_plain_number_is_no_amount(text: str) -> None:
+    with pytest.raises(Malformed, match="plain decimal") as refused:
+        parse_amount(text, "USD")
+    assert refused.value.fields == ("amount",)
+
+
+@pytest.mark.parametrize("text", ["0", "0.00", "000"])
+def test_nothing_is_no_amount(text: str) -> None:
+    with pytest.raises(Malformed, match="greater than 0"):
+        parse_amount(text, "USD")
+
+
+def test_an_amount_beyond_the_column_is_refused() -> None:
+    assert parse_amount("999999999999.99", "USD") == Decimal("999999999999.99")
+    with pytest.raises(Malformed, match="larger than"):
+        parse_amount("1000000000000", "USD")
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_positive_amount_or_malformed(text: str) -> None:
+    try:
+        amount = parse_amount(text, "USD")
+    except Malformed:
+        return
+    assert 0 < amount <= LARGEST
+    assert amount == amount.quantize(Decimal("0.01"))
+
+
+def test_the_real_sample_comes_out_to_the_digit() -> None:
+    plan = FeePlan(rate=Decimal("0.03"), fixed=Decimal("0.27"), reserve_rate=Decimal("0.05"))
+    assert split_payment(Decimal("0.01"), plan) == Split(
+        paid=Decimal("0.01"), net=Decimal("-0.2608"), reserve=Decimal("0.0005"), fees=Decimal("0.2703")
+    )
+
+
+def test_the_usual_plan_takes_3_percent_and_30_cents_and_keeps_5_percent_back() -> None:
+    assert split_payment(Decimal("10.00"), FeePlan()) == Split(
+        paid=Decimal("10.00"), net=Decimal("8.9"), reserve=Decimal("0.5"), fees=Decimal("0.6")
+    )
+
+
+@pytest.mark.parametrize(("paid", "fees"), [("0.005", "0.0002"), ("0.015", "0.0004"), ("0.0125", "0.0004")])
+def test_halves_go_to_the_even_digit(paid: str, fees: str) -> None:
+    plan = FeePlan(rate=Decimal("0.03"), fixed=Decimal(0), reserve_rate=Decimal(0))
+    assert split_payment(Decimal(paid), plan).fees == Decimal(fees)
+
+
+@given(AMOUNTS, PLANS)
+def test_paid_is_always_net_and_reserve_and_fees_of_four_decimals(paid: Decimal, plan: FeePlan) -> None:
+    split = split_payment(paid, plan)
+    assert split.paid == paid == split.net + split.reserve + split.fees
+    assert split.reserve >= 0
+    assert split.fees >= 0
+    for amount in (split.net, split.reserve, split.fees):
+        assert amount == amount.quantize(Decimal("0.0001"))
+
+
+def test_nothing_is_due_on_a_payment_of_nothing() -> None:
+    assert split_payment(Decimal(0), FeePlan()) == Split(Decimal(0), Decimal(0), Decimal(0), Decimal(0))
