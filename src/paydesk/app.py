@@ -69,11 +69,15 @@ def create_app(settings: Settings) -> FastAPI:
                 await require_current_schema(database)
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
-            yield {"checkout": checkout_services(settings, database, vault, acquirer), "database": database}
+            services = checkout_services(settings, database, vault, acquirer)
+            stack.push_async_callback(services.desk.finish)
+            yield {"checkout": services, "database": database}
 
     app = FastAPI(
         title="Paydesk",
         openapi_url=None,
+        # A redirect to the path without a slash would lose the sandbox's prefix: a test would go live.
+        redirect_slashes=False,
         lifespan=lifespan,
         middleware=[
             Middleware(Observed),
