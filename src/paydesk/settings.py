@@ -70,6 +70,10 @@ class Settings(BaseSettings):
     pingbacks_per_endpoint: int = Field(
         16, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
     )
+    billing_batch: int = Field(500, ge=1, le=5000, description="Renewals that one worker claims at a time.")
+    billing_in_flight: int = Field(
+        100, ge=1, le=2000, description="Renewals that one worker puts to the bank at a time."
+    )
     retention_months: int = Field(
         13, ge=1, le=120, description="Months that pingback attempts and rejected forms are kept."
     )
@@ -151,6 +155,4 @@ def require_keys(settings: Settings) -> None:
         if not getattr(settings, name).get_secret_value().strip()
     ]
     if missing:
-        raise SetupError(
-            f"{' and '.join(missing)} not set; see docs/operate.md, or let `paydesk run` make them once"
-        )
+        raise SetupError(f"{' and '.join(missing)} not set; see docs/operate.md, or let `paydesk run` make them once")

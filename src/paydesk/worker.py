@@ -16,6 +16,7 @@ from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.settings import Settings
 
 log = structlog.get_logger()
@@ -32,6 +33,7 @@ async def work(settings: Settings, database: Database, vault: Vault, desk: Desk,
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run(stop), name="pingbacks")
             tasks.create_task(run_janitor(desk, stop), name="janitor")
+            tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
             tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
     finally:
         await outbound.close()
@@ -45,6 +47,11 @@ def sender_settings(settings: Settings) -> SenderSettings:
         per_endpoint=settings.pingbacks_per_endpoint,
         lease=2 * settings.pingback_timeout + 10,
     )
+
+
+def billing_pace(settings: Settings) -> Pace:
+    """How renewals are charged."""
+    return Pace(batch=settings.billing_batch, per_side=settings.billing_batch, in_flight=settings.billing_in_flight)
 
 
 async def _keep_house(settings: Settings, database: Database, stop: asyncio.Event) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from paydesk.adapters.vault import Sealed, Vault
@@ -27,6 +27,7 @@ class Signer:
     test_mode: bool
     went_live_at: datetime | None
     forms_this_minute: int
+    test_clock: timedelta
 
 
 async def add(connection: Any, vault: Vault, merchant_id: int, *, public: str, private: str, now: datetime) -> int:
@@ -64,6 +65,7 @@ async def find_signer(
         test_mode=row["test_mode"],
         went_live_at=row["went_live_at"],
         forms_this_minute=row["forms"],
+        test_clock=row["test_clock"],
     )
 
 

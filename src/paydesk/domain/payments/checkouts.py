@@ -20,6 +20,9 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.subscriptions.packages import agree_package
+from paydesk.domain.subscriptions.rows import package_of
+from paydesk.domain.subscriptions.terms import Terms
 from paydesk_client.signature import Value
 
 queries = load_statements(__package__ or "")
@@ -65,7 +68,11 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A checkout as its page shows it; `amount` is in the main unit of `currency`, times are UTC."""
+    """A checkout as its page shows it; times are UTC.
+
+    `amount` is what is charged here and now, in the main unit of `currency`; `terms` are a subscription's; `now` is the
+    shop's time when it was read: a test clock may run ahead.
+    """
 
     shop: Shop
     id: int
@@ -82,6 +89,8 @@ class Checkout:
     standing: Standing
     attempt: Attempt | None
     entered: Entered
+    terms: Terms | None
+    now: datetime
 
 
 async def open_checkout(
@@ -113,6 +122,8 @@ async def open_checkout(
         first_name=request.first_name,
         last_name=request.last_name,
         country=request.country,
+        package_version_id=await agree_package(database, shop, request.terms, now=now) if request.terms else None,
+        first_amount=request.terms.first_amount if request.terms else None,
         now=now,
         expires_at=now + LIFETIME,
     )
@@ -157,9 +168,11 @@ async def find_checkout(database: Database, token: str, *, now: datetime) -> Che
         first_name=row["first_name"],
         last_name=row["last_name"],
         expires_at=row["expires_at"],
-        standing=standing(row, now),
+        standing=standing(row, now + row["clock"]),
+        now=now + row["clock"],
         attempt=_attempt(row),
         entered=_entered(row),
+        terms=package_of(row).terms if row["package_version_id"] is not None else None,
     )
 
 

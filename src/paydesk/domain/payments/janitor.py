@@ -61,7 +61,10 @@ CHALLENGE_LIFETIME = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A claimed attempt; `number` counts the questions asked about it, this one included."""
+    """A claimed attempt; `number` counts the questions asked about it, this one included.
+
+    Its times are real ones; the shop's own time is ahead of them by `clock`.
+    """
 
     shop: Shop
     attempt_id: int
@@ -74,6 +77,8 @@ class Lookup:
     finished_at: datetime | None
     number: int
     alerted: bool
+    renewal: bool
+    clock: timedelta
 
 
 async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
@@ -121,10 +126,12 @@ def _lookup(row: Mapping[str, Any]) -> Lookup:
         key=row["idempotency_key"],
         acquirer=row["acquirer"],
         not_after=row["not_after"],
-        created_at=row["created_at"],
-        finished_at=row["finished_at"],
+        created_at=row["created_at"] - row["clock"],
+        finished_at=row["finished_at"] and row["finished_at"] - row["clock"],
         number=row["lookups"],
         alerted=row["alerted_at"] is not None,
+        renewal=row["checkout_id"] is None,
+        clock=row["clock"],
     )
 
 
@@ -146,28 +153,40 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
 
 
 async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
-    """Record what is now known of attempts that still hold their payment."""
-    approvals, endings = [], []
-    for lookup, finding in found:
-        if lookup.state not in (AttemptState.PROCESSING, AttemptState.CHALLENGED):
-            continue
-        if isinstance(finding, Approved):
-            approvals.append(Approval(lookup.shop, lookup.attempt_id, finding))
-        elif (ending := _ending(lookup, finding, now=now)) is not None:
-            endings.append(ending)
-    settled = await record_approvals(desk.database, approvals, now=now) if approvals else set()
-    return settled | (await record_endings(desk.database, endings, now=now) if endings else set())
+    """Record what is now known of attempts that still hold their payment, each by its shop's own time."""
+    settled: set[int] = set()
+    for clock in {lookup.clock for lookup, _ in found}:
+        still_open = [
+            (lookup, finding)
+            for lookup, finding in found
+            if lookup.clock == clock and lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED)
+        ]
+        approvals = [
+            Approval(lookup.shop, lookup.attempt_id, finding)
+            for lookup, finding in still_open
+            if isinstance(finding, Approved)
+        ]
+        endings = [
+            ending for lookup, finding in still_open if (ending := _ending(lookup, finding, now=now)) is not None
+        ]
+        if approvals:
+            settled |= await record_approvals(desk.database, approvals, now=now + clock)
+        if endings:
+            settled |= await record_endings(desk.database, endings, now=now + clock, real_now=now)
+    return settled
 
 
 def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending | None:
     """How an attempt ended without money, or None while it may still be approved."""
     if isinstance(finding, Declined):
-        return Ending(lookup.shop, lookup.attempt_id, AttemptState.DECLINED, finding.reason)
-    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.not_after + GRACE):
+        state, reason = AttemptState.DECLINED, finding.reason
+    elif isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.not_after + GRACE):
+        state, reason = AttemptState.FAILED, DeclineReason.PROCESSING_ERROR
         if lookup.state is AttemptState.CHALLENGED:
-            return Ending(lookup.shop, lookup.attempt_id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
-        return Ending(lookup.shop, lookup.attempt_id, AttemptState.FAILED, DeclineReason.PROCESSING_ERROR)
-    return None
+            state, reason = AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED
+    else:
+        return None
+    return Ending(lookup.shop, lookup.attempt_id, state, reason, renewal=lookup.renewal)
 
 
 async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:

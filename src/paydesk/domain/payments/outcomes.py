@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason
-from paydesk.core.money import FeePlan, split_payment
+from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.states import AttemptState
-from paydesk.domain.pingbacks.destinations import Account, destination
+from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
+from paydesk.domain.subscriptions.failures import EndedRenewal, record_failures
+from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.reporting import Step, rows_to_write, steps_after
 
 queries = load_statements(__package__ or "")
 
@@ -23,6 +27,10 @@ FIRST_SECOND_LOOK = timedelta(hours=1)
 
 CHALLENGE_LOOK = timedelta(minutes=15)
 """How long a customer may take with their bank before the janitor asks how it went."""
+
+
+READ_AGAIN = 5
+"""How often a subscription that others change at the same moment is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +50,31 @@ class Ending:
     attempt_id: int
     state: AttemptState
     reason: DeclineReason
+    renewal: bool = False
 
 
 async def record_approvals(database: Database, approvals: Sequence[Approval], *, now: datetime) -> set[int]:
     """Record approvals with their postings and pingbacks; returns the attempts that moved. Moves no money.
 
     An attempt that does not hold its payment any more is left alone and missing from the result: somebody was faster.
+    A subscription that changed in the meantime is read again.
     """
-    by_attempt = {approval.attempt_id: approval for approval in approvals}
+    recorded: set[int] = set()
+    for _ in range(READ_AGAIN):
+        left = [approval for approval in approvals if approval.attempt_id not in recorded]
+        moved, recurring = await _record_approvals(database, left, now=now)
+        recorded |= moved
+        if not recurring - moved:
+            break
+    metrics.PAYMENTS.labels("approved").inc(len(recorded))
+    return recorded
+
+
+async def _record_approvals(
+    database: Database, approvals: Sequence[Approval], *, now: datetime
+) -> tuple[set[int], set[int]]:
+    """One try: the attempts that moved, and those that are for subscriptions."""
+    answers = {approval.attempt_id: approval.answer for approval in approvals}
     asked = queries.attempts_to_report(
         database,
         merchant_ids=[approval.shop.merchant_id for approval in approvals],
@@ -57,58 +82,84 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
         attempt_ids=[approval.attempt_id for approval in approvals],
     )
     rows = [row async for row in asked]
+    references = {attempt_id: answer.network_reference for attempt_id, answer in answers.items()}
+    steps = await steps_after(database, rows, references, now=now)
     splits = [split_payment(row["amount"], FeePlan(row["rate"], row["fixed"], row["reserve_rate"])) for row in rows]
-    accounts = [
-        Account(
-            pingback_url=row["account_url"],
-            test_pingback_url=row["test_pingback_url"],
-            went_live_at=row["went_live_at"],
-        )
-        for row in rows
-    ]
-    reports = [
-        PaymentReport(
-            payment_id=row["payment_id"],
-            merchant_order_id=row["merchant_order_id"],
-            currency=row["currency"],
-            split=split,
-            at=now,
-            first_name=row["first_name"],
-            last_name=row["last_name"],
-            username=row["username"],
-            country=row["country"],
-            email=row["email"],
-        )
-        for row, split in zip(rows, splits, strict=True)
-    ]
     moved = queries.record_approvals(
         database,
         merchant_ids=[row["merchant_id"] for row in rows],
         lives=[row["live"] for row in rows],
         attempt_ids=[row["attempt_id"] for row in rows],
-        acquirer_references=[by_attempt[row["attempt_id"]].answer.reference for row in rows],
-        network_references=[by_attempt[row["attempt_id"]].answer.network_reference for row in rows],
+        acquirer_references=[answers[row["attempt_id"]].reference for row in rows],
+        network_references=[answers[row["attempt_id"]].network_reference for row in rows],
         nets=[split.net for split in splits],
         reserves=[split.reserve for split in splits],
         fees=[split.fees for split in splits],
-        pingback_urls=[
-            destination(row["form_url"], account, live=row["live"]) for row, account in zip(rows, accounts, strict=True)
+        pingback_urls=[destination(row["form_url"], account_of(row), live=row["live"]) for row in rows],
+        pingback_formats=[body_format(row) for row in rows],
+        payloads=[
+            _envelope(row, split, steps.get(row["attempt_id"]), now) for row, split in zip(rows, splits, strict=True)
         ],
-        pingback_formats=["json" if row["sign_version"] == "v2" else row["pingback_format"] for row in rows],
-        payloads=[payment_envelope(report) for report in reports],
+        subscription_ids=[step.version.id if (step := steps.get(row["attempt_id"])) else None for row in rows],
+        period_numbers=[step.period if (step := steps.get(row["attempt_id"])) else None for row in rows],
+        subscriptions=rows_to_write(list(steps.values())),
         now=now,
     )
-    recorded = {row["attempt_id"] async for row in moved}
-    metrics.PAYMENTS.labels("approved").inc(len(recorded))
+    return {row["attempt_id"] async for row in moved}, set(steps)
+
+
+def _envelope(row: Mapping[str, Any], split: Split, step: Step | None, now: datetime) -> str:
+    """The pingback's text: of a one-time payment, or of one for a subscription."""
+    report = PaymentReport(
+        payment_id=row["payment_id"],
+        merchant_order_id=row["merchant_order_id"],
+        currency=row["currency"],
+        split=split,
+        at=now,
+        first_name=row["first_name"],
+        last_name=row["last_name"],
+        username=row["username"],
+        country=row["country"],
+        email=row["email"],
+    )
+    return payment_envelope(report, subscription_object(step.version, with_init=True) if step else None)
+
+
+async def record_endings(
+    database: Database, endings: Sequence[Ending], *, now: datetime, real_now: datetime | None = None
+) -> set[int]:
+    """Record attempts that took nothing, so that the customer may try again; returns those that moved.
+
+    A renewal moves its subscription too: it is due again later, or stops. What was not plainly declined is looked up
+    again, for an approval that may still turn up. `now` is the shops' time; `real_now` differs from it under a test
+    clock: acquirers live in real time. Moves no money.
+    """
+    real_now = real_now or now
+    at_checkout = [ending for ending in endings if not ending.renewal]
+    renewals = [ending for ending in endings if ending.renewal]
+    recorded = await _record_at_checkout(database, at_checkout, now=now, real_now=real_now) if at_checkout else set()
+    if renewals:
+        ended = [
+            EndedRenewal(one.shop, one.attempt_id, str(one.state), str(one.reason), _look_again(one, real_now))
+            for one in renewals
+        ]
+        recorded |= await record_failures(database, ended, now=now)
+    for ending in endings:
+        if ending.attempt_id in recorded:
+            metrics.PAYMENTS.labels(str(ending.state)).inc()
     return recorded
 
 
-async def record_endings(database: Database, endings: Sequence[Ending], *, now: datetime) -> set[int]:
-    """Record attempts that took nothing, so that the customer may try again; returns those that moved.
+def _look_again(ending: Ending, real_now: datetime) -> datetime | None:
+    """When the janitor makes sure that an attempt that was given up was not approved after all."""
+    pauses = {AttemptState.FAILED: FIRST_SECOND_LOOK, AttemptState.ABANDONED: timedelta(seconds=5)}
+    pause = pauses.get(ending.state)
+    return None if pause is None else real_now + pause
 
-    What was not plainly declined is looked up again later, for an approval that may still turn up. Moves no money.
-    """
-    second_look = {AttemptState.FAILED: now + FIRST_SECOND_LOOK, AttemptState.ABANDONED: now + timedelta(seconds=5)}
+
+async def _record_at_checkout(
+    database: Database, endings: Sequence[Ending], *, now: datetime, real_now: datetime
+) -> set[int]:
     moved = queries.record_declines(
         database,
         merchant_ids=[ending.shop.merchant_id for ending in endings],
@@ -116,20 +167,19 @@ async def record_endings(database: Database, endings: Sequence[Ending], *, now: 
         attempt_ids=[ending.attempt_id for ending in endings],
         states=[str(ending.state) for ending in endings],
         reasons=[str(ending.reason) for ending in endings],
-        lookup_ats=[second_look.get(ending.state) for ending in endings],
+        lookup_ats=[_look_again(ending, real_now) for ending in endings],
         now=now,
     )
-    recorded = {row["attempt_id"] async for row in moved}
-    for ending in endings:
-        if ending.attempt_id in recorded:
-            metrics.PAYMENTS.labels(str(ending.state)).inc()
-    return recorded
+    return {row["attempt_id"] async for row in moved}
 
 
 async def record_challenge(
     database: Database, shop: Shop, attempt_id: int, answer: Challenged, *, now: datetime
 ) -> bool:
-    """Record that the bank wants to see the customer; false if the attempt has moved on. Moves no money."""
+    """Record that the bank wants to see the customer; false if the attempt has moved on. Moves no money.
+
+    `now` is real time (UTC): the janitor asks the acquirer by it.
+    """
     row = await queries.record_challenge(
         database,
         merchant_id=shop.merchant_id,

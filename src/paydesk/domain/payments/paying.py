@@ -39,6 +39,9 @@ log = structlog.get_logger()
 KEY_LIFETIME = timedelta(minutes=1)
 """How long an acquirer may accept an attempt's key; a call that takes longer was lost."""
 
+CARD_NUMBER = "card number"
+"""What a card number is sealed for."""
+
 FIRST_LOOK = timedelta(seconds=5)
 """When the janitor first asks about an attempt that has not ended."""
 
@@ -84,12 +87,16 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who pays, as typed and checked: card, e-mail address, two-letter country, and the address they call from."""
+    """Who pays, as typed and checked: card, e-mail address, two-letter country, and the address they call from.
+
+    `agreed` is the wording of a subscription's terms that they agreed to.
+    """
 
     card: CardDetails
     email: str
     country: str
     client_address: str
+    agreed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +182,7 @@ async def _commit_intent(
         merchant_id=shop.merchant_id,
         live=shop.live,
         checkout_id=checkout.id,
+        terms_agreed=payer.agreed,
         previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
         attempt_id=attempt_id,
         idempotency_key=key,
@@ -203,12 +211,12 @@ async def _commit_intent(
 
 
 def _card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int) -> dict[str, object]:
-    sealed = vault.seal(card.number.encode(), purpose="card number", merchant_id=merchant_id, row_id=card_id)
+    sealed = vault.seal(card.number.encode(), purpose=CARD_NUMBER, merchant_id=merchant_id, row_id=card_id)
     return {
         "card_id": card_id,
         "number_sealed": sealed.blob,
         "vault_key_id": sealed.key_id,
-        "fingerprint": vault.fingerprint(card.number, purpose="card number"),
+        "fingerprint": vault.fingerprint(card.number, purpose=CARD_NUMBER),
         "bin": card.number[:6],
         "last4": card.number[-4:],
         "brand": str(detect_brand(card.number)),
@@ -259,9 +267,9 @@ async def _record(
         return Paid() if recorded else Unsettled()
     if isinstance(answer, Declined):
         ending = Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason)
-        recorded = await record_endings(desk.database, [ending], now=now)
+        recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
         return Refused(str(answer.reason)) if recorded else Unsettled()
-    asked = await record_challenge(desk.database, shop, attempt_id, answer, now=now)
+    asked = await record_challenge(desk.database, shop, attempt_id, answer, now=utc_now())
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
 
@@ -313,5 +321,5 @@ async def _record_finding(
             raise Conflict("the order was paid through another checkout")
         return result
     ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
-    recorded = await record_endings(desk.database, [ending], now=now)
+    recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
     return Refused(str(DeclineReason.AUTHENTICATION_FAILED)) if recorded else Unsettled()

@@ -1,27 +1,34 @@
--- name: open_checkout(merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, now, expires_at)$
+-- name: open_checkout(merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, now, expires_at)$
 -- The same signed request gets the same checkout; one that has expired opens again, for the shop asked anew.
 insert into checkout as c (merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description,
                            success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name,
-                           country, created_at, expires_at)
+                           country, package_version_id, first_amount, created_at, expires_at)
 values (:merchant_id, :live, :token, :request_digest, :merchant_order_id, :amount, :currency, :description,
         :success_url, :pingback_url, :sign_version, :key_id, :parameters, :email, :first_name, :last_name,
-        :country, :now, :expires_at)
+        :country, :package_version_id, :first_amount, :now, :expires_at)
     on conflict (merchant_id, live, request_digest) do update
        set expires_at = case when c.expires_at <= :now then excluded.expires_at else c.expires_at end
 returning token;
 
 -- name: find_checkout(merchant_id, live, token)^
 -- A checkout with all that a page needs. Its order's payment may have been made through another checkout.
-select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, c.amount, c.currency, c.description, c.success_url,
+select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
+       c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
+       case when c.live then interval '0' else m.test_clock end as clock,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.decline_reason, a.challenge_url,
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
-       d.exp_month as entered_month, d.exp_year as entered_year
+       d.exp_month as entered_month, d.exp_year as entered_year,
+       t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
+       t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit
   from checkout c
   join merchant m on m.id = c.merchant_id
   left join payment p
     on p.merchant_id = c.merchant_id and p.live = c.live and p.merchant_order_id = c.merchant_order_id
+   and not p.renewal
+  left join package_terms t
+    on t.merchant_id = c.merchant_id and t.live = c.live and t.package_version_id = c.package_version_id
   left join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
   left join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
@@ -39,7 +46,7 @@ select (select count(*)
        nextval('payment_attempt_id_seq') as attempt_id,
        nextval('card_id_seq') as card_id;
 
--- name: begin_attempt(merchant_id, live, checkout_id, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, client_address, not_after, lookup_at, now)^
+-- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row.
 with who as (
@@ -49,10 +56,10 @@ with who as (
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
                               customer_id, card_id, sign_version, key_id, pingback_url, created_at)
-    select c.merchant_id, c.live, c.merchant_order_id, 'processing', c.amount, c.currency, c.id, :attempt_id,
+    select c.merchant_id, c.live, c.merchant_order_id, 'processing', coalesce(c.first_amount, c.amount), c.currency, c.id, :attempt_id,
            who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now
       from chosen c cross join who
-        on conflict (merchant_id, live, merchant_order_id) do update
+        on conflict (merchant_id, live, merchant_order_id) where not renewal do update
        set state = 'processing', amount = excluded.amount, currency = excluded.currency,
            checkout_id = excluded.checkout_id, attempt_id = excluded.attempt_id, customer_id = excluded.customer_id,
            card_id = excluded.card_id, sign_version = excluded.sign_version, key_id = excluded.key_id,
@@ -68,6 +75,11 @@ with who as (
     select merchant_id, live, card_id, :number_sealed, :vault_key_id, :fingerprint, :bin, :last4, :brand, :exp_month,
            :exp_year, :holder, :now
       from held
+), agreed as (
+    update checkout c
+       set terms_agreed = :terms_agreed
+      from held
+     where :terms_agreed <> '' and c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
 ), tried as (
     insert into payment_attempt (merchant_id, live, id, payment_id, checkout_id, state, idempotency_key, acquirer,
                                  capture, amount, currency, card_id, client_address, not_after, created_at, lookup_at)
@@ -83,33 +95,55 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
        u.first_name, u.last_name, u.username, u.country, u.email,
        f.rate, f.fixed, f.reserve_rate,
        p.pingback_url as form_url, p.sign_version, m.pingback_url as account_url, m.test_pingback_url, m.went_live_at,
-       m.pingback_format
+       m.pingback_format, m.time_zone, p.renewal, p.subscription_id, p.period_number, p.customer_id, p.card_id,
+       p.key_id, a.acquirer, c.terms_agreed, c.package_version_id,
+       case when c.package_version_id is not null then nextval('subscription_id_seq') end as fresh_subscription_id
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   join merchant m on m.id = a.merchant_id
-  join fee_plan f on f.merchant_id = a.merchant_id;
+  join fee_plan f on f.merchant_id = a.merchant_id
+  left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
--- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, now)
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
--- does. Only an attempt that still holds its payment counts; rows come back for those that moved.
+-- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
+-- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from.
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
                   :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
-                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[])
+                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[], :subscription_ids::bigint[],
+                  :period_numbers::integer[])
         as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, pingback_url,
-              pingback_format, payload)
+              pingback_format, payload, subscription_id, period_number)
+), version as (
+    select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
+), locked as materialized (
+    select s.merchant_id, s.live, s.id
+      from version v
+      join subscription s on s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
+       and s.revision = v.revision - 1
+     where v.revision > 1
+       for update of s
+), writable as (
+    select merchant_id, live, id from locked
+     union all
+    select merchant_id, live, id from version where revision = 1
 ), paid as (
     update payment p
        set state = case when a.capture then 'captured' else 'authorized' end,
-           net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now
+           net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
+           subscription_id = o.subscription_id, period_number = o.period_number
       from outcome o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
        and p.attempt_id = a.id and p.state in ('processing', 'challenged')
        and a.state in ('processing', 'challenged')
+       and (o.subscription_id is null
+            or exists (select from writable w
+                        where w.merchant_id = o.merchant_id and w.live = o.live and w.id = o.subscription_id))
  returning p.*, o.acquirer_reference, o.network_reference, o.pingback_url as send_to, o.pingback_format, o.payload
 ), approved as (
     update payment_attempt a
@@ -132,6 +166,31 @@ with outcome as (
     select merchant_id, live, 'payment', id, send_to, sign_version, key_id, pingback_format, payload,
            case when send_to is null then 'waiting' else 'due' end, :now, :now
       from paid
+), begun as (
+    insert into subscription
+    select v.*
+      from version v
+      join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
+     where v.revision = 1
+ returning merchant_id, live, package_version_id
+), sold as (
+    update subscription_package k
+       set subscriptions_count = k.subscriptions_count + counted.fresh
+      from (select b.merchant_id, b.live, v.package_id, count(*) as fresh
+              from begun b
+              join package_version v
+                on v.merchant_id = b.merchant_id and v.live = b.live and v.id = b.package_version_id
+             group by b.merchant_id, b.live, v.package_id) counted
+     where k.merchant_id = counted.merchant_id and k.live = counted.live and k.id = counted.package_id
+), renewed as (
+    update subscription s
+       set state = v.state, next_period = v.next_period, date_next = v.date_next, failures = v.failures,
+           counter = v.counter, paid_number_counter = v.paid_number_counter, date_active = v.date_active,
+           date_paid = v.date_paid, date_end = v.date_end, revision = v.revision, charging_attempt_id = null
+      from version v
+      join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
+     where v.revision > 1 and s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
+       and s.revision = v.revision - 1
 )
 select merchant_id, live, id as payment_id, attempt_id from paid;
 
@@ -192,9 +251,11 @@ with due as materialized (
 update payment_attempt a
    set leased_until = clock_timestamp() + :lease::interval, lookups = a.lookups + 1
   from due
+  join merchant m on m.id = due.merchant_id
  where a.merchant_id = due.merchant_id and a.id = due.id
-returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.state, a.idempotency_key, a.acquirer,
-          a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at;
+returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
+          a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at,
+          case when a.live then interval '0' else m.test_clock end as clock;
 
 -- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, lookup_ats, alerted_ats)!
 -- Nothing new was learnt: ask again later (never, if lookup_at is null). An attempt that somebody else moved meanwhile

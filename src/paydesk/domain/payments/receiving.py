@@ -77,7 +77,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     except PaydeskError as error:
         await log_rejected_form(desk.database, shop, error, form, now)
         raise
-    token = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=now)
+    shop_now = now if shop.live else now + signer.test_clock
+    token = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
     return Received(token, request)
 
 

@@ -17,6 +17,7 @@ from email_validator import EmailNotValidError, validate_email
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.urls import check_url
+from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, Terms, read_terms
 from paydesk_client.signature import (
     Parameters,
     UnknownSignatureVersion,
@@ -39,6 +40,8 @@ LONGEST: Mapping[str, int] = {
 }
 """The most characters that a field may have."""
 
+RECURRING_FIELDS = (*REQUIRED, *OPTIONAL)
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
 _FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file"})
@@ -46,7 +49,10 @@ _FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file"})
 
 @dataclass(frozen=True, slots=True)
 class CheckoutRequest:
-    """What a valid form asks for; `amount` is in the main unit of `currency`, optional texts are empty when absent."""
+    """What a valid form asks for; optional texts are empty when absent.
+
+    `amount` is in the main unit of `currency`: for a subscription (`terms`) it is the price per period.
+    """
 
     merchant_order_id: str
     amount: Decimal
@@ -60,6 +66,7 @@ class CheckoutRequest:
     last_name: str
     country: str
     wants_qr_code: bool
+    terms: Terms | None = None
 
 
 def read_sign_version(form: Parameters) -> SignVersion:
@@ -96,11 +103,11 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
     Raises: Malformed for the first field that is missing or wrong.
     """
     _refuse_nul(form)
-    _refuse_recurring(form)
     currency = parse_currency(read_required(form, "currency"))
+    amount = parse_amount(read_required(form, "amount"), currency)
     return CheckoutRequest(
         merchant_order_id=_order_id(form),
-        amount=parse_amount(read_required(form, "amount"), currency),
+        amount=amount,
         currency=currency,
         description=_line(form, "description"),
         success_url=_success_url(read_required(form, "success_url")),
@@ -111,6 +118,7 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
         last_name=_optional_line(form, "last_name"),
         country=_country(form),
         wants_qr_code=_text(form, "payment_flow") == "user_qr",
+        terms=read_terms({name: _text(form, name) for name in RECURRING_FIELDS}, amount, currency),
     )
 
 
@@ -211,11 +219,3 @@ def _refuse_nul(form: Mapping[str, Value]) -> None:
     for leaf in leaves(form):
         if "\x00" in str(leaf.value) or any("\x00" in part for part in leaf.path):
             raise Malformed(f"{leaf.path[0]} contains a NUL character; send plain text", leaf.path[0])
-
-
-def _refuse_recurring(form: Mapping[str, Value]) -> None:
-    recurring = sorted(name for name, value in form.items() if name.startswith("recurring_") and value)
-    if recurring:
-        raise Malformed(
-            f"{recurring[0]}: subscriptions are not available yet; leave all recurring fields out", *recurring
-        )

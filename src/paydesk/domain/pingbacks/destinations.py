@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +28,13 @@ def destination(form_url: str | None, account: Account, *, live: bool) -> str | 
     if account.went_live_at is not None:
         return account.test_pingback_url or None
     return form_url or account.test_pingback_url or account.pingback_url or None
+
+
+def account_of(row: Mapping[str, Any]) -> Account:
+    """The account's URLs in a row that joins the merchant."""
+    return Account(row["account_url"], row["test_pingback_url"], row["went_live_at"])
+
+
+def body_format(row: Mapping[str, Any]) -> str:
+    """The body that a pingback gets: version 2 is always JSON, version 1 as the account says (wire.md §2)."""
+    return "json" if row["sign_version"] == "v2" else str(row["pingback_format"])

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from paydesk.core.money import Split
 
@@ -20,7 +22,7 @@ _PHP_ZONE_BY_NAME = 3
 
 @dataclass(frozen=True, slots=True)
 class PaymentReport:
-    """A successful one-time payment, as it is told to the merchant; `at` is when it was paid, UTC."""
+    """A successful payment, as it is told to the merchant; `at` is when it was paid, UTC."""
 
     payment_id: int
     merchant_order_id: str
@@ -43,7 +45,7 @@ class _Date(msgspec.Struct, frozen=True):
 class _PaymentOrder(msgspec.Struct, frozen=True):
     id: int
     merchant_order_id: str
-    payment_system: int
+    payment_system: int | UnsetType
     status: str
     paid_amount: Decimal
     paid_currency: str
@@ -65,21 +67,35 @@ class _PaymentEnvelope(msgspec.Struct, frozen=True):
     event: str
     payment_order: _PaymentOrder
     user: _User
-    with_risk_check: bool
+    subscription: dict[str, Any] | UnsetType
+    with_risk_check: bool | UnsetType
 
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def payment_envelope(report: PaymentReport) -> str:
-    """The `payment` pingback of a one-time payment, as JSON text without `pingback_ts`."""
+class _SubscriptionEnvelope(msgspec.Struct, frozen=True):
+    event: str
+    subscription: dict[str, Any]
+
+
+def subscription_envelope(event: str, subscription: dict[str, Any]) -> str:
+    """The pingback of a subscription's end, as JSON text without `pingback_ts` (spec: Events)."""
+    return _encoder.encode(_SubscriptionEnvelope(event, subscription)).decode()
+
+
+def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None = None) -> str:
+    """The `payment` pingback, one-time or for a subscription, as JSON text without `pingback_ts`.
+
+    As in the spec's samples a subscription's payment_order has no `payment_system`, its envelope no `with_risk_check`.
+    """
     split = report.split
     envelope = _PaymentEnvelope(
         event="payment",
         payment_order=_PaymentOrder(
             id=report.payment_id,
             merchant_order_id=report.merchant_order_id,
-            payment_system=_CARDS,
+            payment_system=UNSET if subscription else _CARDS,
             status="successful",
             paid_amount=_plain(split.paid),
             paid_currency=report.currency,
@@ -95,7 +111,8 @@ def payment_envelope(report: PaymentReport) -> str:
             country=report.country,
             email=report.email,
         ),
-        with_risk_check=False,
+        subscription=subscription or UNSET,
+        with_risk_check=UNSET if subscription else False,
     )
     return _encoder.encode(envelope).decode()
 

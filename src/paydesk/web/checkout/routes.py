@@ -116,7 +116,7 @@ async def submit(request: Request) -> Response:
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
     form = read_form(await read_form_body(request, LARGEST_BODY))
     services, typed = visit.services, card_form.typed(form)
-    now = services.now()
+    now = visit.checkout.now
     try:
         payer = card_form.read_payer(form, client_address(request.scope, services.trusted_proxies), now)
     except WrongFields as wrong:
@@ -152,7 +152,7 @@ async def show_result(request: Request) -> Response:
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
         try:
-            result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=visit.services.now())
+            result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=checkout.now)
         except Conflict:
             return visit.go(visit.path)
         if isinstance(result, ConfirmWithBank):

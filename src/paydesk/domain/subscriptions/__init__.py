@@ -1,0 +1,1 @@
+"""Subscriptions: what was agreed, when the next charge is due, and how it ends."""

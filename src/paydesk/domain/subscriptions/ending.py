@@ -1,0 +1,107 @@
+"""How subscriptions end by somebody's wish or because they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
+from paydesk.domain.pingbacks.payload import subscription_envelope
+from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, cancelled, expired
+from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.rows import as_rows, subscription_of
+
+queries = load_statements(__package__ or "")
+
+READ_AGAIN = 10
+EXPIRED_EVENT = "subscription_expired"
+
+
+async def find_subscription(database: Database, shop: Shop, subscription_id: int) -> Subscription:
+    """The shop's subscription with this id.
+
+    Raises: NotFound.
+    """
+    return subscription_of(await _row(database, shop, subscription_id))
+
+
+async def _row(database: Database, shop: Shop, subscription_id: int) -> Mapping[str, Any]:
+    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+    if row is None:
+        raise NotFound(f"there is no subscription {subscription_id}")
+    found: Mapping[str, Any] = row
+    return found
+
+
+async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Canceller, now: datetime) -> Subscription:
+    """End all future charges and tell the merchant once; a second call changes nothing. Moves no money.
+
+    A charge whose intent was committed before this stands if the bank approves it.
+
+    Args: shop is the merchant and the mode (live or test); now is its time, UTC (a test clock may run ahead).
+    Raises: NotFound if the shop has no such subscription in this mode; Conflict if it is busy beyond patience.
+    Source: spec, Subscription states, last row.
+    """
+    for _ in range(READ_AGAIN):
+        row = await _row(database, shop, subscription_id)
+        current = subscription_of(row)
+        if not current.running:
+            return current
+        version = cancelled(current, by=by, at=now)
+        account = await queries.account(database, merchant_id=shop.merchant_id)
+        if await _end(database, row, account, version, event="subscription_cancelled", now=now):
+            return version
+    raise Conflict("the subscription is changing all the time; try again")
+
+
+async def expire_due(
+    database: Database,
+    *,
+    real_now: datetime,
+    merchant_id: int | None = None,
+    at: datetime | None = None,
+    most: int = 500,
+) -> int:
+    """End the subscriptions whose last period is over; only accounts that ask for it are told. Moves no money.
+
+    Each side has its own time; with `merchant_id` only that merchant's test side counts, and `at` is its time (UTC).
+    Returns how many ended.
+    """
+    due = queries.due_to_expire(database, real_now=real_now, at=at, most=most, merchant_id=merchant_id)
+    rows = [row async for row in due]
+    ended = 0
+    for row in rows:
+        current = subscription_of(row)
+        version = expired(current, at=current.date_end or row["shop_now"])
+        event = EXPIRED_EVENT if EXPIRED_EVENT in row["extra_events"] else None
+        ended += await _end(database, row, row, version, event=event, now=row["shop_now"])
+    return ended
+
+
+async def _end(
+    database: Database,
+    row: Mapping[str, Any],
+    account: Mapping[str, Any],
+    version: Subscription,
+    *,
+    event: str | None,
+    now: datetime,
+) -> bool:
+    """Write the last version with its pingback (none without an event), unless somebody else wrote one first."""
+    told = {**dict(account), "sign_version": row["sign_version"]}
+    told.setdefault("account_url", told.get("pingback_url"))
+    moved = await queries.end_subscription(
+        database,
+        subscriptions=as_rows([version]),
+        event=event or "",
+        payload=subscription_envelope(event, subscription_object(version)) if event else None,
+        pingback_url=destination(row["pingback_url"], account_of(told), live=version.live),
+        pingback_format=body_format(told),
+        now=now,
+    )
+    return moved is not None

@@ -1,0 +1,92 @@
+"""Renewals that took nothing: tried again six hours later, three times, then the subscription stops (spec, Limits)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
+from paydesk.domain.pingbacks.payload import subscription_envelope
+from paydesk.domain.subscriptions.lifecycle import Subscription, failed, undecided
+from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.rows import as_rows, subscription_of
+
+queries = load_statements(__package__ or "")
+
+READ_AGAIN = 5
+STOPPED_EVENT = "subscription_stopped"
+
+HARD_DECLINES = frozenset({str(DeclineReason.STOLEN_CARD), str(DeclineReason.CLOSED_ACCOUNT)})
+"""Declines that no later attempt with the same card can change."""
+
+DECLINED = "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRenewal:
+    """A renewal's attempt that ended without money; only a declined one counts as a failure."""
+
+    shop: Shop
+    attempt_id: int
+    state: str
+    reason: str
+    lookup_at: datetime | None
+
+
+async def record_failures(database: Database, ended: Sequence[EndedRenewal], *, now: datetime) -> set[int]:
+    """Record renewals that took nothing with what follows for their subscriptions; returns the attempts that moved.
+
+    A subscription that others change at the same moment is read again. `now` is the shops' time, UTC. Moves no money.
+    """
+    recorded: set[int] = set()
+    for _ in range(READ_AGAIN):
+        left = {one.attempt_id: one for one in ended if one.attempt_id not in recorded}
+        if not left:
+            break
+        recorded |= await _record(database, left, now=now)
+    return recorded
+
+
+async def _record(database: Database, ended: Mapping[int, EndedRenewal], *, now: datetime) -> set[int]:
+    asked = queries.failures_to_report(
+        database,
+        merchant_ids=[one.shop.merchant_id for one in ended.values()],
+        lives=[one.shop.live for one in ended.values()],
+        attempt_ids=list(ended),
+    )
+    rows = [row async for row in asked]
+    if not rows:
+        return set()
+    versions = [_after(subscription_of(row), ended[row["attempt_id"]], now) for row in rows]
+    known = [ended[row["attempt_id"]] for row in rows]
+    moved = queries.record_failures(
+        database,
+        attempt_ids=[one.attempt_id for one in known],
+        attempt_states=[one.state for one in known],
+        reasons=[one.reason for one in known],
+        lookup_ats=[one.lookup_at for one in known],
+        hard=[one.reason in HARD_DECLINES for one in known],
+        subscriptions=as_rows(versions),
+        pingback_urls=[destination(row["pingback_url"], account_of(row), live=row["live"]) for row in rows],
+        pingback_formats=[body_format(row) for row in rows],
+        payloads=[_told(row, version) for row, version in zip(rows, versions, strict=True)],
+        now=now,
+    )
+    return {row["attempt_id"] async for row in moved}
+
+
+def _after(subscription: Subscription, ended: EndedRenewal, now: datetime) -> Subscription:
+    return failed(subscription, at=now) if ended.state == DECLINED else undecided(subscription, at=now)
+
+
+def _told(row: Mapping[str, Any], version: Subscription) -> str | None:
+    """The pingback of a subscription that this failure stops; a failure by itself is not reported."""
+    if row["date_stopped"] is not None or version.date_stopped is None:
+        return None
+    return subscription_envelope(STOPPED_EVENT, subscription_object(version))

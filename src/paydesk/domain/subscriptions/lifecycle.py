@@ -1,0 +1,178 @@
+"""What a subscription is, and what becomes of it: pure steps, each a new version of the whole.
+
+The statements write a version only over the one that it was made from (`revision`), so what a pingback reports is what
+was written, whoever else was at it at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from paydesk.domain.subscriptions.schedule import Schedule, retry_at
+from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
+from paydesk.domain.subscriptions.terms import Terms
+
+Canceller = Literal["customer", "api", "merchant", "retries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What is sold: `version_id` names the terms, `subscriptions_count` says how many subscriptions it has had."""
+
+    id: int
+    version_id: int
+    terms: Terms
+    subscriptions_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One agreement to pay again and again; times are UTC, None when unset (spec: subscription)."""
+
+    merchant_id: int
+    live: bool
+    id: int
+    state: SubscriptionState
+    package: Package
+    init_payment_id: int
+    init_merchant_order_id: str
+    email: str
+    time_zone: str
+    anchor: datetime
+    next_period: int
+    date_next: datetime | None
+    date_start: datetime
+    created_at: datetime
+    failures: int = 0
+    counter: int = 0
+    paid_number_counter: int = 0
+    date_active: datetime | None = None
+    date_paid: datetime | None = None
+    date_end: datetime | None = None
+    date_expired: datetime | None = None
+    date_cancelled: datetime | None = None
+    date_stopped: datetime | None = None
+    cancelled_by: str = ""
+    revision: int = 1
+
+    @property
+    def running(self) -> bool:
+        """Whether it may still be charged, or runs out its last period."""
+        return self.state in RUNNING
+
+    @property
+    def schedule(self) -> Schedule:
+        """Its calendar."""
+        return Schedule(self.package.terms, self.anchor, self.time_zone)
+
+    def order_reference(self, period: int) -> str:
+        """The order reference of the charge for a period: `<init>:<n>` for the n-th payment (wire.md §2)."""
+        number = period + 1 if self.package.terms.trial is not None else period
+        return f"{self.init_merchant_order_id}:{number}" if number > 1 else self.init_merchant_order_id
+
+
+def begin(
+    package: Package,
+    *,
+    merchant_id: int,
+    live: bool,
+    subscription_id: int,
+    payment_id: int,
+    merchant_order_id: str,
+    email: str,
+    time_zone: str,
+    at: datetime,
+) -> Subscription:
+    """A subscription whose first payment was just approved; without a trial that payment is for period 1."""
+    schedule = Schedule.starting(package.terms, at, time_zone)
+    trial = package.terms.trial is not None
+    fresh = Subscription(
+        merchant_id=merchant_id,
+        live=live,
+        id=subscription_id,
+        state=SubscriptionState.TRIAL if trial else SubscriptionState.ACTIVE,
+        package=replace(package, subscriptions_count=package.subscriptions_count + 1),
+        init_payment_id=payment_id,
+        init_merchant_order_id=merchant_order_id,
+        email=email,
+        time_zone=time_zone,
+        anchor=schedule.anchor,
+        next_period=schedule.first_renewal,
+        date_next=schedule.due(schedule.first_renewal),
+        date_start=at,
+        created_at=at,
+        counter=0 if trial else 1,
+        paid_number_counter=1,
+        date_active=None if trial else at,
+        date_paid=at,
+    )
+    return replace(fresh, date_end=schedule.end() if fresh.date_next is None else None)
+
+
+def paid(subscription: Subscription, period: int, *, at: datetime) -> Subscription:
+    """A charge for a period succeeded. One that ended meanwhile stays ended, but the payment counts."""
+    counted = replace(
+        subscription,
+        failures=0,
+        counter=subscription.counter + 1,
+        paid_number_counter=subscription.paid_number_counter + 1,
+        next_period=period + 1,
+        date_paid=at,
+        date_active=subscription.date_active or at,
+        revision=subscription.revision + 1,
+    )
+    if not subscription.running:
+        return counted
+    due = subscription.schedule.due(period + 1)
+    end = None if due is not None else subscription.schedule.end()
+    return replace(counted, state=SubscriptionState.ACTIVE, date_next=due, date_end=end)
+
+
+def failed(subscription: Subscription, *, at: datetime) -> Subscription:
+    """A charge was declined: it is tried again 6 hours later, three times, then everything stops (spec, Limits)."""
+    failures = subscription.failures + 1
+    counted = replace(subscription, failures=failures, revision=subscription.revision + 1)
+    if not subscription.running:
+        return counted
+    again = retry_at(at, failures)
+    if again is not None:
+        return replace(counted, date_next=again)
+    return replace(
+        counted,
+        state=SubscriptionState.CANCELLED,
+        date_next=None,
+        date_stopped=at,
+        date_cancelled=at,
+        cancelled_by="retries",
+    )
+
+
+def undecided(subscription: Subscription, *, at: datetime) -> Subscription:
+    """A charge never reached the bank: no failure, it is due again at once."""
+    again = at if subscription.running else None
+    return replace(subscription, date_next=again, revision=subscription.revision + 1)
+
+
+def cancelled(subscription: Subscription, *, by: Canceller, at: datetime) -> Subscription:
+    """Nothing is charged any more; what is in flight stands if the bank approves it."""
+    return replace(
+        subscription,
+        state=SubscriptionState.CANCELLED,
+        date_next=None,
+        date_cancelled=at,
+        cancelled_by=by,
+        revision=subscription.revision + 1,
+    )
+
+
+def expired(subscription: Subscription, *, at: datetime) -> Subscription:
+    """The last agreed period is over."""
+    return replace(subscription, state=SubscriptionState.EXPIRED, date_expired=at, revision=subscription.revision + 1)
+
+
+def tried_at_once(subscription: Subscription, *, at: datetime) -> Subscription:
+    """The customer gave another card: a charge that is failing is tried with it now, everything else stays."""
+    due = at if subscription.failures and subscription.running else subscription.date_next
+    return replace(subscription, date_next=due, revision=subscription.revision + 1)

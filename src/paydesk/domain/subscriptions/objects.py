@@ -1,0 +1,86 @@
+"""A subscription as the spec shows it in pingbacks and answers, field by field (spec: subscription, package)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.money import minor_digits
+from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+
+BY_CARD = 1
+"""The `billing_type` of subscriptions that are charged to a stored card."""
+
+
+def subscription_object(subscription: Subscription, *, with_init: bool = False) -> dict[str, Any]:
+    """The spec's subscription object; `with_init` adds `init_merchant_order_id`, which only `payment` events carry."""
+    terms = subscription.package.terms
+    trial = terms.trial
+    body: dict[str, Any] = {
+        "id": subscription.id,
+        "u_email": subscription.email,
+        "recurring_id": subscription.init_payment_id,
+        "status": str(subscription.state),
+        "cancel_delay": 0,
+        "currency_code": terms.currency,
+        "trial": 1 if trial else 0,
+        "trial_price": _price(trial.price if trial else Decimal(0), terms.currency),
+        "trial_period_length": trial.period.length if trial else 0,
+        "trial_period_type": trial.period.unit if trial else "day",
+        "counter": subscription.counter,
+        "limit": terms.limit,
+        "failures": subscription.failures,
+        "period_length": terms.period.length,
+        "period_type": terms.period.unit,
+        "billing_type": BY_CARD,
+        "price": _price(terms.price, terms.currency),
+        "date_active": _seconds(subscription.date_active),
+        "date_start": _seconds(subscription.date_start),
+        "date_next": _seconds(subscription.date_next),
+        "date_end": _seconds(subscription.date_end),
+        "date_paid": _seconds(subscription.date_paid),
+        "date_expired": _seconds(subscription.date_expired),
+        "date_cancelled": _seconds(subscription.date_cancelled),
+        "date_stopped": _seconds(subscription.date_stopped),
+        "created_at": _seconds(subscription.created_at),
+        "package_version_id": subscription.package.version_id,
+        "change_request": None,
+        "package": package_object(subscription.package),
+        "paid_number_counter": subscription.paid_number_counter,
+    }
+    if with_init:
+        body["init_merchant_order_id"] = subscription.init_merchant_order_id
+    return body
+
+
+def package_object(package: Package) -> dict[str, Any]:
+    """The spec's package object."""
+    terms, trial = package.terms, package.terms.trial
+    return {
+        "id": package.id,
+        "sku_id": terms.sku_id,
+        "name": terms.name,
+        "currency_code": terms.currency,
+        "period_length": terms.period.length,
+        "period_type": terms.period.unit,
+        "recurring_limit": terms.limit,
+        "trial": 1 if trial else 0,
+        "trial_price": _price(trial.price if trial else Decimal(0), terms.currency),
+        "trial_period_length": trial.period.length if trial else 0,
+        "trial_period_type": trial.period.unit if trial else "day",
+        "price": _price(terms.price, terms.currency),
+        "discount_price": None,
+        "active": 1,
+        "subscriptions_count": package.subscriptions_count,
+    }
+
+
+def _price(amount: Decimal, currency: str) -> str:
+    """A price as a decimal string with its currency's digits: `10.00`."""
+    return f"{amount:.{minor_digits(currency)}f}"
+
+
+def _seconds(at: datetime | None) -> int:
+    """A Unix timestamp in seconds, 0 when unset."""
+    return int(at.timestamp()) if at is not None else 0

@@ -1,0 +1,34 @@
+"""Packages: what is sold as a subscription, in versions; the same SKU with other terms is another version."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.subscriptions.terms import Terms
+
+queries = load_statements(__package__ or "")
+
+
+async def agree_package(database: Database, shop: Shop, terms: Terms, *, now: datetime) -> int:
+    """The id of the package version with exactly these terms, made if there is none yet. Moves no money."""
+    trial = terms.trial
+    version_id = await queries.agree_package(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        sku_id=terms.sku_id,
+        name=terms.name,
+        currency=terms.currency,
+        price=terms.price,
+        period_length=terms.period.length,
+        period_unit=terms.period.unit,
+        trial_price=trial.price if trial else 0,
+        trial_length=trial.period.length if trial else 0,
+        trial_unit=trial.period.unit if trial else "day",
+        payment_limit=terms.limit,
+        now=now,
+    )
+    return int(version_id)

@@ -1,0 +1,236 @@
+-- name: agree_package(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit, now)$
+-- The version of a package with exactly these terms: other terms under the same SKU are another version.
+with known as (
+    select v.id
+      from subscription_package k
+      join package_version v on v.merchant_id = k.merchant_id and v.live = k.live and v.package_id = k.id
+     where k.merchant_id = :merchant_id and k.live = :live and k.sku_id = :sku_id
+       and v.name = :name and v.currency = :currency and v.price = :price
+       and v.period_length = :period_length and v.period_unit = :period_unit
+       and v.trial_price = :trial_price and v.trial_length = :trial_length and v.trial_unit = :trial_unit
+       and v.payment_limit = :payment_limit
+), package as (
+    insert into subscription_package (merchant_id, live, sku_id, created_at)
+    select :merchant_id, :live, :sku_id, :now where not exists (select from known)
+        on conflict (merchant_id, live, sku_id) do update set sku_id = excluded.sku_id
+ returning id
+), fresh as (
+    insert into package_version (merchant_id, live, package_id, name, currency, price, period_length, period_unit,
+                                 trial_price, trial_length, trial_unit, payment_limit, created_at)
+    select :merchant_id, :live, package.id, :name, :currency, :price, :period_length, :period_unit,
+           :trial_price, :trial_length, :trial_unit, :payment_limit, :now
+      from package
+        on conflict (merchant_id, live, package_id, price, currency, period_length, period_unit, trial_price,
+                     trial_length, trial_unit, payment_limit, name)
+        do update set name = excluded.name
+ returning id
+)
+select id from known union all select id from fresh;
+
+-- name: find(merchant_id, live, id)^
+select * from subscription_whole where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: find_by_token(merchant_id, live, token)^
+select * from subscription_whole where merchant_id = :merchant_id and live = :live and portal_token = :token;
+
+-- name: end_subscription(subscriptions, event, payload, pingback_url, pingback_format, now)$
+-- The version given is written if nobody else wrote one first, together with the pingback that reports it.
+with fresh as (
+    select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
+), moved as (
+    update subscription s
+       set state = f.state, date_next = null, date_cancelled = f.date_cancelled, date_stopped = f.date_stopped,
+           date_expired = f.date_expired, cancelled_by = f.cancelled_by, revision = f.revision
+      from fresh f
+     where s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id and s.revision = f.revision - 1
+       and s.state in ('Trial', 'Active')
+ returning s.*
+), told as (
+    insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
+                          state, due_at, created_at)
+    select merchant_id, live, :event, id, :pingback_url::text, sign_version, key_id, :pingback_format, :payload,
+           case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
+      from moved
+     where :payload::text is not null
+)
+select id from moved;
+
+-- name: account(merchant_id)^
+select pingback_url, test_pingback_url, went_live_at, pingback_format, extra_events, time_zone, test_clock
+  from merchant
+ where id = :merchant_id;
+
+-- name: begin_renewals(real_now, at, not_after, lookup_at, sides, per_side, most, after_merchant, merchant_id)
+-- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
+-- flight stand or fall together. Fair between merchants: so many of each side, side after side. A test side's time runs
+-- ahead by its clock. :merchant_id restricts the run to the test side of one merchant, whose time is :at.
+with recursive side as (
+    (select merchant_id, live
+       from subscription
+      where date_next is not null and charging_attempt_id is null
+        and merchant_id > :after_merchant and (:merchant_id::bigint is null or merchant_id = :merchant_id)
+      order by merchant_id, live
+      limit 1)
+     union all
+    (select next.merchant_id, next.live
+       from side
+      cross join lateral (
+          select s.merchant_id, s.live
+            from subscription s
+           where s.date_next is not null and s.charging_attempt_id is null
+             and (s.merchant_id, s.live) > (side.merchant_id, side.live)
+             and (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+           order by s.merchant_id, s.live
+           limit 1
+      ) next)
+), timed as (
+    select side.merchant_id, side.live,
+           coalesce(:at::timestamptz, :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end)
+               as shop_now
+      from (select * from side limit :sides) side
+      join merchant m on m.id = side.merchant_id
+     where :merchant_id::bigint is null or not side.live
+), due as materialized (
+    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
+      from timed
+     cross join lateral (
+         select *
+           from subscription s
+          where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
+            and s.charging_attempt_id is null
+          order by s.date_next
+          limit :per_side
+            for update skip locked
+     ) s
+     limit :most
+), held as (
+    insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,
+                              card_id, sign_version, key_id, pingback_url, created_at, subscription_id, period_number,
+                              renewal)
+    select due.merchant_id, due.live,
+           due.init_merchant_order_id || ':' || due.next_period + (v.trial_length > 0)::integer,
+           'processing', v.price, v.currency, due.attempt_id, due.customer_id, due.card_id, due.sign_version,
+           due.key_id, due.pingback_url, due.shop_now, due.id, due.next_period, true
+      from due
+      join package_version v
+        on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
+        on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
+        do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
+     where p.state = 'declined'
+ returning *
+), marked as (
+    update subscription s
+       set charging_attempt_id = held.attempt_id
+      from held
+     where s.merchant_id = held.merchant_id and s.live = held.live and s.id = held.subscription_id
+), tried as (
+    insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
+                                 currency, card_id, client_address, not_after, created_at, lookup_at)
+    select held.merchant_id, held.live, held.attempt_id, held.id, 'processing',
+           held.attempt_id || '-' || replace(gen_random_uuid()::text, '-', ''), due.acquirer, true, held.amount,
+           held.currency, held.card_id, '', :not_after, due.shop_now, :lookup_at
+      from held
+      join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+ returning *
+)
+select t.merchant_id, t.live, t.id as attempt_id, t.payment_id, t.idempotency_key, t.amount, t.currency, t.acquirer,
+       due.shop_now, due.network_reference, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year,
+       c.holder, c.refused_as
+  from tried t
+  join due on due.merchant_id = t.merchant_id and due.live = t.live and due.attempt_id = t.id
+  join card c on c.merchant_id = t.merchant_id and c.live = t.live and c.id = t.card_id;
+
+-- name: failures_to_report(merchant_ids, lives, attempt_ids)
+-- Renewal attempts that ended without money, with their subscriptions as they stand.
+select w.*, a.id as attempt_id, a.card_id as attempt_card_id, m.pingback_url as account_url, m.test_pingback_url,
+       m.went_live_at, m.pingback_format
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
+  join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
+  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+  join subscription_whole w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
+  join merchant m on m.id = a.merchant_id;
+
+-- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, pingback_urls, pingback_formats, payloads, now)
+-- Renewals end without money: payment and attempt move, the subscription gets its next date or stops, and a stop is
+-- told. The arrays and the versions are in one order; rows come back for those that moved.
+with fresh as (
+    select f.*
+      from rows from (
+          jsonb_to_recordset(:subscriptions::jsonb)
+              as (merchant_id bigint, live boolean, id bigint, state text, failures integer, date_next timestamptz,
+                  date_cancelled timestamptz, date_stopped timestamptz, cancelled_by text, revision integer),
+          unnest(:attempt_ids::bigint[]), unnest(:attempt_states::text[]), unnest(:reasons::text[]),
+          unnest(:lookup_ats::timestamptz[]), unnest(:hard::boolean[]), unnest(:pingback_urls::text[]),
+          unnest(:pingback_formats::text[]), unnest(:payloads::text[])
+      ) as f (merchant_id, live, id, state, failures, date_next, date_cancelled, date_stopped, cancelled_by, revision,
+              attempt_id, attempt_state, reason, lookup_at, hard, send_to, pingback_format, payload)
+), locked as materialized (
+    select s.id, s.merchant_id, s.live
+      from fresh f
+      join subscription s on s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id
+       and s.revision = f.revision - 1 and s.charging_attempt_id = f.attempt_id
+       for update of s
+), refused as (
+    update payment p
+       set state = 'declined'
+      from fresh f
+      join locked l on l.merchant_id = f.merchant_id and l.live = f.live and l.id = f.id
+      join payment_attempt a on a.merchant_id = f.merchant_id and a.live = f.live and a.id = f.attempt_id
+     where p.merchant_id = f.merchant_id and p.live = f.live and p.id = a.payment_id and p.attempt_id = a.id
+       and p.state = 'processing' and a.state = 'processing'
+ returning f.*, p.id as payment_id, p.sign_version, p.key_id
+), ended as (
+    update payment_attempt a
+       set state = r.attempt_state, decline_reason = r.reason, finished_at = :now, lookup_at = r.lookup_at,
+           lookups = 0, leased_until = null
+      from refused r
+     where a.merchant_id = r.merchant_id and a.live = r.live and a.id = r.attempt_id
+ returning a.merchant_id, a.live, a.card_id, r.hard, r.reason
+), marked as (
+    update card c
+       set refused_as = e.reason
+      from ended e
+     where e.hard and c.merchant_id = e.merchant_id and c.live = e.live and c.id = e.card_id
+), moved as (
+    update subscription s
+       set state = r.state, failures = r.failures, date_next = r.date_next, date_cancelled = r.date_cancelled,
+           date_stopped = r.date_stopped, cancelled_by = r.cancelled_by, revision = r.revision,
+           charging_attempt_id = null
+      from refused r
+     where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id
+), told as (
+    insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
+                          state, due_at, created_at)
+    select merchant_id, live, 'subscription_stopped', id, send_to, sign_version, key_id, pingback_format, payload,
+           case when send_to is null then 'waiting' else 'due' end, :now, :now
+      from refused
+     where payload is not null
+)
+select attempt_id from refused;
+
+-- name: due_to_expire(real_now, at, most, merchant_id)
+-- Subscriptions whose last period is over, each by its side's own time.
+select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end)
+       as shop_now,
+       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.extra_events
+  from subscription s
+  join merchant m on m.id = s.merchant_id
+  join subscription_whole w on w.merchant_id = s.merchant_id and w.live = s.live and w.id = s.id
+ where s.state = 'Active' and s.date_next is null
+   and s.date_end <= coalesce(:at::timestamptz,
+                              :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end)
+   and (:merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live))
+   and s.charging_attempt_id is null
+ order by s.date_end
+ limit :most;
+
+-- name: find_many(merchant_ids, lives, ids)
+select w.*
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as asked (merchant_id, live, id)
+  join subscription_whole w on w.merchant_id = asked.merchant_id and w.live = asked.live and w.id = asked.id;
+
+-- name: find_packages(merchant_ids, lives, version_ids)
+select t.*
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :version_ids::bigint[]) as asked (merchant_id, live, id)
+  join package_terms t
+    on t.merchant_id = asked.merchant_id and t.live = asked.live and t.package_version_id = asked.id;

@@ -1,0 +1,54 @@
+"""When a subscription is charged: pure calendar arithmetic, counted from one anchor.
+
+Period 0 is the trial, if there is one; period 1 begins at the anchor. The charge for a period is due when it begins, so
+without a trial the checkout's own payment is the charge for period 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from paydesk.core.periods import occurrence
+from paydesk.domain.subscriptions.terms import Terms
+
+RETRY_AFTER = timedelta(hours=6)
+MOST_RETRIES = 3
+"""Source: spec, Limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A subscription's calendar: `anchor` (UTC) is when period 1 begins, by the wall clock of `time_zone`."""
+
+    terms: Terms
+    anchor: datetime
+    time_zone: str
+
+    @classmethod
+    def starting(cls, terms: Terms, at: datetime, time_zone: str) -> Schedule:
+        """The calendar of a subscription that is taken out at a moment."""
+        anchor = at if terms.trial is None else occurrence(at, terms.trial.period, 1, time_zone)
+        return cls(terms, anchor, time_zone)
+
+    @property
+    def first_renewal(self) -> int:
+        """The number of the first period that is charged later, without the customer."""
+        return 1 if self.terms.trial is not None else 2
+
+    def due(self, number: int) -> datetime | None:
+        """When the charge for a period is due, or None if the agreed number of payments is over before it."""
+        if self.terms.limit and number > self.terms.limit:
+            return None
+        return occurrence(self.anchor, self.terms.period, number - 1, self.time_zone)
+
+    def end(self) -> datetime | None:
+        """When the last paid period is over, or None for a subscription without a limit."""
+        if not self.terms.limit:
+            return None
+        return occurrence(self.anchor, self.terms.period, self.terms.limit, self.time_zone)
+
+
+def retry_at(failed_at: datetime, failures: int) -> datetime | None:
+    """When a failed charge is tried again, or None once its retries are used up; `failures` counts this one too."""
+    return failed_at + RETRY_AFTER if failures <= MOST_RETRIES else None

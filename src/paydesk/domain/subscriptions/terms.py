@@ -1,0 +1,127 @@
+"""What a customer agrees to: price and period, trial, how long; read from the form (spec: Checkout request)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from paydesk.core.errors import Malformed
+from paydesk.core.money import LARGEST, minor_digits
+from paydesk.core.periods import Period, parse_period, whole_number_of
+
+REQUIRED = ("recurring_name", "recurring_sku_id", "recurring_period")
+OPTIONAL = ("recurring_trial_amount", "recurring_trial_period", "recurring_duration")
+LONGEST_TEXT = 255
+MOST_PAYMENTS = 3660
+
+_AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
+_COUNT = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A first period with a price of its own, in the main unit of the subscription's currency; 0 is free."""
+
+    price: Decimal
+    period: Period
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a subscription: `price` per `period`; `limit` is the number of regular payments, 0 for no limit."""
+
+    name: str
+    sku_id: str
+    currency: str
+    price: Decimal
+    period: Period
+    trial: Trial | None
+    limit: int
+
+    @property
+    def first_amount(self) -> Decimal:
+        """What is charged at the checkout."""
+        return self.price if self.trial is None else self.trial.price
+
+
+def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Terms | None:
+    """The terms that a form's recurring fields state, or None for a one-time payment.
+
+    `fields` are the form's plain texts (absent ones empty or missing); `price` is the form's amount.
+
+    Raises: Malformed, naming the field and what was expected.
+    """
+    given = {name: fields.get(name, "") for name in (*REQUIRED, *OPTIONAL)}
+    if not any(value for name, value in given.items() if name != "recurring_duration" or value != "0"):
+        return None
+    for name in REQUIRED:
+        if not given[name].strip():
+            raise Malformed(f"{name} is missing; a subscription needs {', '.join(REQUIRED)}", name)
+    period = parse_period(given["recurring_period"], "recurring_period")
+    return Terms(
+        name=_text(given["recurring_name"], "recurring_name"),
+        sku_id=_text(given["recurring_sku_id"], "recurring_sku_id"),
+        currency=currency,
+        price=price,
+        period=period,
+        trial=_trial(given["recurring_trial_period"], given["recurring_trial_amount"], currency),
+        limit=_limit(given["recurring_duration"], period),
+    )
+
+
+def _text(text: str, field: str) -> str:
+    line = " ".join(text.split())
+    if not line.isprintable():
+        raise Malformed(f"{field} contains a control character; send plain text", field)
+    if len(line) > LONGEST_TEXT:
+        raise Malformed(f"{field} has {len(line)} characters, at most {LONGEST_TEXT} are accepted", field)
+    return line
+
+
+def _trial(period: str, amount: str, currency: str) -> Trial | None:
+    if not period:
+        if amount and amount.strip("0.") != "":
+            raise Malformed(
+                "recurring_trial_period is missing; recurring_trial_amount needs the length of the trial",
+                "recurring_trial_period",
+            )
+        return None
+    return Trial(_trial_price(amount, currency), parse_period(period, "recurring_trial_period"))
+
+
+def _trial_price(text: str, currency: str) -> Decimal:
+    """The price of a trial; 0 or absent is a free one, and it may exceed the price: shops use it as a set-up fee."""
+    if not text:
+        return Decimal(0)
+    if not _AMOUNT.fullmatch(text):
+        raise Malformed(
+            f'recurring_trial_amount "{text[:40]}" is not a plain decimal number; write it like "1.00", or 0 for free',
+            "recurring_trial_amount",
+        )
+    digits, given = minor_digits(currency), len(text.partition(".")[2])
+    if given > digits:
+        raise Malformed(
+            f'recurring_trial_amount "{text}" has {given} decimals, {currency} allows {digits}',
+            "recurring_trial_amount",
+        )
+    if Decimal(text) > LARGEST:
+        raise Malformed(f'recurring_trial_amount "{text}" is larger than {LARGEST}', "recurring_trial_amount")
+    return Decimal(text)
+
+
+def _limit(duration: str, period: Period) -> int:
+    """The number of regular payments that a duration allows; 0 for no limit."""
+    if not duration or duration == "0":
+        return 0
+    field = "recurring_duration"
+    if _COUNT.fullmatch(duration):
+        limit: int | None = int(duration)
+    else:
+        limit = whole_number_of(period, parse_period(duration, field))
+        if limit is None:
+            raise Malformed(f'{field} "{duration}" must be a whole number of periods', field)
+    if limit is None or not 0 <= limit <= MOST_PAYMENTS:
+        raise Malformed(f'{field} "{duration}" is more than {MOST_PAYMENTS} payments', field)
+    return limit
