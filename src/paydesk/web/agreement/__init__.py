@@ -1,0 +1,99 @@
+"""A subscription's terms in words, in the customer's language: every door that shows them says the same.
+
+The texts have a catalogue of their own, so that a page, a mail and the customer's portal share it.
+"""
+
+from __future__ import annotations
+
+from gettext import NullTranslations
+from pathlib import Path
+
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.terms import Terms
+from paydesk.web.texts import Catalogues, Texts
+
+_CATALOGUES = Catalogues(Path(__file__).parent / "locale", "agreement")
+
+
+def terms_in_words(terms: Terms, texts: Texts) -> str:
+    """What is paid when, and how it ends: `30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel`.
+
+    One line without a full stop, in the language and the number format of `texts` (issue: "states the terms in words").
+    """
+    words = _words(texts)
+    price = texts.money_with_code(terms.price, terms.currency)
+    if terms.trial is None and terms.limit == 1:
+        once = {"price": price, "time": _length(terms.period, words)}
+        return words.gettext("%(price)s today for %(time)s, and nothing after that") % once
+    return words.gettext("%(now)s, then %(later)s") % {
+        "now": _now(terms, price, texts, words),
+        "later": _later(terms, price, words),
+    }
+
+
+def consent_in_words(terms: Terms, merchant_name: str, texts: Texts) -> str:
+    """The sentence that a customer agrees to before subscribing; it names who charges, what for, how much and when."""
+    said = {"merchant": merchant_name, "package": terms.name, "terms": terms_in_words(terms, texts)}
+    return _words(texts).gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said
+
+
+def _words(texts: Texts) -> NullTranslations:
+    return _CATALOGUES.texts_for(texts.language).translations
+
+
+def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str:
+    """What happens at the checkout."""
+    if terms.trial is None:
+        return words.gettext("%(price)s today") % {"price": price}
+    time = _length(terms.trial.period, words)
+    if not terms.trial.price:
+        return words.gettext("Free for %(time)s") % {"time": time}
+    trial_price = texts.money_with_code(terms.trial.price, terms.currency)
+    return words.gettext("%(price)s today for %(time)s") % {"price": trial_price, "time": time}
+
+
+def _later(terms: Terms, price: str, words: NullTranslations) -> str:
+    """What is charged without the customer, and until when; a trial that costs something counts as a payment."""
+    if terms.limit == 1:
+        once = {"price": price, "time": _length(terms.period, words)}
+        return words.gettext("%(price)s for %(time)s, and nothing after that") % once
+    said = {"price": price, "every": _every(terms.period, words)}
+    if not terms.limit:
+        return words.gettext("%(price)s %(every)s until you cancel") % said
+    count = terms.limit + (1 if terms.trial is not None and terms.trial.price else 0)
+    counted = words.ngettext(
+        "%(price)s %(every)s, %(count)s payment in all", "%(price)s %(every)s, %(count)s payments in all", count
+    )
+    return counted % {**said, "count": count}
+
+
+def _length(period: Period, words: NullTranslations) -> str:
+    """A length of time: `14 days`, `1 month`."""
+    number = period.length
+    counted = {
+        "day": words.ngettext("%(number)s day", "%(number)s days", number),
+        "week": words.ngettext("%(number)s week", "%(number)s weeks", number),
+        "month": words.ngettext("%(number)s month", "%(number)s months", number),
+        "year": words.ngettext("%(number)s year", "%(number)s years", number),
+    }
+    return counted[period.unit] % {"number": number}
+
+
+def _every(period: Period, words: NullTranslations) -> str:
+    """A rhythm: `every month`, `every 6 months`. One is said without its number, whatever a language's plurals are."""
+    number = period.length
+    single = {
+        "day": words.gettext("every day"),
+        "week": words.gettext("every week"),
+        "month": words.gettext("every month"),
+        "year": words.gettext("every year"),
+    }
+    if number == 1:
+        return single[period.unit]
+    counted = {
+        "day": words.ngettext("every %(number)s day", "every %(number)s days", number),
+        "week": words.ngettext("every %(number)s week", "every %(number)s weeks", number),
+        "month": words.ngettext("every %(number)s month", "every %(number)s months", number),
+        "year": words.ngettext("every %(number)s year", "every %(number)s years", number),
+    }
+    return counted[period.unit] % {"number": number}
