@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
@@ -66,7 +67,7 @@ class Desk:
     test_acquirer: str = "simulator"
     live_acquirer: str | None = None
     limits: Limits = field(default_factory=Limits)
-    under_way: set[asyncio.Task[Result]] = field(default_factory=set)
+    under_way: set[asyncio.Task[Any]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
 
     async def finish(self) -> None:
@@ -189,7 +190,7 @@ async def _commit_intent(
         acquirer=acquirer.name,
         # Goods that are shipped are authorized first once deliveries can be confirmed.
         capture=True,
-        **_card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"]),
+        **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"]),
         **_customer_row(checkout, payer),
         client_address=payer.client_address,
         not_after=not_after,
@@ -210,7 +211,8 @@ async def _commit_intent(
     return attempt_id, purchase
 
 
-def _card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int) -> dict[str, object]:
+def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int) -> dict[str, object]:
+    """A card as it is stored: its number sealed for this very row, its security code nowhere."""
     sealed = vault.seal(card.number.encode(), purpose=CARD_NUMBER, merchant_id=merchant_id, row_id=card_id)
     return {
         "card_id": card_id,

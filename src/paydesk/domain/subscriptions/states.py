@@ -26,3 +26,34 @@ SUBSCRIPTION_TRANSITIONS: Mapping[SubscriptionState, frozenset[SubscriptionState
 }
 
 RUNNING = frozenset({SubscriptionState.TRIAL, SubscriptionState.ACTIVE})
+
+
+class CardChangeState(StrEnum):
+    """Where the replacing of a subscription's card stands."""
+
+    PROCESSING = "processing"
+    """The intent is committed; the acquirer may or may not have checked the card."""
+    CHALLENGED = "challenged"
+    """The customer is asked to confirm with their bank (3-D Secure)."""
+    APPROVED = "approved"
+    DECLINED = "declined"
+    FAILED = "failed"
+    """The acquirer knows nothing of it, and can't accept it any more."""
+    ABANDONED = "abandoned"
+    """A challenge ended: the customer gave another card, or did not come back."""
+
+
+CARD_CHANGE_TRANSITIONS: Mapping[CardChangeState, frozenset[CardChangeState]] = {
+    CardChangeState.PROCESSING: frozenset(
+        {CardChangeState.APPROVED, CardChangeState.DECLINED, CardChangeState.CHALLENGED, CardChangeState.FAILED}
+    ),
+    CardChangeState.CHALLENGED: frozenset(
+        {CardChangeState.APPROVED, CardChangeState.DECLINED, CardChangeState.ABANDONED}
+    ),
+    CardChangeState.APPROVED: frozenset(),
+    CardChangeState.DECLINED: frozenset(),
+    CardChangeState.FAILED: frozenset(),
+    CardChangeState.ABANDONED: frozenset(),
+}
+
+OPEN_CHANGES = frozenset({CardChangeState.PROCESSING, CardChangeState.CHALLENGED})

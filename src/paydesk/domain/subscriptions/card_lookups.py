@@ -1,0 +1,138 @@
+"""Finds out, by key, what became of card changes whose outcome nobody recorded; nothing is ever sent again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    DeclineReason,
+    Finding,
+    NotFound,
+    OutcomeUnknown,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.janitor import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
+from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
+from paydesk.domain.payments.paying import Desk, Unsettled
+from paydesk.domain.subscriptions.cards import CardChange, record, record_ending, record_finding
+from paydesk.domain.subscriptions.states import CardChangeState
+
+queries = load_statements(__package__ or "", "cards.sql")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A claimed change; `number` counts the questions asked about it, this one included."""
+
+    change: CardChange
+    not_after: datetime
+    created_at: datetime
+    number: int
+    alerted: bool
+
+
+async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
+    """Look after open card changes until told to stop; the pause between rounds is in seconds."""
+    while not stop.is_set():
+        try:
+            busy = await settle_card_changes(desk, now=utc_now()) > 0
+        except Exception as error:
+            log.warning("card changes will be looked up again", why=f"{type(error).__name__}: {error}")
+            busy = False
+        if not busy:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stop.wait()
+
+
+async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> int:
+    """Ask about the changes that are due and record what was found; returns how many were asked. Moves no money.
+
+    Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
+    """
+    rows = queries.claim_card_changes(desk.database, now=now, most=most, lease=LEASE)
+    lookups = [_lookup(row) async for row in rows]
+    findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
+    for lookup, finding in zip(lookups, findings, strict=True):
+        if not await _settled(desk, lookup, finding, now=now):
+            await _ask_later(desk, lookup, now=now)
+    return len(lookups)
+
+
+def _lookup(row: Mapping[str, Any]) -> Lookup:
+    change = CardChange(
+        shop=Shop(row["merchant_id"], row["live"]),
+        id=row["id"],
+        state=CardChangeState(row["state"]),
+        key=row["idempotency_key"],
+        acquirer=row["acquirer"],
+        challenge_url=row["challenge_url"],
+    )
+    return Lookup(change, row["not_after"], row["created_at"], row["lookups"], row["alerted_at"] is not None)
+
+
+async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
+    """What the acquirer says, or None if it can't be reached; ends a challenge that nobody waits for."""
+    change = lookup.change
+    stale = change.state is CardChangeState.CHALLENGED and now > lookup.created_at + CHALLENGE_LIFETIME
+    try:
+        # One change whose acquirer is not configured any more must not hold up the others.
+        acquirer = desk.acquirers[change.acquirer]
+        return await (acquirer.end_challenge(change.key) if stale else acquirer.find(change.key))
+    except OutcomeUnknown:
+        return None
+    except Exception:
+        log.exception("the look-up of a card change failed", change_id=change.id)
+        return None
+
+
+async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:
+    """Record a finding; false while the change stays open."""
+    change = lookup.change
+    if finding is None:
+        return False
+    if change.state is CardChangeState.CHALLENGED:
+        return not isinstance(await record_finding(desk.database, change, finding, now=now), Unsettled)
+    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.not_after + GRACE):
+        failed, reason = CardChangeState.FAILED, DeclineReason.PROCESSING_ERROR
+        return not isinstance(await record_ending(desk.database, change, failed, reason, now=now), Unsettled)
+    if isinstance(finding, NotFound):
+        return False
+    return not isinstance(await record(desk.database, change, finding, now=now), Unsettled)
+
+
+async def _ask_later(desk: Desk, lookup: Lookup, *, now: datetime) -> None:
+    """Give back a change that stayed open with its next date, and raise the alarm for one that is open too long."""
+    change = lookup.change
+    alarming = change.state is CardChangeState.PROCESSING and now - lookup.created_at > ALERT_AFTER
+    if alarming and not lookup.alerted:
+        log.error("the outcome of a card change is unknown for a day", change_id=change.id)
+    await queries.schedule_card_change(
+        desk.database,
+        merchant_id=change.shop.merchant_id,
+        live=change.shop.live,
+        change_id=change.id,
+        state=str(change.state),
+        lookup_at=_next_look(lookup, now),
+        alerted_at=now if alarming else None,
+    )
+
+
+def _next_look(lookup: Lookup, now: datetime) -> datetime:
+    """After 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final."""
+    if lookup.change.state is CardChangeState.CHALLENGED:
+        return now + CHALLENGE_LOOK
+    later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
+    final = lookup.not_after + GRACE + timedelta(seconds=1)
+    return min(later, final) if final > now else later

@@ -1,0 +1,108 @@
+-- name: prepare_card_change(merchant_id, live, subscription_id, client_address, since)^
+-- What must be known before a new card is checked: how often that was tried, and ids to which secrets can be bound.
+select (select count(*)
+          from card_change
+         where merchant_id = :merchant_id and live = :live and subscription_id = :subscription_id
+           and created_at > :since) as attempts,
+       (select count(*)
+          from card_change
+         where merchant_id = :merchant_id and live = :live and client_address = :client_address
+           and state = 'declined' and finished_at > :since)
+       + (select count(*)
+            from payment_attempt
+           where merchant_id = :merchant_id and live = :live and client_address = :client_address
+             and state = 'declined' and finished_at > :since) as declines,
+       nextval('card_change_id_seq') as change_id,
+       nextval('card_id_seq') as card_id;
+
+-- name: begin_card_change(merchant_id, live, subscription_id, change_id, idempotency_key, acquirer, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, client_address, not_after, lookup_at, now)^
+-- The intent, committed before the acquirer is asked about the card. A subscription that ended has none, and only one
+-- may be open for each: whoever comes second gets no row.
+with held as (
+    insert into card_change (merchant_id, live, id, subscription_id, state, idempotency_key, acquirer, card_id,
+                             client_address, not_after, created_at, lookup_at)
+    select s.merchant_id, s.live, :change_id, s.id, 'processing', :idempotency_key, :acquirer, :card_id,
+           :client_address, :not_after, :now, :lookup_at
+      from subscription s
+     where s.merchant_id = :merchant_id and s.live = :live and s.id = :subscription_id
+       and s.state in ('Trial', 'Active')
+        on conflict (merchant_id, live, subscription_id) where state in ('processing', 'challenged') do nothing
+ returning *
+), card_kept as (
+    insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month,
+                      exp_year, holder, created_at)
+    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :fingerprint, :bin, :last4, :brand, :exp_month,
+           :exp_year, :holder, :now
+      from held
+)
+select id from held;
+
+-- name: change_to_record(merchant_id, live, change_id)^
+-- A change that is still open, with its subscription as it stands.
+select w.*, case when w.live then interval '0' else m.test_clock end as clock
+  from card_change c
+  join subscription_whole w
+    on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
+  join merchant m on m.id = c.merchant_id
+ where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id
+   and c.state in ('processing', 'challenged');
+
+-- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, now)^
+-- The new card is good: the change is done and the subscription has the card, as a version over the one given, or
+-- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had.
+with open as materialized (
+    select *
+      from card_change
+     where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
+       for update
+), moved as (
+    update subscription s
+       set card_id = open.card_id, acquirer = open.acquirer, network_reference = :network_reference,
+           date_next = :date_next, revision = s.revision + 1
+      from open
+     where s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
+       and s.revision = :revision and s.state in ('Trial', 'Active') and :running
+ returning s.merchant_id, s.id
+)
+update card_change c
+   set state = 'approved', network_reference = :network_reference, finished_at = :now, lookup_at = null,
+       leased_until = null
+  from open
+ where c.merchant_id = open.merchant_id and c.id = open.id and (exists (select from moved) or not :running)
+returning c.id;
+
+-- name: end_card_change(merchant_id, live, change_id, state, reason, now)^
+-- A change ends and the old card stays: 'declined', 'failed' (the acquirer never saw it) or 'abandoned'.
+update card_change
+   set state = :state, decline_reason = :reason, finished_at = :now, lookup_at = null, leased_until = null
+ where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
+returning id;
+
+-- name: challenge_card_change(merchant_id, live, change_id, challenge_url, lookup_at)^
+-- The bank wants to see the customer; the change waits for the answer.
+update card_change
+   set state = 'challenged', challenge_url = :challenge_url, lookup_at = :lookup_at, lookups = 0, leased_until = null
+ where merchant_id = :merchant_id and live = :live and id = :change_id and state = 'processing'
+returning id;
+
+-- name: claim_card_changes(now, most, lease)
+-- Changes whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time.
+with due as materialized (
+    select merchant_id, id
+      from card_change
+     where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+     order by lookup_at
+     limit :most
+       for update skip locked
+)
+update card_change c
+   set leased_until = clock_timestamp() + :lease::interval, lookups = c.lookups + 1
+  from due
+ where c.merchant_id = due.merchant_id and c.id = due.id
+returning c.*;
+
+-- name: schedule_card_change(merchant_id, live, change_id, state, lookup_at, alerted_at)!
+-- Nothing new was learnt: ask again later. A change that somebody else moved meanwhile has its next date from there.
+update card_change
+   set lookup_at = :lookup_at, leased_until = null, alerted_at = coalesce(alerted_at, :alerted_at)
+ where merchant_id = :merchant_id and live = :live and id = :change_id and state = :state;

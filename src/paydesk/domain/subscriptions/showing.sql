@@ -1,0 +1,26 @@
+-- name: find_holding(merchant_id, live, token)^
+-- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
+select w.*, m.name as merchant_name, case when w.live then interval '0' else m.test_clock end as clock,
+       d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
+       c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.challenge_url,
+       c.decline_reason
+  from subscription_whole w
+  join merchant m on m.id = w.merchant_id
+  join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
+  left join lateral (
+      select *
+        from card_change c
+       where c.merchant_id = w.merchant_id and c.live = w.live and c.subscription_id = w.id
+       order by c.id desc
+       limit 1
+  ) c on true
+ where w.merchant_id = :merchant_id and w.live = :live and w.portal_token = :token;
+
+-- name: past_payments(merchant_id, live, subscription_id, before, most)
+-- A subscription's payments, newest first; :before is the period to go on below.
+select p.id, p.period_number, p.state, p.amount, p.currency, coalesce(p.paid_at, p.created_at) as at
+  from payment p
+ where p.merchant_id = :merchant_id and p.live = :live and p.subscription_id = :subscription_id
+   and p.period_number < :before
+ order by p.period_number desc
+ limit :most;
