@@ -51,7 +51,7 @@ def sender_settings(settings: Settings) -> SenderSettings:
 
 def billing_pace(settings: Settings) -> Pace:
     """How renewals are charged."""
-    return Pace(batch=settings.billing_batch, per_side=settings.billing_batch, in_flight=settings.billing_in_flight)
+    return Pace(batch=settings.billing_batch, in_flight=settings.billing_in_flight)
 
 
 async def _keep_house(settings: Settings, database: Database, stop: asyncio.Event) -> None:

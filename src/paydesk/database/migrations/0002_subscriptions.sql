@@ -91,6 +91,9 @@ create index subscription_due on subscription (merchant_id, live, date_next)
     where date_next is not null and charging_attempt_id is null;
 -- Serves the expiry of subscriptions whose payments are all made.
 create index subscription_ending on subscription (date_end) where state = 'Active' and date_next is null;
+-- The same for sides whose test clock runs ahead.
+create index subscription_ending_by_side on subscription (merchant_id, live, date_end)
+    where state = 'Active' and date_next is null;
 
 alter table checkout
     add column package_version_id bigint,

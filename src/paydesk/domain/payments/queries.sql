@@ -126,6 +126,7 @@ with outcome as (
       join subscription s on s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
        and s.revision = v.revision - 1
      where v.revision > 1
+     order by s.merchant_id, s.id
        for update of s
 ), writable as (
     select merchant_id, live, id from locked

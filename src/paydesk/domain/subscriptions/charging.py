@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
 )
-from paydesk.adapters.vault import Sealed
+from paydesk.adapters.vault import Sealed, VaultError
 from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -37,12 +37,27 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a billing run works: `batch` subscriptions a claim, `per_side` of one merchant, calls `in_flight` at once."""
+    """How a billing run works: `batch` subscriptions a claim, `in_flight` calls to acquirers at once.
+
+    `sides` is how many merchants' sides one look for work covers.
+    """
 
     batch: int = 500
-    per_side: int = 500
     sides: int = 200
     in_flight: int = 100
+
+    @property
+    def lanes(self) -> int:
+        """How many batches are worked on at once: one is claimed or recorded while the calls of others are out."""
+        return self.in_flight // self.batch + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A merchant's live or test side that has something due by its own time `now` (UTC)."""
+
+    shop: Shop
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,31 +75,49 @@ class Charge:
 async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None, *, pause: float = 1.0) -> None:
     """Charge and expire what is due until told to stop; the pause between rounds without work is in seconds."""
     billing = BillingRun(desk, pace)
+
+    async def charge() -> bool:
+        return await billing.charge_due() > 0 or not billing.round_complete
+
+    async def expire() -> bool:
+        return await expire_due(desk.database, real_now=utc_now()) > 0
+
+    async with asyncio.TaskGroup() as tasks:
+        for work in [charge] * billing.pace.lanes + [expire]:
+            tasks.create_task(_work_until(stop, work, pause))
+
+
+async def _work_until(stop: asyncio.Event, work: Callable[[], Awaitable[bool]], pause: float) -> None:
+    """Repeat a piece of work until told to stop, with a pause whenever there was nothing to do or it failed."""
     while not stop.is_set():
         try:
-            busy = await billing.charge_due() + await expire_due(desk.database, real_now=utc_now())
+            busy = await work()
         except Exception as error:
             log.warning("billing will try again", why=f"{type(error).__name__}: {error}")
-            busy = 0
-        if not busy and billing.round_complete:
+            busy = False
+        if not busy:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await stop.wait()
 
 
+FIRST = (0, False)
+"""Before the first side."""
+
+
 class BillingRun:
-    """Charges what is due; any number of runs may work on one database."""
+    """Charges what is due; any number of runs may work on one database, and any number of batches on one run."""
 
     def __init__(self, desk: Desk, pace: Pace | None = None) -> None:
+        self.pace = pace or Pace()
         self._desk = desk
-        self._pace = pace or Pace()
-        self._gate = asyncio.Semaphore(self._pace.in_flight)
-        self._after_merchant = 0
+        self._gate = asyncio.Semaphore(self.pace.in_flight)
+        self._after = FIRST
 
     @property
     def round_complete(self) -> bool:
-        """Whether the last claim found nothing more among the merchants behind it."""
-        return self._after_merchant == 0
+        """Whether the last look for work reached the last side: the next one begins with the first again."""
+        return self._after == FIRST
 
     async def charge_due(self, *, merchant_id: int | None = None, at: datetime | None = None) -> int:
         """Charge one batch of what is due and record it; returns how many charges were tried. Moves money.
@@ -92,44 +125,62 @@ class BillingRun:
         Each side has its own time: real time, for a test side plus its clock. With `merchant_id` only that merchant's
         test side is charged, and `at` is its time (the clock is being moved).
         """
-        charges = await self._claim(merchant_id=merchant_id, at=at)
+        real_now = utc_now()
+        if merchant_id is None:
+            sides = await self._sides(real_now)
+        else:
+            sides = [Side(Shop(merchant_id, live=False), at or real_now)]
+        charges = await self._claim(sides, real_now) if sides else []
         answers = await asyncio.gather(*(self._call(charge) for charge in charges))
         await self._record(list(zip(charges, answers, strict=True)))
         return len(charges)
 
-    async def _claim(self, *, merchant_id: int | None, at: datetime | None) -> list[Charge]:
-        """Claim due subscriptions and commit the intents, side after side. Moves no money."""
-        real_now = utc_now()
+    async def _sides(self, real_now: datetime) -> list[Side]:
+        """The next sides that have something due; moves the place on, or back to the start at the end of a round."""
+        most = self.pace.sides
+        asked = queries.sides_to_charge(
+            self._desk.database, real_now=real_now, after_merchant=self._after[0], after_live=self._after[1], most=most
+        )
+        rows = [row async for row in asked]
+        self._after = (rows[-1]["merchant_id"], rows[-1]["live"]) if len(rows) == most else FIRST
+        return [Side(Shop(row["merchant_id"], row["live"]), row["shop_now"]) for row in rows if row["due"]]
+
+    async def _claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
+        """Claim due subscriptions, an equal share of each side, and commit the intents. Moves no money."""
         not_after = real_now + KEY_LIFETIME
-        rows = [
-            row
-            async for row in queries.begin_renewals(
-                self._desk.database,
-                real_now=real_now,
-                at=at,
-                not_after=not_after,
-                lookup_at=real_now + FIRST_LOOK,
-                sides=self._pace.sides,
-                per_side=self._pace.per_side,
-                most=self._pace.batch,
-                after_merchant=0 if merchant_id is not None else self._after_merchant,
-                merchant_id=merchant_id,
-            )
-        ]
-        self._after_merchant = max((row["merchant_id"] for row in rows), default=0)
-        return [self._charge(row, not_after) for row in rows]
+        begun = queries.begin_renewals(
+            self._desk.database,
+            merchant_ids=[side.shop.merchant_id for side in sides],
+            lives=[side.shop.live for side in sides],
+            shop_nows=[side.now for side in sides],
+            not_after=not_after,
+            lookup_at=real_now + FIRST_LOOK,
+            per_side=max(self.pace.batch // len(sides), 1),
+            most=self.pace.batch,
+        )
+        rows = [row async for row in begun]
+        return [charge for row in rows if (charge := self._opened(row, not_after)) is not None]
+
+    def _opened(self, row: Mapping[str, Any], not_after: datetime) -> Charge | None:
+        """The charge of a claimed row; None if its card can't be read, which the operator must repair.
+
+        Nothing is sent then: the janitor finds that nothing happened, and it is due again some minutes later.
+        """
+        try:
+            return self._charge(row, not_after)
+        except VaultError as error:
+            log.error("a card can't be read", attempt_id=row["attempt_id"], card_id=row["card_id"], why=str(error))
+            return None
 
     def _charge(self, row: Mapping[str, Any], not_after: datetime) -> Charge:
-        """What is asked of the acquirer; the card number is opened here and stays in memory only for the call."""
-        sealed = Sealed(row["vault_key_id"], row["number_sealed"])
-        number = self._desk.vault.open(
-            sealed, purpose=CARD_NUMBER, merchant_id=row["merchant_id"], row_id=row["card_id"]
-        ).decode()
+        """What is asked of the acquirer; the card number stays in memory only for the call."""
+        erased = row["number_sealed"] is None
+        number = "" if erased else self._number(row)
         return Charge(
             shop=Shop(row["merchant_id"], row["live"]),
             attempt_id=row["attempt_id"],
             acquirer=row["acquirer"],
-            refused_as=row["refused_as"],
+            refused_as=str(DeclineReason.CLOSED_ACCOUNT) if erased else row["refused_as"],
             purchase=Purchase(
                 key=row["idempotency_key"],
                 amount=row["amount"],
@@ -142,15 +193,23 @@ class BillingRun:
             now=row["shop_now"],
         )
 
+    def _number(self, row: Mapping[str, Any]) -> str:
+        """The card number, opened. Raises: VaultError."""
+        sealed = Sealed(row["vault_key_id"], row["number_sealed"])
+        names = {"merchant_id": row["merchant_id"], "row_id": row["card_id"]}
+        return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
+
     async def _call(self, charge: Charge) -> Outcome | None:
         """Ask the acquirer; None means that nobody knows yet. Moves money.
 
-        A card that was refused for good is not put to the network again; that counts as another decline.
+        A card that was refused for good or erased is not put to the network; that counts as another decline.
         """
         if charge.refused_as:
             return Declined(DeclineReason(charge.refused_as))
         try:
             async with self._gate:
+                if utc_now() > charge.purchase.not_after:
+                    return None  # It waited too long for its turn: given up by the janitor, and due again.
                 return await self._desk.acquirers[charge.acquirer].charge_stored(charge.purchase)
         except OutcomeUnknown as error:
             log.warning("outcome unknown", attempt_id=charge.attempt_id, why=str(error))

@@ -82,7 +82,9 @@ async def _record(database: Database, ended: Mapping[int, EndedRenewal], *, now:
 
 
 def _after(subscription: Subscription, ended: EndedRenewal, now: datetime) -> Subscription:
-    return failed(subscription, at=now) if ended.state == DECLINED else undecided(subscription, at=now)
+    """Unknown is never a failure: neither is a charge that the bank got too late to consider."""
+    refused = ended.state == DECLINED and ended.reason != DeclineReason.TOO_LATE
+    return failed(subscription, at=now) if refused else undecided(subscription, at=now)
 
 
 def _told(row: Mapping[str, Any], version: Subscription) -> str | None:

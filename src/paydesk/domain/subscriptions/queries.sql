@@ -60,15 +60,14 @@ select pingback_url, test_pingback_url, went_live_at, pingback_format, extra_eve
   from merchant
  where id = :merchant_id;
 
--- name: begin_renewals(real_now, at, not_after, lookup_at, sides, per_side, most, after_merchant, merchant_id)
--- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
--- flight stand or fall together. Fair between merchants: so many of each side, side after side. A test side's time runs
--- ahead by its clock. :merchant_id restricts the run to the test side of one merchant, whose time is :at.
+-- name: sides_to_charge(real_now, after_merchant, after_live, most)
+-- The sides (merchant and mode) with something to charge some day, that many from a place on, in order, each with its own
+-- time and whether anything is due by it. A test side's time runs ahead by its clock. One index probe finds each next side.
 with recursive side as (
     (select merchant_id, live
        from subscription
       where date_next is not null and charging_attempt_id is null
-        and merchant_id > :after_merchant and (:merchant_id::bigint is null or merchant_id = :merchant_id)
+        and (merchant_id, live) > (:after_merchant::bigint, :after_live::boolean)
       order by merchant_id, live
       limit 1)
      union all
@@ -79,17 +78,30 @@ with recursive side as (
             from subscription s
            where s.date_next is not null and s.charging_attempt_id is null
              and (s.merchant_id, s.live) > (side.merchant_id, side.live)
-             and (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
            order by s.merchant_id, s.live
            limit 1
       ) next)
 ), timed as (
     select side.merchant_id, side.live,
-           coalesce(:at::timestamptz, :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end)
-               as shop_now
-      from (select * from side limit :sides) side
+           :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end as shop_now
+      from (select * from side limit :most) side
       join merchant m on m.id = side.merchant_id
-     where :merchant_id::bigint is null or not side.live
+)
+select timed.*,
+       exists (select
+                 from subscription s
+                where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
+                  and s.charging_attempt_id is null) as due
+  from timed
+ order by merchant_id, live;
+
+-- name: begin_renewals(merchant_ids, lives, shop_nows, not_after, lookup_at, per_side, most)
+-- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
+-- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too.
+with timed as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
+        as side (merchant_id, live, shop_now)
 ), due as materialized (
     select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
       from timed
@@ -169,6 +181,7 @@ with fresh as (
       from fresh f
       join subscription s on s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id
        and s.revision = f.revision - 1 and s.charging_attempt_id = f.attempt_id
+     order by s.merchant_id, s.id
        for update of s
 ), refused as (
     update payment p
@@ -209,19 +222,37 @@ with fresh as (
 select attempt_id from refused;
 
 -- name: due_to_expire(real_now, at, most, merchant_id)
--- Subscriptions whose last period is over, each by its side's own time.
-select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end)
+-- Subscriptions whose last period is over, each by its side's own time: what is over in real time is over on every side,
+-- the rest is looked for only where a test clock runs ahead.
+with over as (
+    (select s.merchant_id, s.live, s.id, s.date_end
+       from subscription s
+      where s.state = 'Active' and s.date_next is null and s.date_end <= :real_now::timestamptz
+        and s.charging_attempt_id is null and :merchant_id::bigint is null
+      order by s.date_end
+      limit :most)
+     union
+    (select s.merchant_id, s.live, s.id, s.date_end
+       from merchant m
+      cross join lateral (
+          select *
+            from subscription s
+           where s.merchant_id = m.id and not s.live and s.state = 'Active' and s.date_next is null
+             and s.date_end <= coalesce(:at::timestamptz, :real_now::timestamptz + m.test_clock)
+             and s.charging_attempt_id is null
+           order by s.date_end
+           limit :most
+      ) s
+     where case when :merchant_id::bigint is null then m.test_clock > interval '0' else m.id = :merchant_id end
+     limit :most)
+)
+select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + case when w.live then interval '0' else m.test_clock end)
        as shop_now,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.extra_events
-  from subscription s
-  join merchant m on m.id = s.merchant_id
-  join subscription_whole w on w.merchant_id = s.merchant_id and w.live = s.live and w.id = s.id
- where s.state = 'Active' and s.date_next is null
-   and s.date_end <= coalesce(:at::timestamptz,
-                              :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end)
-   and (:merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live))
-   and s.charging_attempt_id is null
- order by s.date_end
+  from over
+  join merchant m on m.id = over.merchant_id
+  join subscription_whole w on w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
+ order by over.date_end
  limit :most;
 
 -- name: find_many(merchant_ids, lives, ids)

@@ -1,0 +1,332 @@
+"""How fast renewals are charged, and how much memory that takes.
+
+Paydesk's billing run claims N due subscriptions, charges each stored card at an acquirer that approves at once (or
+after 200 ms), and writes payment, attempt, ledger and pingback; one process, embedded PostgreSQL, durable. The floor
+beside it moves the same rows in the same tables by one bare set-based statement per 500, without any calendar, card or
+call.
+The memory is the peak of the billing process, which is fresh for each size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import uvloop
+
+from paydesk.adapters.acquirers.interface import Approved, Finding, NotFound, Outcome, Purchase
+from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.database.embedded import EmbeddedServer
+from paydesk.database.migrating import migrate
+from paydesk.database.pool import Database, connected
+from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.payments.paying import CARD_NUMBER, Desk
+from paydesk.domain.subscriptions.charging import Pace, run_billing
+from paydesk.domain.subscriptions.packages import agree_package
+from paydesk.domain.subscriptions.terms import Terms
+
+RESULTS = Path(__file__).parent / "results"
+DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
+AIM = 5000
+PACE = Pace()
+SLOW_PACE = Pace(in_flight=2000)
+MERCHANTS = 20
+TERMS = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+CARD = "4242424242424242"
+_LOAD = 2000
+
+SUBSCRIBE = """
+with fresh as (
+    select n, nextval('customer_id_seq') as customer_id, nextval('payment_id_seq') as payment_id
+      from generate_series(1, cardinality($3::bigint[])) n
+), customers as (
+    insert into customer (merchant_id, live, id, email, first_name, last_name, username, country, created_at)
+    select $1, false, customer_id, 'c' || n || '@shop.example', 'Ada', 'Lovelace', 'ada', 'GB', $5 from fresh
+), cards as (
+    insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month,
+                      exp_year, holder, created_at)
+    select $1, false, ($3::bigint[])[n], ($4::bytea[])[n], $6, '', '424242', '4242', 'visa', 12, 2040, 'Ada', $5
+      from fresh
+)
+insert into subscription (merchant_id, live, state, package_version_id, init_payment_id, init_merchant_order_id,
+                          customer_id, card_id, acquirer, network_reference, terms_agreed, portal_token, sign_version,
+                          key_id, pingback_url, time_zone, anchor, next_period, date_next, counter,
+                          paid_number_counter, date_start, date_active, date_paid, created_at)
+select $1, false, 'Active', $2, payment_id, 'order-' || payment_id, customer_id, ($3::bigint[])[n], 'bench', '', 'yes',
+       't-' || payment_id, 'v2', (select max(id) from merchant_key where merchant_id = $1),
+       'https://shop.example/pingback', 'UTC', $5::timestamptz, 2, now() - random() * interval '1 day',
+       1, 1, $5, $5, $5, $5
+  from fresh
+"""
+
+FLOOR = """
+with due as materialized (
+    select s.*, nextval('payment_attempt_id_seq') as attempt_id, nextval('payment_id_seq') as payment_id,
+           nextval('ledger_posting_id_seq') as posting_id
+      from subscription s
+     where s.merchant_id = $1 and not s.live and s.date_next <= $2 and s.charging_attempt_id is null
+     order by s.date_next
+     limit 500
+       for update skip locked
+), paid as (
+    insert into payment (merchant_id, live, id, merchant_order_id, state, amount, currency, attempt_id, customer_id,
+                         card_id, sign_version, key_id, pingback_url, created_at, subscription_id, period_number,
+                         renewal, net, reserve, fees, paid_at)
+    select merchant_id, live, payment_id, init_merchant_order_id || ':' || next_period, 'captured', 10, 'USD',
+           attempt_id, customer_id, card_id, sign_version, key_id, pingback_url, $2, id, next_period, true,
+           8.9, 0.5, 0.6, $2
+      from due
+), tried as (
+    insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
+                                 currency, card_id, client_address, not_after, created_at, finished_at)
+    select merchant_id, live, attempt_id, payment_id, 'approved', attempt_id::text, acquirer, true, 10, 'USD', card_id,
+           '', $2, $2, $2
+      from due
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, 'capture', payment_id, e.account, 'USD', e.amount, $2
+      from due
+     cross join (values ('acquirer', 10), ('pending', -8.9), ('reserve', -0.5), ('fees', -0.6)) as e (account, amount)
+), told as (
+    insert into pingback (merchant_id, live, event, payment_id, url, sign_version, key_id, format, payload, state,
+                          due_at, created_at)
+    select merchant_id, live, 'payment', payment_id, pingback_url, sign_version, key_id, 'json', $3, 'due', $2, $2
+      from due
+), moved as (
+    update subscription s
+       set next_period = s.next_period + 1, date_next = s.date_next + interval '1 month', counter = s.counter + 1,
+           paid_number_counter = s.paid_number_counter + 1, date_paid = $2, revision = s.revision + 1
+      from due
+     where s.merchant_id = due.merchant_id and s.id = due.id
+ returning s.id
+)
+select count(*) from moved
+"""
+
+
+class Yes:
+    """An acquirer that approves everything after so many seconds."""
+
+    name = "bench"
+    hold_period = timedelta(days=7)
+    challenge_origins: tuple[str, ...] = ()
+
+    def __init__(self, latency: float) -> None:
+        self.latency = latency
+        self.calls = 0
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        """Approve."""
+        self.calls += 1
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        return Approved(purchase.key, purchase.key)
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        """As any charge."""
+        return await self.charge_stored(purchase)
+
+    async def find(self, key: str) -> Finding:
+        """Nobody asks here."""
+        return NotFound()
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        """Nobody asks here."""
+        return NotFound()
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        """Nobody asks here."""
+        return NotFound()
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Nobody asks here."""
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Nobody asks here."""
+        return key
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one fresh process measures: how many subscriptions, and which way."""
+
+    kind: str
+    due: int
+    latency: float
+
+
+@asynccontextmanager
+async def embedded_database() -> AsyncIterator[Database]:
+    """A new embedded server with our schema, as `paydesk run` makes it."""
+    with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder:
+        server = EmbeddedServer(Path(folder))
+        await server.start()
+        try:
+            async with connected(server.url) as database:
+                await migrate(database)
+                yield database
+        finally:
+            await server.stop()
+
+
+async def subscribe(database: Database, vault: Vault, number: int) -> list[int]:
+    """So many subscriptions, due within the last day, spread over some merchants; returns the merchants' ids."""
+    began = utc_now() - timedelta(days=31)
+    merchants = []
+    share = -(-number // MERCHANTS)
+    for start in range(0, number, share):
+        merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=began)
+        version = await agree_package(database, shop_of(merchant, live=False), TERMS, now=began)
+        merchants.append(merchant.id)
+        left = min(share, number - start)
+        while left:
+            size = min(left, _LOAD)
+            first = await database.fetchval("select setval('card_id_seq', nextval('card_id_seq') + $1) - $1", size)
+            cards = list(range(first, first + size))
+            sealed = [
+                vault.seal(CARD.encode(), purpose=CARD_NUMBER, merchant_id=merchant.id, row_id=card).blob
+                for card in cards
+            ]
+            await database.execute(SUBSCRIBE, merchant.id, version, cards, sealed, began, vault.current_key_id)
+            left -= size
+    # Autovacuum does this on a database that was filled in the usual way.
+    await database.execute("vacuum analyze subscription, card, customer")
+    await database.execute("analyze")
+    await database.execute("checkpoint") if await _may_checkpoint(database) else None
+    return merchants
+
+
+async def _may_checkpoint(database: Database) -> bool:
+    """Whether the role may force a checkpoint, so that none of the loading is paid for later."""
+    return bool(await database.fetchval("select pg_has_role(current_user, 'pg_checkpoint', 'member')"))
+
+
+async def charged(database: Database, vault: Vault, number: int, latency: float) -> float:
+    """Seconds that a billing run takes to charge everybody and write it all down."""
+    acquirer = Yes(latency)
+    desk = Desk(database, vault, {acquirer.name: acquirer})
+    stop = asyncio.Event()
+    began = time.monotonic()
+    running = asyncio.ensure_future(run_billing(desk, stop, SLOW_PACE if latency else PACE))
+    analyzed = 0.1
+    while acquirer.calls < number:
+        await asyncio.sleep(0.02)
+        if acquirer.calls > analyzed * number:  # as autovacuum would, at its own pace
+            await database.execute("analyze payment, payment_attempt, pingback, ledger_entry")
+            analyzed += 0.5
+    stop.set()
+    await running
+    return time.monotonic() - began
+
+
+async def moved(database: Database, merchants: list[int]) -> float:
+    """Seconds that the bare statement takes for the same rows."""
+    payload = json.dumps({"event": "payment", "padding": "x" * 1500})
+    began = time.monotonic()
+    for merchant in merchants:
+        while await database.fetchval(FLOOR, merchant, utc_now(), payload):
+            pass
+    return time.monotonic() - began
+
+
+async def measure(task: Task) -> dict[str, object]:
+    """Load, run, and look whether everything is written."""
+    vault = Vault.from_settings(generate_key_setting(), generate_secret())
+    async with embedded_database() as database:
+        merchants = await subscribe(database, vault, task.due)
+        before = peak_memory()
+        if task.kind == "floor":
+            seconds = await moved(database, merchants)
+        else:
+            seconds = await charged(database, vault, task.due, task.latency)
+        for table, expected in (("payment", 1), ("payment_attempt", 1), ("pingback", 1), ("ledger_entry", 4)):
+            count = await database.fetchval(f"select count(*) from {table}")
+            assert count == expected * task.due, f"{count} rows in {table}"
+        assert await database.fetchval("select count(*) from payment where state <> 'captured'") == 0
+        durability = {name: await database.fetchval(f"show {name}") for name in DURABILITY}
+    return {
+        "kind": task.kind,
+        "due": task.due,
+        "latency": task.latency,
+        "seconds": seconds,
+        "per_second": task.due / seconds,
+        "peak_mb_before": before,
+        "peak_mb": peak_memory(),
+        "postgresql": durability,
+    }
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def in_a_process_of_its_own(task: Task) -> dict[str, object]:
+    """Measure in a fresh process, so that its memory is its own."""
+    arguments = ["--measure", task.kind, str(task.due), str(task.latency)]
+    process = await asyncio.create_subprocess_exec(sys.executable, __file__, *arguments, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    said = await process.stdout.read()
+    if await process.wait():
+        raise SystemExit(f"measuring {task} failed")
+    result: dict[str, object] = json.loads(said)
+    return result
+
+
+def show(results: list[dict[str, object]]) -> None:
+    """Print one table."""
+    print(f"PostgreSQL: {results[0]['postgresql']}; one billing process; aim: at least {AIM} charges per second")
+    names = {"floor": "bare statement per 500", "ours": "Paydesk"}
+    print(f"  {'':<40}{'due':>10}{'seconds':>10}{'per second':>12}{'peak MB':>10}")
+    for one in results:
+        label = names[str(one["kind"])] + (f", bank takes {one['latency']:.1f} s" if one["latency"] else "")
+        print(f"  {label:<40}{one['due']:>10}{one['seconds']:>10.1f}{one['per_second']:>12.0f}{one['peak_mb']:>10.0f}")
+
+
+async def measure_all(sizes: list[int]) -> list[dict[str, object]]:
+    """All sizes, each way."""
+    tasks = [
+        task for due in sizes for task in (Task("floor", due, 0.0), Task("ours", due, 0.0), Task("ours", due, 0.2))
+    ]
+    return [await in_a_process_of_its_own(task) for task in tasks]
+
+
+def main() -> None:
+    """Read the arguments, measure, print, and keep the result as JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: bench/billing.py --sizes 100000 1000000",
+    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000], help="subscriptions due (default 20000)")
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        kind, due, latency = arguments.measure
+        print(json.dumps(uvloop.run(measure(Task(kind, int(due), float(latency))))))
+        return
+    results = uvloop.run(measure_all(arguments.sizes))
+    show(results)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "billing.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()
