@@ -34,6 +34,8 @@ from paydesk.web.checkout import pages, routes
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.errors import error_json, problem_json
 from paydesk.web.middleware import Observed, SandboxBase
+from paydesk.web.portal import routes as portal
+from paydesk.web.portal.services import PortalServices
 from paydesk.web.visits import wants_json
 
 log = structlog.get_logger()
@@ -71,7 +73,11 @@ def create_app(settings: Settings) -> FastAPI:
             log.info("ready to answer", pid=os.getpid())
             services = checkout_services(settings, database, vault, acquirer)
             stack.push_async_callback(services.desk.finish)
-            yield {"checkout": services, "database": database}
+            yield {
+                "checkout": services,
+                "portal": portal_services(settings, services.desk),
+                "database": database,
+            }
 
     app = FastAPI(
         title="Paydesk",
@@ -88,6 +94,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.router.routes.extend(
         [
             *routes.routes,
+            *portal.routes,
             Route("/healthz", _healthy),
             Route("/readyz", _ready),
             Mount("/static", static_app()),
@@ -150,6 +157,17 @@ def checkout_services(settings: Settings, database: Database, vault: Vault, acqu
     return CheckoutServices(
         desk=payment_desk(settings, database, vault, acquirer),
         reception=Reception(database, vault, settings.forms_per_minute),
+        trusted_proxies=settings.proxy_networks(),
+        address=settings.address,
+        sandbox_address=settings.sandbox_address,
+        now=utc_now,
+    )
+
+
+def portal_services(settings: Settings, desk: Desk) -> PortalServices:
+    """What the customer's portal works with."""
+    return PortalServices(
+        desk=desk,
         trusted_proxies=settings.proxy_networks(),
         address=settings.address,
         sandbox_address=settings.sandbox_address,

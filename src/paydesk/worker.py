@@ -16,6 +16,7 @@ from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.settings import Settings
 
@@ -33,6 +34,7 @@ async def work(settings: Settings, database: Database, vault: Vault, desk: Desk,
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run(stop), name="pingbacks")
             tasks.create_task(run_janitor(desk, stop), name="janitor")
+            tasks.create_task(run_card_lookups(desk, stop), name="card changes")
             tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
             tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
     finally:

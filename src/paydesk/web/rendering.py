@@ -13,6 +13,9 @@ from starlette.responses import HTMLResponse
 from paydesk.web.assets import asset_url
 from paydesk.web.texts import Texts
 
+_SHARED = Path(__file__).parent / "templates"
+"""Pieces without texts that several doors build their pages from."""
+
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -35,7 +38,7 @@ class Pages:
     """The templates of one door, compiled once for each language."""
 
     def __init__(self, folder: Path) -> None:
-        """Read templates from `folder`; all of them know `asset_url` and gettext's functions."""
+        """Read templates from `folder`, else the shared ones; all know `asset_url` and gettext's functions."""
         self._folder = folder
         self._by_language: dict[str, Environment] = {}
 
@@ -46,7 +49,7 @@ class Pages:
 
     def _environment(self, texts: Texts) -> Environment:
         environment = Environment(
-            loader=_LeanLoader(self._folder),
+            loader=_LeanLoader([self._folder, _SHARED]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

@@ -1,0 +1,1 @@
+"""The customer's door to one subscription: what is charged when, past payments, cancelling, another card."""

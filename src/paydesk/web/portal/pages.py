@@ -1,0 +1,150 @@
+"""The pages of the customer's portal. They show what they are given and decide nothing; no money moves here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from babel.dates import format_date
+from starlette.responses import HTMLResponse
+
+from paydesk.domain.subscriptions.showing import Holding, PastPayments
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.web.agreement import terms_in_words
+from paydesk.web.portal import wording
+from paydesk.web.rendering import Pages, secured
+from paydesk.web.texts import Catalogues, Texts
+
+_HERE = Path(__file__).parent
+_PAGES = Pages(_HERE / "templates")
+CATALOGUES = Catalogues(_HERE / "locale", "portal")
+texts_for = CATALOGUES.texts_for
+
+TEST_CARDS = ("4242424242424242", "5555555555554444", "4000000000003220", "4000000000000002", "4000000000000341")
+"""Cards of the simulator that are worth trying here."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortalView:
+    """A subscription as its pages show it, in one customer's language; `path` is where the portal's pages are."""
+
+    holding: Holding
+    texts: Texts
+    path: str
+
+    @property
+    def state(self) -> str:
+        """The state in a word."""
+        return self.texts.get(wording.STATES[self.holding.subscription.state])
+
+    @property
+    def terms(self) -> str:
+        """What was agreed, as it was said on the day when it was agreed."""
+        return terms_in_words(self.holding.subscription.package.terms, self.texts)
+
+    @property
+    def price(self) -> str:
+        """What the next charge takes."""
+        terms = self.holding.subscription.package.terms
+        return self.texts.money_with_code(terms.price, terms.currency)
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last charge failed and another one is to come."""
+        return self.holding.subscription.running and self.holding.subscription.failures > 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended because charges failed, rather than by somebody's wish."""
+        return self.holding.subscription.date_stopped is not None
+
+    @property
+    def trial_ends(self) -> str:
+        """The day on which a trial that runs ends, or an empty string."""
+        subscription = self.holding.subscription
+        return self.day(subscription.anchor) if subscription.state is SubscriptionState.TRIAL else ""
+
+    @property
+    def paid_through(self) -> str:
+        """The day until which what was paid (or tried) runs, or an empty string if that is over."""
+        until = self.holding.paid_until
+        return self.day(until) if until > self.holding.now else ""
+
+    def day(self, at: datetime | None) -> str:
+        """A date in the merchant's time zone, in the words of the page's language; empty if there is none."""
+        if at is None:
+            return ""
+        local = at.astimezone(ZoneInfo(self.holding.subscription.time_zone))
+        return format_date(local, "long", _date_locale(self.texts))
+
+
+def _date_locale(texts: Texts) -> Locale:
+    """The visitor's own way to write dates, unless that would put another language's months into the text."""
+    language = Locale.parse(texts.language, sep="-")
+    return texts.locale if texts.locale.language == language.language else language
+
+
+def subscription_page(view: PortalView, payments: PastPayments, *, paging: bool = False) -> HTMLResponse:
+    """The subscription with its past payments; `paging` says that the newest ones are on another page."""
+    return _page("subscription.html", view, payments=payments, wording=wording, paging=paging)
+
+
+def cancel_page(view: PortalView) -> HTMLResponse:
+    """The question whether to cancel."""
+    return _page("cancel.html", view)
+
+
+def card_page(
+    view: PortalView,
+    *,
+    holder: str = "",
+    expiry: str = "",
+    errors: Mapping[str, str] | None = None,
+    notice: str | None = None,
+    status: int = 200,
+    form_action: str = "",
+) -> HTMLResponse:
+    """The form for another card, with the errors (field to code of `wording.FIELD_ERRORS`) and the notice to show.
+
+    `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the bank's pages are.
+    """
+    codes = dict([wording.FIELD_OF_NOTICE[notice]] if notice in wording.FIELD_OF_NOTICE else []) | dict(errors or {})
+    shown = {name: view.texts.get(texts[codes[name]]) for name, texts in wording.FIELD_ERRORS.items() if name in codes}
+    html = _render(
+        "card.html",
+        view,
+        errors=shown,
+        notice=view.texts.get(wording.NOTICES[notice]) if notice else "",
+        focus=next(iter(shown), "number" if notice else ""),
+        entered={"holder": holder, "expiry": expiry},
+        test_cards=TEST_CARDS,
+    )
+    return secured(html, status=status, form_action=form_action)
+
+
+def card_replaced_page(view: PortalView) -> HTMLResponse:
+    """The new card is in place."""
+    return _page("card_replaced.html", view)
+
+
+def checking_page(view: PortalView) -> HTMLResponse:
+    """The page to wait on while nobody knows what the bank said; it finds its own way, also without JavaScript."""
+    return _page("checking.html", view)
+
+
+def not_found_page(texts: Texts) -> HTMLResponse:
+    """There is no subscription behind this link."""
+    return secured(_PAGES.render("not_found.html", texts), status=404)
+
+
+def _page(template: str, view: PortalView, **values: object) -> HTMLResponse:
+    return secured(_render(template, view, **values))
+
+
+def _render(template: str, view: PortalView, **values: object) -> str:
+    held = view.holding
+    return _PAGES.render(template, view.texts, view=view, held=held, subscription=held.subscription, **values)

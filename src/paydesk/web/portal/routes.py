@@ -1,0 +1,218 @@
+"""The portal's routes: one subscription's page, cancelling it, replacing its card.
+
+No cookie is needed: the link itself is the key to the subscription. A door translates, it decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.urls import as_header
+from paydesk.domain.payments.paying import ConfirmWithBank, Refused
+from paydesk.domain.payments.receiving import read_form
+from paydesk.domain.subscriptions.cards import NewCard, Result, replace_card, settle_challenge
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.showing import Holding, find_holding, past_payments
+from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
+from paydesk.web.card_fields import read_card, text_of
+from paydesk.web.portal import pages
+from paydesk.web.portal.services import PortalServices, services_of
+from paydesk.web.texts import Texts
+from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body
+
+LARGEST_BODY = 16 * 1024
+_PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request to a portal: the subscription as it stands, the visitor's language, and where its pages are."""
+
+    request: Request
+    services: PortalServices
+    holding: Holding
+    texts: Texts
+    path: str
+
+    @property
+    def view(self) -> pages.PortalView:
+        """The subscription as a page shows it."""
+        return pages.PortalView(self.holding, self.texts, self.path)
+
+    def go(self, url: str) -> Response:
+        """Send the browser on with a GET."""
+        return Response(status_code=303, headers={"Location": as_header(url), "Cache-Control": "no-store"})
+
+    def card_form(
+        self,
+        status: int = 200,
+        *,
+        notice: str | None = None,
+        errors: dict[str, str] | None = None,
+        typed: tuple[str, str] = ("", ""),
+    ) -> Response:
+        """The form for another card; `typed` is the name and the expiry date that were."""
+        acquirers = self.services.desk.acquirers.values()
+        return pages.card_page(
+            self.view,
+            holder=typed[0],
+            expiry=typed[1],
+            notice=notice,
+            errors=errors,
+            status=status,
+            form_action=" ".join(origin for acquirer in acquirers for origin in acquirer.challenge_origins),
+        )
+
+
+Handler = Callable[[Visit], Awaitable[Response]]
+
+
+def _route(path: str, handler: Handler, method: str) -> Route:
+    """A page below `/portal/{token}`, which only the subscription's own link opens."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            visit = await _visit(request)
+        except NotFound:
+            return pages.not_found_page(_texts(request))
+        return await handler(visit)
+
+    return Route(f"/portal/{{token}}{path}", answer, methods=[method])
+
+
+def _texts(request: Request) -> Texts:
+    return pages.texts_for(request.headers.get("accept-language", ""))
+
+
+async def _visit(request: Request) -> Visit:
+    """Find the subscription that the link names; the sandbox base only knows test subscriptions.
+
+    Raises: NotFound.
+    """
+    services, token = services_of(request), request.path_params["token"]
+    holding = await find_holding(services.desk.database, token, now=services.now())
+    if holding.shop.live and in_sandbox(request):
+        raise NotFound("this link is incomplete or wrong")
+    return Visit(request, services, holding, _texts(request), f"{base_path(request)}/portal/{token}")
+
+
+async def show(visit: Visit) -> Response:
+    """The subscription as it stands now; `?before=<period>` shows older payments."""
+    asked = visit.request.query_params.get("before", "")
+    before = int(asked) if _PERIOD.fullmatch(asked) else None
+    payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
+    return pages.subscription_page(visit.view, payments, paging=before is not None)
+
+
+async def ask_to_cancel(visit: Visit) -> Response:
+    """The question whether to cancel; what has ended has nothing to ask."""
+    return pages.cancel_page(visit.view) if visit.holding.subscription.running else visit.go(visit.path)
+
+
+async def submit_cancel(visit: Visit) -> Response:
+    """Cancel at once; a second time changes nothing and gets the same answer."""
+    held = visit.holding
+    await cancel(visit.services.desk.database, held.shop, held.subscription.id, by="customer", now=held.now)
+    return visit.go(visit.path)
+
+
+async def show_card(visit: Visit) -> Response:
+    """The form for another card, or the way to where a change stands."""
+    if not visit.holding.subscription.running:
+        return visit.go(visit.path)
+    if _change_state(visit) is CardChangeState.PROCESSING:
+        return visit.go(f"{visit.path}/card/result")
+    return visit.card_form(notice="challenge_closed" if _change_state(visit) is CardChangeState.CHALLENGED else None)
+
+
+async def submit_card(visit: Visit) -> Response:
+    """Check the new card with the bank and put it in the old one's place. Moves no money."""
+    form = read_form(await read_form_body(visit.request, LARGEST_BODY))
+    held, services = visit.holding, visit.services
+    if not held.subscription.running:
+        return visit.go(visit.path)
+    if _change_state(visit) is CardChangeState.PROCESSING:
+        return visit.go(f"{visit.path}/card/result")
+    errors: dict[str, str] = {}
+    card = read_card(form, errors, held.now)
+    typed = (text_of(form, "holder"), text_of(form, "expiry")[:9])
+    if errors:
+        return visit.card_form(400, errors=errors, typed=typed)
+    new = NewCard(
+        card=card,
+        client_address=client_address(visit.request.scope, services.trusted_proxies),
+        return_url=services.public_url(visit.request, f"/portal/{held.token}/card/result"),
+    )
+    try:
+        result = await replace_card(services.desk, held.subscription, held.change, new, now=services.now())
+    except Conflict:
+        return visit.go(f"{visit.path}/card/result")
+    return _follow(visit, result, typed)
+
+
+def _follow(visit: Visit, result: Result, typed: tuple[str, str] = ("", "")) -> Response:
+    """Where a result leads: the bank, the form again, or the page that says how it stands."""
+    match result:
+        case Refused("too_many_attempts"):
+            return visit.card_form(429, notice="too_many_attempts", typed=typed)
+        case Refused(reason):
+            return visit.card_form(402, notice=reason, typed=typed)
+        case ConfirmWithBank(url):
+            return visit.go(url)
+        case _:
+            return visit.go(f"{visit.path}/card/result")
+
+
+async def show_card_result(visit: Visit) -> Response:
+    """What has come of the last change of the card. The bank sends customers here."""
+    change = visit.holding.change
+    if change is None:
+        return visit.go(visit.path)
+    if change.state is CardChangeState.CHALLENGED:
+        result = await settle_challenge(visit.services.desk, change, now=visit.services.now())
+        if isinstance(result, ConfirmWithBank):
+            return visit.card_form(notice="challenge_closed")
+        if isinstance(result, Refused):
+            return visit.card_form(402, notice=result.reason)
+        visit = await _visit(visit.request)
+        change = visit.holding.change or change
+    if change.state in OPEN_CHANGES:
+        return pages.checking_page(visit.view)
+    if not visit.holding.subscription.running:
+        return visit.go(visit.path)
+    if change.state is CardChangeState.APPROVED:
+        return pages.card_replaced_page(visit.view)
+    return visit.card_form(402, notice=change.decline_reason)
+
+
+async def show_card_status(visit: Visit) -> Response:
+    """For the waiting page: whether there is a result, and where it is."""
+    change = visit.holding.change
+    done = change is None or change.state is not CardChangeState.PROCESSING
+    url = f"{visit.path}/card/result"
+    if change is not None and change.state is CardChangeState.CHALLENGED:
+        url = change.challenge_url
+    body = {"state": "done", "url": url} if done else {"state": "processing"}
+    return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+
+def _change_state(visit: Visit) -> CardChangeState | None:
+    return visit.holding.change.state if visit.holding.change else None
+
+
+routes = [
+    _route("", show, "GET"),
+    _route("/cancel", ask_to_cancel, "GET"),
+    _route("/cancel", submit_cancel, "POST"),
+    _route("/card", show_card, "GET"),
+    _route("/card", submit_card, "POST"),
+    _route("/card/result", show_card_result, "GET"),
+    _route("/card/status", show_card_status, "GET"),
+]

@@ -1,0 +1,85 @@
+"""What the portal says about states and problems, in words that a customer can act on."""
+
+from __future__ import annotations
+
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.web.texts import mark
+
+STATES: dict[SubscriptionState, str] = {
+    SubscriptionState.TRIAL: mark("Trial"),
+    SubscriptionState.ACTIVE: mark("Active"),
+    SubscriptionState.CANCELLED: mark("Cancelled"),
+    SubscriptionState.EXPIRED: mark("Ended"),
+}
+
+PAYMENTS: dict[PaymentState, str] = {
+    PaymentState.PROCESSING: mark("being checked"),
+    PaymentState.CHALLENGED: mark("being checked"),
+    PaymentState.DECLINED: mark("failed"),
+    PaymentState.AUTHORIZED: mark("reserved"),
+    PaymentState.CAPTURED: mark("paid"),
+    PaymentState.VOIDED: mark("given back"),
+}
+
+FIELD_ERRORS: dict[str, dict[str, str]] = {
+    "number": {
+        "empty": mark("Enter the card number."),
+        "invalid": mark("This card number is not right. Check its digits."),
+    },
+    "expiry": {
+        "empty": mark("Enter the expiry date."),
+        "invalid": mark("Enter month and year as on the card, like 09/30."),
+        "expired": mark("This card has expired. Check the date or use another card."),
+    },
+    "cvc": {
+        "empty": mark("Enter the security code."),
+        "invalid": mark("The security code has 3 digits (4 on American Express)."),
+        "wrong": mark("Check the security code."),
+    },
+    "holder": {
+        "empty": mark("Enter the name as it is on the card."),
+        "invalid": mark("Enter the name with letters, as it is on the card."),
+    },
+}
+"""The fields of the card form in the order in which they are shown, with what may be wrong with each."""
+
+_DECLINED = mark("The card was declined, so your old card stays. Try another card, or ask your bank.")
+
+NOTICES: dict[str, str] = {
+    DeclineReason.DECLINED: _DECLINED,
+    DeclineReason.STOLEN_CARD: _DECLINED,
+    DeclineReason.CLOSED_ACCOUNT: _DECLINED,
+    DeclineReason.INSUFFICIENT_FUNDS: mark(
+        "The card was declined: there is not enough money available on it. Your old card stays. Try another card."
+    ),
+    DeclineReason.EXPIRED_CARD: mark(
+        "The card was declined because it has expired. Your old card stays. Check the date, or try another card."
+    ),
+    DeclineReason.WRONG_CVC: mark(
+        "The card was declined because the security code is not right. Your old card stays. Check it and try again."
+    ),
+    DeclineReason.PROCESSING_ERROR: mark(
+        "The card was declined because of a technical problem. Your old card stays. Try again in a moment."
+    ),
+    DeclineReason.AUTHENTICATION_FAILED: mark(
+        "The card was declined because your bank could not confirm that it is you. Your old card stays. Try again, or "
+        "try another card."
+    ),
+    DeclineReason.TOO_LATE: mark("The card was declined because the check took too long. Try again."),
+    "challenge_closed": mark(
+        "You left your bank’s confirmation, so your old card stays. Try again when you are ready."
+    ),
+    "too_many_attempts": mark(
+        "There were too many attempts. For your safety no more are possible just now. Try again in an hour, or ask "
+        "your bank."
+    ),
+}
+"""Texts by decline reason, or by what happened. A decline never says more than an issuer would allow."""
+
+FIELD_OF_NOTICE: dict[str, tuple[str, str]] = {
+    DeclineReason.WRONG_CVC: ("cvc", "wrong"),
+    DeclineReason.EXPIRED_CARD: ("expiry", "expired"),
+}
+"""Declines that one field can mend: the field and its error."""
