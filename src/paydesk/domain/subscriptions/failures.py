@@ -63,7 +63,10 @@ async def _record(database: Database, ended: Mapping[int, EndedRenewal], *, now:
     rows = [row async for row in asked]
     if not rows:
         return set()
-    versions = [_after(subscription_of(row), ended[row["attempt_id"]], now) for row in rows]
+    versions = [
+        _after(subscription_of(row), ended[row["attempt_id"]], now, replaced=row["card_id"] != row["attempt_card_id"])
+        for row in rows
+    ]
     known = [ended[row["attempt_id"]] for row in rows]
     moved = queries.record_failures(
         database,
@@ -81,9 +84,12 @@ async def _record(database: Database, ended: Mapping[int, EndedRenewal], *, now:
     return {row["attempt_id"] async for row in moved}
 
 
-def _after(subscription: Subscription, ended: EndedRenewal, now: datetime) -> Subscription:
-    """Unknown is never a failure: neither is a charge that the bank got too late to consider."""
-    refused = ended.state == DECLINED and ended.reason != DeclineReason.TOO_LATE
+def _after(subscription: Subscription, ended: EndedRenewal, now: datetime, *, replaced: bool) -> Subscription:
+    """Unknown is never a failure, nor is a charge that the bank got too late to consider.
+
+    A card that the customer replaced while it was being charged says nothing about the new one, which is tried at once.
+    """
+    refused = ended.state == DECLINED and ended.reason != DeclineReason.TOO_LATE and not replaced
     return failed(subscription, at=now) if refused else undecided(subscription, at=now)
 
 
