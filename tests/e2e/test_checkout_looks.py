@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
@@ -39,6 +41,15 @@ VIEW = CheckoutView(
 )
 WORD = "Donaudampfschifffahrtsgesellschaft" * 8
 WIDE = replace(VIEW, merchant_name=WORD, description=WORD, merchant_order_id=WORD, amount=Decimal(999999999999))
+FREE = Terms("Coffee club", "club", "USD", Decimal(10), Period(1, "month"), Trial(Decimal(0), Period(14, "day")), 12)
+
+
+def subscribing(view: CheckoutView, *, free: bool) -> CheckoutView:
+    """The view as that of a subscription, with a free trial or without one."""
+    name = view.description
+    if free:
+        return replace(view, amount=Decimal(0), terms=replace(FREE, name=name))
+    return replace(view, terms=replace(FREE, name=name, trial=None, price=view.amount))
 
 
 STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
@@ -48,6 +59,12 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
         view, texts, field_errors=dict.fromkeys(wording.FIELDS, "invalid"), status=400
     ),
     "declined": lambda view, texts: pages.payment_page(view, texts, notice="wrong_cvc", status=402),
+    "subscription": lambda view, texts: pages.payment_page(subscribing(view, free=False), texts),
+    "free-trial": lambda view, texts: pages.payment_page(subscribing(view, free=True), texts),
+    "not-agreed": lambda view, texts: pages.payment_page(
+        subscribing(view, free=False), texts, field_errors={"agree": "empty"}, status=400
+    ),
+    "subscribed": lambda view, texts: pages.already_paid_page(subscribing(view, free=True), texts),
     "checking": lambda view, texts: pages.checking_page(view, texts, status_url="/pending"),
     "paid": pages.already_paid_page,
     "expired": pages.expired_page,
@@ -108,7 +125,7 @@ async def test_nothing_scrolls_sideways_at_320_pixels(show: Show, name: str) -> 
 
 
 async def test_targets_are_large_enough_to_hit(show: Show) -> None:
-    page = await show("/usual/errors", viewport={"width": 320, "height": 640})
+    page = await show("/usual/not-agreed", viewport={"width": 320, "height": 640})
     sizes = await page.locator("a, button, input, select, summary").evaluate_all(
         "all => all.map(one => [one.outerHTML.slice(0, 80), one.getBoundingClientRect().height])"
     )

@@ -15,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.terms import Terms
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
@@ -354,3 +356,51 @@ async def test_the_page_speaks_the_browsers_language(show: Show) -> None:
     await page.get_by_label("Kartennummer").fill("1")
     await page.get_by_role("button", name="bezahlen").click()
     await expect(page.get_by_text("Diese Kartennummer stimmt nicht.")).to_be_visible()
+
+
+@pytest.fixture
+def subscribing(desk: Desk) -> None:
+    """The page is that of a subscription."""
+    terms = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+    desk.view = replace(VIEW, terms=terms)
+
+
+@pytest.mark.usefixtures("subscribing")
+async def test_a_subscription_begins_only_once_its_terms_are_agreed_to(show: Show, desk: Desk) -> None:
+    page = await show()
+    await fill(page)
+    await page.get_by_label("Country").select_option("GB")
+    await press_pay(page)
+    box = page.get_by_role("checkbox", name="I agree that Demo Shop charges this card")
+    await expect(box).to_be_focused()
+    await expect(page.locator("#agree-error")).to_have_text("Tick the box to agree.")
+    assert desk.posts == []
+    await page.keyboard.press("Space")
+    await expect(page.locator("#agree-error")).to_be_hidden()
+    await press_pay(page)
+    await page.wait_for_url("**/thanks")
+    assert desk.posts[0]["agree"] == "en-US,en;q=0.9"
+
+
+@pytest.mark.usefixtures("subscribing")
+async def test_filling_in_a_test_card_agrees_to_nothing(show: Show, desk: Desk) -> None:
+    page = await show()
+    await page.get_by_text("Test cards").click()
+    await page.get_by_role("button", name=f"Fill in {APPROVED}").click()
+    box = page.get_by_role("checkbox")
+    await expect(box).to_be_focused()
+    await expect(box).not_to_be_checked()
+    await expect(page.locator("#agree-error")).to_be_hidden()
+
+
+@pytest.mark.usefixtures("subscribing")
+async def test_without_javascript_the_browser_asks_for_the_agreement(show: Show, desk: Desk) -> None:
+    page = await show(java_script_enabled=False)
+    await fill(page, expiry="12/34")
+    await page.get_by_label("Country").select_option("GB")
+    await press_pay(page)
+    assert desk.posts == []
+    await page.get_by_text("I agree that").click()
+    await press_pay(page)
+    await page.wait_for_url("**/thanks")
+    assert desk.posts[0]["agree"] == "en-US,en;q=0.9"

@@ -55,6 +55,11 @@ class Texts:
         return str(self.locale).replace("_", "-")
 
     @property
+    def accept_language(self) -> str:
+        """An `Accept-Language` header that brings these very texts again, whatever a browser sends later."""
+        return f"{self.amount_language},{self.language};q=0.9"
+
+    @property
     def region(self) -> str:
         """The two-letter country that the visitor's browser names, or an empty string."""
         territory = self.locale.territory or ""

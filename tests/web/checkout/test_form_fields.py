@@ -30,6 +30,51 @@ async def refused(web: httpx.AsyncClient, form: dict[str, Any]) -> tuple[int, st
     return answer.status_code, body["message"], text
 
 
+SUBSCRIPTION = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
+
+WRONG_TERMS: list[tuple[dict[str, Any], str, str]] = [
+    *(({name: None}, name, "is missing; a subscription needs") for name in SUBSCRIPTION),
+    *(({name: ""}, name, "is missing; a subscription needs") for name in SUBSCRIPTION),
+    *(({name: ["a"]}, name, "single value") for name in SUBSCRIPTION),
+    *((dict.fromkeys(SUBSCRIPTION) | {"recurring_duration": text}, "recurring_name", "missing") for text in ("3", "x")),
+    (dict.fromkeys(SUBSCRIPTION) | {"recurring_trial_period": "7d"}, "recurring_name", "missing"),
+    ({"recurring_name": " "}, "recurring_name", "missing"),
+    ({"recurring_name": "a\x01b"}, "recurring_name", "control character"),
+    ({"recurring_name": "x" * 256}, "recurring_name", "at most 255"),
+    ({"recurring_sku_id": "x" * 256}, "recurring_sku_id", "at most 255"),
+    *(
+        ({name: period}, name, "write a number and d, w, m or y")
+        for name in ("recurring_period", "recurring_trial_period")
+        for period in ("m", "1", "1 m", "1M", "-1m", "1.5m", "1h", "month", "٣m", "1m\n", "12345d")
+    ),
+    *(({name: "0d"}, name, "must be at least 1") for name in ("recurring_period", "recurring_trial_period")),
+    *(
+        ({"recurring_period": period}, "recurring_period", "longer than 10 years")
+        for period in ("3654d", "522w", "121m", "11y", "9999d")
+    ),
+    ({"recurring_trial_amount": "1.00"}, "recurring_trial_period", "needs the length of the trial"),
+    ({"recurring_trial_amount": "0.0.0"}, "recurring_trial_amount", "plain decimal"),
+    *(
+        ({"recurring_trial_period": "7d", "recurring_trial_amount": amount}, "recurring_trial_amount", why)
+        for amount, why in {
+            "free": "plain decimal",
+            "-1.00": "plain decimal",
+            "1e2": "plain decimal",
+            "1,00": "plain decimal",
+            "1.001": '"1.001" has 3 decimals, USD allows 2',
+            "999999999999999": "larger than",
+        }.items()
+    ),
+    *(({"recurring_duration": text}, "recurring_duration", "a number of payments") for text in ("-1", "ever", "1.5")),
+    ({"recurring_duration": "0m"}, "recurring_duration", "at least 1"),
+    ({"recurring_duration": "3661"}, "recurring_duration", "more than 3660 payments"),
+    ({"recurring_duration": "9999999999"}, "recurring_duration", "a number of payments"),
+    *(
+        ({"recurring_period": period, "recurring_duration": duration}, "recurring_duration", "whole number of periods")
+        for period, duration in (("1m", "30d"), ("1m", "2w"), ("5m", "1y"), ("2w", "15d"), ("6m", "3m"), ("1y", "18m"))
+    ),
+]
+
 WRONG_FIELDS = [
     ({"merchant_order_id": None}, "merchant_order_id", "missing"),
     ({"merchant_order_id": "  "}, "merchant_order_id", "blank"),
@@ -82,17 +127,7 @@ WRONG_FIELDS = [
     ({"sign_version": "v3"}, "sign_version", "expected v1 or v2"),
     ({"sign_version": ["v2"]}, "sign_version", "expected v1 or v2"),
     ({"extra": "a\x00b"}, "extra", "NUL"),
-    *(
-        ({name: value}, name, "not available yet")
-        for name, value in {
-            "recurring_name": "Gold",
-            "recurring_sku_id": "sku",
-            "recurring_period": "1m",
-            "recurring_trial_amount": "1.00",
-            "recurring_trial_period": "3d",
-            "recurring_duration": "0",
-        }.items()
-    ),
+    *(({**SUBSCRIPTION, **fields}, name, why) for fields, name, why in WRONG_TERMS),
 ]
 
 
@@ -117,3 +152,38 @@ async def test_a_wrong_field_is_named_with_what_was_expected_and_nothing_is_stor
     assert await count_rows("checkout") == 0
     assert await count_rows("payment") == 0
     assert await count_rows("rejected_form") == 2
+
+
+async def test_no_recurring_field_or_only_an_unlimited_duration_is_a_one_time_payment(
+    web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows
+) -> None:
+    for fields in ({}, {"recurring_duration": "0"}, dict.fromkeys(SUBSCRIPTION, "")):
+        answer = await web.post(FORM, content=encode_form(signed_form(**fields)), headers=FORM_TYPE)
+        assert answer.status_code == 303
+    assert await count_rows("package_version") == 0
+
+
+RIGHT_TERMS = {
+    "every day": {"recurring_period": "1d"},
+    "ten years": {"recurring_period": "10y"},
+    "free trial": {"recurring_trial_period": "14d"},
+    "free trial, said so": {"recurring_trial_period": "2w", "recurring_trial_amount": "0.00"},
+    "set-up fee": {"recurring_trial_period": "1m", "recurring_trial_amount": "30.00"},
+    "no limit": {"recurring_duration": "0"},
+    "a number of payments": {"recurring_duration": "12"},
+    "a length of time": {"recurring_duration": "1y"},
+    "weeks made of days": {"recurring_period": "7d", "recurring_duration": "4w"},
+}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("fields", RIGHT_TERMS.values(), ids=RIGHT_TERMS)
+async def test_a_subscription_in_every_shape_is_accepted_and_posted_again_leads_to_the_same_checkout(
+    web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, fields: dict[str, Any], version: str
+) -> None:
+    form = signed_form(**{**SUBSCRIPTION, **fields}, sign_version=version)
+    answers = [await web.post(FORM, content=encode_form(form), headers=FORM_TYPE) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert answers[0].headers["location"] == answers[1].headers["location"]
+    assert await count_rows("checkout") == 1
+    assert await count_rows("package_version") == 1

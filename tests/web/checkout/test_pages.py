@@ -16,6 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
@@ -36,6 +38,11 @@ VIEW = CheckoutView(
     expires_at=datetime(2030, 1, 2, 15, 4, tzinfo=UTC),
     entered=Customer("ada@example.com", "Ada Lovelace", "gb"),
     entered_expiry="12 / 30",
+)
+CLUB = replace(
+    VIEW,
+    terms=Terms("Coffee club", "club", "USD", Decimal(10), Period(1, "month"), Trial(Decimal(0), Period(14, "day")), 0),
+    amount=Decimal(0),
 )
 FIRST_VIEW_LIMIT = 25_000
 
@@ -73,6 +80,9 @@ ALL_PAGES: dict[str, Callable[[Texts], Response]] = {
         VIEW, texts, field_errors=dict.fromkeys(wording.FIELDS, "empty"), status=400
     ),
     "declined": lambda texts: pages.payment_page(VIEW, texts, notice="declined", status=402),
+    "subscription": lambda texts: pages.payment_page(CLUB, texts),
+    "not agreed": lambda texts: pages.payment_page(CLUB, texts, field_errors={"agree": "empty"}, status=400),
+    "subscribed": lambda texts: pages.already_paid_page(CLUB, texts),
     "checking": lambda texts: pages.checking_page(VIEW, texts, status_url="/checkout/abc/status"),
     "paid": lambda texts: pages.already_paid_page(VIEW, texts),
     "expired": lambda texts: pages.expired_page(VIEW, texts),
@@ -108,6 +118,9 @@ def test_every_page_is_guarded_and_free_of_inline_code_and_strangers(name: str, 
 @pytest.mark.parametrize("name", ALL_PAGES)
 def test_what_a_merchant_or_customer_wrote_is_escaped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     evil = "\"'><img src=x onerror=alert(1)>{{7*7}}"
+    monkeypatch.setitem(globals(), "CLUB", replace(
+        CLUB, merchant_name=evil, description=evil, terms=replace(CLUB.terms, name=evil) if CLUB.terms else None,
+    ))  # fmt: skip
     monkeypatch.setitem(globals(), "VIEW", replace(
         VIEW, merchant_name=evil, description=evil, merchant_order_id=evil, pay_url=evil, shop_url=f"app:{evil}",
         entered=Customer(evil, evil, evil), entered_expiry=evil,
@@ -162,6 +175,30 @@ def test_the_button_says_what_will_be_paid() -> None:
     assert "10,00\u00a0USD bezahlen" in read(pages.payment_page(VIEW, GERMAN)).text
     yen = replace(VIEW, amount=Decimal(500), currency="JPY")
     assert "Pay 500\u00a0JPY" in read(pages.payment_page(yen, ENGLISH)).text
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, GERMAN], ids=["en", "de"])
+def test_the_terms_are_agreed_to_by_a_box_that_names_them_in_the_pages_language(texts: Texts) -> None:
+    page = read(pages.payment_page(CLUB, texts))
+    box = page.named("agree")
+    assert (box["type"], "required" in box, "checked" in box) == ("checkbox", True, False)
+    assert texts_for(box["value"] or "").get("Card number") == texts.get("Card number")
+    assert ("label", {"for": "agree"}) in page.found
+    assert "checked" in read(pages.payment_page(replace(CLUB, agreed=True), texts)).named("agree")
+
+
+def test_a_missing_agreement_is_told_beside_its_box() -> None:
+    page = read(pages.payment_page(CLUB, ENGLISH, field_errors={"agree": "empty"}, status=400))
+    assert "autofocus" in page.named("agree")
+    assert page.named("agree")["aria-describedby"] == "agree-error"
+    assert "#agree" in page.links()
+
+
+@pytest.mark.parametrize("header", ["de-AT", "fr-FR, de;q=0.5", "pt-BR", "zh-Hans-CN", "en", ""])
+def test_the_boxs_value_brings_the_same_texts_again(header: str) -> None:
+    shown = texts_for(header)
+    again = texts_for(shown.accept_language)
+    assert (again.language, again.locale) == (shown.language, shown.locale)
 
 
 def test_all_countries_are_offered_in_the_readers_language() -> None:
@@ -313,10 +350,10 @@ def test_every_error_status_has_its_page(status: int) -> None:
 
 @pytest.mark.parametrize("language", ["en-US,en;q=0.9", "de-DE,de;q=0.9"])
 async def test_the_first_view_is_at_most_25_kb_over_the_wire(language: str) -> None:
-    heavy = replace(VIEW, description="x" * 255, merchant_name="y" * 100, merchant_order_id="z" * 255)
+    heavy = replace(CLUB, description="x" * 255, merchant_name="y" * 100, merchant_order_id="z" * 255)
 
     async def show(request: Request) -> Response:
-        errors = dict.fromkeys(wording.FIELDS, "invalid")
+        errors = {**dict.fromkeys(wording.FIELDS, "invalid"), "agree": "empty"}
         return pages.payment_page(heavy, texts_for(request.headers["accept-language"]), field_errors=errors)
 
     app = Starlette(routes=[Route("/", show), Mount("/static", static_app())])

@@ -81,14 +81,15 @@ def _text(text: str, field: str) -> str:
 
 
 def _trial(period: str, amount: str, currency: str) -> Trial | None:
+    price = _trial_price(amount, currency)
     if not period:
-        if amount and amount.strip("0.") != "":
+        if price:
             raise Malformed(
                 "recurring_trial_period is missing; recurring_trial_amount needs the length of the trial",
                 "recurring_trial_period",
             )
         return None
-    return Trial(_trial_price(amount, currency), parse_period(period, "recurring_trial_period"))
+    return Trial(price, parse_period(period, "recurring_trial_period"))
 
 
 def _trial_price(text: str, currency: str) -> Decimal:
@@ -116,12 +117,19 @@ def _limit(duration: str, period: Period) -> int:
     if not duration or duration == "0":
         return 0
     field = "recurring_duration"
-    if _COUNT.fullmatch(duration):
-        limit: int | None = int(duration)
-    else:
-        limit = whole_number_of(period, parse_period(duration, field))
-        if limit is None:
-            raise Malformed(f'{field} "{duration}" must be a whole number of periods', field)
-    if limit is None or not 0 <= limit <= MOST_PAYMENTS:
+    limit = int(duration) if _COUNT.fullmatch(duration) else whole_number_of(period, _duration(duration))
+    if limit is None:
+        raise Malformed(f'{field} "{duration}" is not a whole number of periods (recurring_period)', field)
+    if limit > MOST_PAYMENTS:
         raise Malformed(f'{field} "{duration}" is more than {MOST_PAYMENTS} payments', field)
     return limit
+
+
+def _duration(text: str) -> Period:
+    """A duration that is not a number of payments."""
+    try:
+        return parse_period(text, "recurring_duration")
+    except Malformed as error:
+        raise Malformed(
+            f"{error.message}; or a number of payments, like 12, or 0 for no limit", "recurring_duration"
+        ) from error

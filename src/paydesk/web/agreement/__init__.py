@@ -16,9 +16,9 @@ _CATALOGUES = Catalogues(Path(__file__).parent / "locale", "agreement")
 
 
 def terms_in_words(terms: Terms, texts: Texts) -> str:
-    """What is paid when, and how it ends: `30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel`.
+    """What is paid when and how it ends: `30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel`.
 
-    One line without a full stop, in the language and the number format of `texts` (issue: "states the terms in words").
+    One line without a full stop, in the language and the number format of `texts`.
     """
     words = _words(texts)
     price = texts.money_with_code(terms.price, terms.currency)

@@ -1,6 +1,7 @@
 """The pages that a customer sees while paying. They show what they are given and decide nothing; no money moves here.
 
-The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`.
+The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`, and
+for a subscription `agree`: the language of the terms that were agreed to, if the box is ticked.
 With JavaScript it posts them with `Accept: application/json` and expects `payment_step` or `payment_problem`, so that
 what was typed stays in the browser; without, it expects a redirect or `payment_page` again.
 """
@@ -22,6 +23,8 @@ from babel.dates import format_date, format_time
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
+from paydesk.domain.subscriptions.terms import Terms
+from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.texts import Catalogues, Texts
@@ -57,7 +60,8 @@ class CheckoutView:
 
     `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (or
     empty); `form_action` names the CSP sources that the form's answer may lead to (see `form_action_for`);
-    `entered_expiry` is what the customer typed before. Card number and CVC never come back from the server.
+    `entered_expiry` is what the customer typed before. Card number and CVC never come back from the server. `terms` are
+    a subscription's, then `amount` is what is charged today (0 for a free trial); `agreed` keeps its box ticked.
     """
 
     merchant_name: str
@@ -72,6 +76,18 @@ class CheckoutView:
     expires_at: datetime
     entered: Customer = Customer()
     entered_expiry: str = ""
+    terms: Terms | None = None
+    agreed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A subscription as the pages word it: the package's name, its terms, and the sentence to agree to."""
+
+    name: str
+    terms: str
+    consent: str
+    free: bool
 
 
 def form_action_for(success_url: str, *origins: str) -> str:
@@ -105,6 +121,7 @@ def payment_page(
         "payment.html",
         texts,
         view=view,
+        offer=_offer(view, texts),
         wording=wording,
         errors=errors,
         notice=texts.get(wording.NOTICES[notice]) if notice else "",
@@ -139,26 +156,28 @@ def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLR
     JavaScript polls `status_url` (`{"state": "processing"}`, then `{"state": "done", "url": …}`); without it the page
     loads itself again every few seconds, so it must be the answer to a GET that redirects once the outcome is known.
     """
-    html = _PAGES.render("checking.html", texts, view=view, status_url=status_url)
+    html = _PAGES.render("checking.html", texts, view=view, offer=_offer(view, texts), status_url=status_url)
     return secured(html, form_action=view.form_action)
 
 
 def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page of a checkout that is paid, with the way to the shop's thank-you page."""
-    return secured(_PAGES.render("paid.html", texts, view=view))
+    return secured(_PAGES.render("paid.html", texts, view=view, offer=_offer(view, texts)))
 
 
 def expired_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (410) of a checkout whose time is over, with the way back to the shop."""
     at, locale = view.expires_at.astimezone(UTC), texts.locale
     ended = f"{format_date(at, 'long', locale)}, {format_time(at, 'short', locale=locale)}"
-    html = _PAGES.render("expired.html", texts, view=view, ended=ended, home=shop_home(view.shop_url))
+    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    html = _PAGES.render("expired.html", texts, view=view, offer=offer, ended=ended, home=home)
     return secured(html, status=410)
 
 
 def closed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout that closed because its order was paid through another one."""
-    return secured(_PAGES.render("closed.html", texts, view=view, home=shop_home(view.shop_url)), status=409)
+    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    return secured(_PAGES.render("closed.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def form_error_page(
@@ -196,12 +215,21 @@ def shop_home(success_url: str) -> str:
     return success_url
 
 
+def _offer(view: CheckoutView, texts: Texts) -> Offer | None:
+    """The subscription that is offered or was begun, or None for a one-time payment."""
+    terms = view.terms
+    if terms is None:
+        return None
+    consent = consent_in_words(terms, view.merchant_name, texts)
+    return Offer(terms.name, terms_in_words(terms, texts), consent, free=not terms.first_amount)
+
+
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
     """The texts beside the fields, in the order of the form; some declines point to a field by themselves."""
     codes = dict([wording.FIELD_OF_NOTICE[notice]] if notice in wording.FIELD_OF_NOTICE else []) | dict(
         field_errors or {}
     )
-    return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELDS if name in codes}
+    return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELD_ERRORS if name in codes}
 
 
 def _focus(errors: Mapping[str, str], notice: str | None) -> str:

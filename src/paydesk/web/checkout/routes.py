@@ -57,6 +57,8 @@ class Visit:
             expires_at=checkout.expires_at,
             entered=customer,
             entered_expiry=typed.expiry if typed else entered.expiry,
+            terms=checkout.terms,
+            agreed=typed is not None and typed.agreed,
         )
 
     def go(self, url: str) -> Response:
@@ -118,7 +120,7 @@ async def submit(request: Request) -> Response:
     services, typed = visit.services, card_form.typed(form)
     now = visit.checkout.now
     try:
-        payer = card_form.read_payer(form, client_address(request.scope, services.trusted_proxies), now)
+        payer = card_form.read_payer(form, visit.checkout, client_address(request.scope, services.trusted_proxies))
     except WrongFields as wrong:
         return visit.again(400, errors=wrong.errors, typed=typed)
     return_url = services.public_url(request, f"/checkout/{visit.checkout.token}/result")

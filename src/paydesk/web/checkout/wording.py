@@ -13,6 +13,9 @@ from paydesk.web.texts import mark
 FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
 """The fields of the payment form in the order in which they are shown."""
 
+AGREE = "agree"
+"""The box below them that agrees to a subscription's terms."""
+
 FIELD_ERRORS: dict[str, dict[str, str]] = {
     "email": {
         "empty": mark("Enter your e-mail address."),
@@ -41,6 +44,7 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
         "empty": mark("Choose your country."),
         "invalid": mark("Choose your country from the list."),
     },
+    AGREE: {"empty": mark("Tick the box to agree.")},
 }
 
 _DECLINED = mark("Your card was declined. Try another card, or ask your bank.")

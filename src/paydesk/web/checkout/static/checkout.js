@@ -71,8 +71,11 @@ function showError(input, text) {
   else input.removeAttribute("aria-invalid");
 }
 
+/** What was typed, or whether a box is ticked. */
+const valueOf = (input) => (input.type === "checkbox" ? input.checked : input.value.trim());
+
 function check(input) {
-  const value = input.value.trim();
+  const value = valueOf(input);
   const code = value ? CHECKS[input.name]?.(value) : "empty";
   showError(input, code ? input.dataset[code] : "");
   return !code;
@@ -139,13 +142,15 @@ function enhance(form) {
     email.value ||= "customer@example.com";
     holder.value ||= "Test Customer";
     form.elements.country.value ||= "US";
-    inputs.forEach(check);
-    button.focus();
+    const { agree } = form.elements;
+    inputs.forEach((input) => input !== agree && check(input));
+    // Whoever tests must agree too, so that they see what a customer sees.
+    (agree?.checked === false ? agree : button).focus();
   }
 
   /** Check a field that was left, but never move the page under a finger that is pressing something. */
   function leaveField(input) {
-    if (!input.value.trim()) return;
+    if (!valueOf(input)) return;
     if (pressed) addEventListener("pointerup", () => setTimeout(check, 0, input), { once: true });
     else check(input);
   }
@@ -198,8 +203,10 @@ function enhance(form) {
     input.addEventListener("input", () => input.hasAttribute("aria-invalid") && showError(input, ""));
   }
   for (const fillButton of document.querySelectorAll("[data-fill]")) {
+    const card = fillButton.parentElement.querySelector("code").textContent;
     fillButton.hidden = false;
-    fillButton.addEventListener("click", () => fill(fillButton.parentElement.querySelector("code").textContent));
+    fillButton.ariaLabel = `${fillButton.textContent} ${card}`;
+    fillButton.addEventListener("click", () => fill(card));
   }
   // The back button may bring this very page back, still busy.
   addEventListener("pageshow", () => setBusy(false));
