@@ -16,8 +16,9 @@ from paydesk.core.urls import as_header
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
 from paydesk.domain.payments.receiving import read_form
+from paydesk.web.card_fields import WrongFields
 from paydesk.web.checkout import card_form, forms, pages
-from paydesk.web.checkout.card_form import Typed, WrongFields
+from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.services import CheckoutServices, services_of
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
