@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from babel.dates import format_date
+
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Merchant
+from paydesk.web.portal.pages import CATALOGUES
+
+Subscribe = Callable[..., Awaitable[Any]]
+
+
+def long_date(at: datetime, language: str = "en") -> str:
+    return format_date(at, "long", language)
+
+
+async def test_the_page_says_what_is_charged_when_and_to_which_card(subscriber: Any, merchant: Merchant) -> None:
+    page = await subscriber.page()
+    due = (await subscriber.now()).date_next
+    for shown in (merchant.name, "Coffee club", "Active", "10.00\u00a0USD every month", "Visa", "•••• 4242"):
+        assert shown in page
+    assert f"10.00\u00a0USD on {long_date(due)}" in page
+    assert "4242424242424242" not in page
+
+
+async def test_it_speaks_german_with_german_dates(subscriber: Any) -> None:
+    page = await subscriber.page("de-DE")
+    due = (await subscriber.now()).date_next
+    assert 'lang="de"' in page
+    assert f"10,00\u00a0USD am {long_date(due, 'de')}" in page
+    assert "Abonnement kündigen" in page
+
+
+async def test_another_language_gets_english_with_english_months(subscriber: Any) -> None:
+    due = (await subscriber.now()).date_next
+    assert long_date(due) in await subscriber.page("fr-FR")
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+async def test_dates_are_those_of_the_merchants_time_zone(
+    subscribe: Subscribe, database: Database, merchant: Merchant, zone: str
+) -> None:
+    await database.execute("update merchant set time_zone = $2 where id = $1", merchant.id, zone)
+    subscriber = await subscribe()
+    noon = datetime(2030, 1, 31, 12, 30, tzinfo=UTC)
+    await database.execute("update subscription set date_next = $2 where merchant_id = $1", merchant.id, noon)
+    day = "February 1, 2030" if zone == "Pacific/Kiritimati" else "January 31, 2030"
+    assert day in await subscriber.page()
+
+
+async def test_a_trial_shows_when_it_ends(subscribe: Subscribe) -> None:
+    subscriber = await subscribe(recurring_trial_period="14d", recurring_trial_amount="1.00")
+    page = await subscriber.page()
+    assert "Trial until" in page
+    assert long_date((await subscriber.now()).anchor) in page
+    await subscriber.charge()
+    assert "Trial until" not in await subscriber.page()
+
+
+async def test_a_failing_charge_is_said_with_the_day_of_the_next_try(failing: Any) -> None:
+    page = await failing.page()
+    assert "The last charge failed." in page
+    assert f"charged again on {long_date((await failing.now()).date_next)}" in page
+
+
+async def test_a_limited_subscription_says_that_nothing_more_is_charged(subscribe: Subscribe) -> None:
+    subscriber = await subscribe(recurring_duration="2")
+    await subscriber.charge()
+    page = await subscriber.page()
+    assert "None: all agreed payments are made." in page
+    assert long_date((await subscriber.now()).date_end) in page
+
+
+async def test_past_payments_are_listed_newest_first_with_a_way_to_older_ones(subscriber: Any) -> None:
+    for _ in range(14):
+        assert await subscriber.charge() == 1
+    page = await subscriber.page()
+    assert page.count("<tr><td>") == 12
+    assert "?before=4" in page
+    older = await subscriber.page(below="?before=4")
+    assert older.count("<tr><td>") == 3
+    assert "Older payments" not in older
+    assert "Newest payments" in older
+    assert "paid" in older
+
+
+async def test_a_declined_payment_is_listed_as_failed(failing: Any) -> None:
+    assert '<td class="declined">failed' in await failing.page()
+
+
+@pytest.mark.parametrize("before", ["", "-1", "0", "x", "999999999", "9" * 40, "١٢", "%00", "1&before=2"])
+async def test_any_place_to_go_on_from_gets_a_page(subscriber: Any, before: str) -> None:
+    await subscriber.page(below=f"?before={before}")
+
+
+async def test_a_link_opens_its_own_subscription_only(subscribe: Subscribe) -> None:
+    mine, yours = await subscribe(), await subscribe(recurring_name="Tea club", recurring_sku_id="tea")
+    assert "Tea club" not in await mine.page()
+    await mine.cancel()
+    assert ((await mine.now()).state, (await yours.now()).state) == ("Cancelled", "Active")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda token: token[:-1] + ("0" if token[-1] != "0" else "1"),
+        lambda token: "l" + token[1:],
+        lambda token: token.upper(),
+        lambda token: token + "0",
+        lambda token: "tfffffffffffff-" + token.partition("-")[2],
+        lambda token: "t1-" + "0" * 32,
+        lambda token: "x",
+        lambda token: "%00",
+        lambda token: "'; drop table subscription; --",
+        lambda token: "é" * 200,
+        lambda token: "..",
+    ],
+)
+@pytest.mark.parametrize("below", ["", "/cancel", "/card", "/card/result", "/card/status"])
+async def test_any_other_link_is_not_found(subscriber: Any, change: Callable[[str], str], below: str) -> None:
+    token = subscriber.path.rpartition("/")[2]
+    answer = await subscriber.web.get(f"/portal/{change(token)}{below}")
+    assert answer.status_code == 404
+    assert "Coffee club" not in answer.text
+
+
+async def test_a_link_to_a_checkout_is_none_to_a_portal_and_the_other_way_round(
+    subscriber: Any, web: httpx.AsyncClient, database: Database, merchant: Merchant
+) -> None:
+    checkout = await database.fetchval("select token from checkout where merchant_id = $1", merchant.id)
+    assert (await web.get(f"/portal/{checkout}")).status_code == 404
+    assert (await web.get(subscriber.path.replace("portal", "checkout"))).status_code == 404
+
+
+async def test_the_not_found_page_says_what_to_do_in_the_visitors_language(web: httpx.AsyncClient) -> None:
+    answer = await web.get("/portal/nothing", headers={"Accept-Language": "de"})
+    assert answer.status_code == 404
+    assert "Wir finden dieses Abonnement nicht" in answer.text
+
+
+async def test_below_the_sandbox_base_only_test_subscriptions_exist(
+    subscriber: Any, web: httpx.AsyncClient, database: Database, merchant: Merchant
+) -> None:
+    page = await web.get(f"/sandbox{subscriber.path}")
+    assert page.status_code == 200
+    assert f'href="/sandbox{subscriber.path}/card"' in page.text
+    assert "Test mode" in page.text
+    token = subscriber.path.rpartition("/")[2]
+    live = "l" + token[1:]
+    row = await database.fetchrow("select * from subscription where merchant_id = $1", merchant.id)
+    await make_live(database, row, live)
+    assert (await web.get(f"/portal/{live}")).status_code == 200
+    assert (await web.get(f"/sandbox/portal/{live}")).status_code == 404
+
+
+async def make_live(database: Database, row: Any, token: str) -> None:
+    """Turn a test subscription and what its page needs into a live one."""
+    merchant_id = row["merchant_id"]
+    for table in ("subscription", "customer", "card", "package_version", "subscription_package"):
+        await database.execute(f"update {table} set live = true where merchant_id = $1", merchant_id)
+    await database.execute("update subscription set portal_token = $2 where merchant_id = $1", merchant_id, token)
+
+
+async def test_what_others_wrote_stays_text(subscribe: Subscribe, renamed: str) -> None:
+    subscriber = await subscribe(recurring_name="<b>club</b>")
+    answer = await subscriber.web.get(subscriber.path)
+    assert "<script>alert" not in answer.text
+    assert "<b>club</b>" not in answer.text
+    assert renamed in await subscriber.page()
+
+
+@pytest.mark.parametrize("below", ["", "/cancel", "/card"])
+async def test_every_page_is_private_and_runs_nothing_foreign(subscriber: Any, below: str) -> None:
+    answer = await subscriber.web.get(subscriber.path + below)
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert "style=" not in answer.text
+    assert "http://" not in answer.text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in answer.text
+
+
+def test_the_portal_speaks_what_the_checkout_speaks() -> None:
+    assert set(CATALOGUES.languages) >= {"en", "de"}
+
+
+async def test_a_test_clock_that_runs_ahead_counts_as_now(
+    subscriber: Any, database: Database, merchant: Merchant
+) -> None:
+    await subscriber.cancel()
+    assert "What you have paid runs until" in await subscriber.page()
+    await database.execute("update merchant set test_clock = interval '40 days' where id = $1", merchant.id)
+    assert "What you have paid runs until" not in await subscriber.page()
