@@ -250,7 +250,7 @@ async def measure(task: Task) -> dict[str, object]:
     vault = Vault.from_settings(generate_key_setting(), generate_secret())
     async with embedded_database() as database:
         merchants = await subscribe(database, vault, task.due)
-        before = peak_memory()
+        before, cpu = peak_memory(), time.process_time()
         if task.kind == "floor":
             seconds = await moved(database, merchants)
         else:
@@ -266,6 +266,7 @@ async def measure(task: Task) -> dict[str, object]:
         "latency": task.latency,
         "seconds": seconds,
         "per_second": task.due / seconds,
+        "cpu_seconds": time.process_time() - cpu,
         "peak_mb_before": before,
         "peak_mb": peak_memory(),
         "postgresql": durability,

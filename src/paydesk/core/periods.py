@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -63,11 +64,17 @@ def occurrence(anchor: datetime, period: Period, number: int, time_zone: str = "
     Counting from the anchor keeps the day: 31 January, 28 February, 31 March. A wall-clock time that a change to
     summer time skips moves to the first moment after it.
     """
-    zone = ZoneInfo(time_zone)
-    local = anchor.astimezone(zone)
-    steps = period.length * number
-    moved = local + relativedelta(**{f"{period.unit}s": steps})  # type: ignore[arg-type]
-    return resolve_imaginary(moved).astimezone(UTC)
+    steps = _step(period.unit, period.length * number)
+    if time_zone == "UTC":
+        return anchor.astimezone(UTC) + steps
+    local = anchor.astimezone(ZoneInfo(time_zone))
+    return resolve_imaginary(local + steps).astimezone(UTC)
+
+
+@lru_cache(maxsize=4096)
+def _step(unit: Unit, number: int) -> relativedelta:
+    """So many calendar units; a billing run asks for the same few again and again."""
+    return relativedelta(**{f"{unit}s": number})  # type: ignore[arg-type]
 
 
 def whole_number_of(period: Period, duration: Period) -> int | None:

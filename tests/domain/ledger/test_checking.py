@@ -14,7 +14,7 @@ from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.record import Operation
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import BANK_RULES, RULES, Difference, Finding, check, count_open
+from paydesk.domain.ledger.checking import BANK_RULES, PAYMENT_RULES, RULES, Difference, Finding, check, count_open
 from paydesk.domain.payments.states import AttemptState, PaymentState
 
 APPROVED = "4242424242424242"
@@ -217,7 +217,7 @@ async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corru
 
 def test_every_rule_is_seen_to_fail() -> None:
     tried = {corruption.rule for corruption in (*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES)}
-    assert tried == {rule.statement for rule in RULES}
+    assert tried == {rule.statement for rule in PAYMENT_RULES}
 
 
 async def test_a_difference_says_in_words_what_is_wrong(till: Any) -> None:

@@ -1,66 +1,19 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
-import pytest
+from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.charging import BillingRun
-from paydesk.domain.subscriptions.ending import cancel, expire_due, find_subscription
-from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.terms import Terms, Trial
-
-MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
-
-
-class Subscriber:
-    """A customer with a subscription, and the run that charges them at any time we like."""
-
-    def __init__(self, desk: Desk, shop: Shop) -> None:
-        self.desk, self.shop, self.run = desk, shop, BillingRun(desk)
-
-    async def subscribe(self, terms: Terms, number: str = "4242424242424242", order: str = "club-1") -> Subscription:
-        database = self.desk.database
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
-        request = CheckoutRequest(
-            order, terms.price, terms.currency, "Coffee club", "https://shop.example/thanks", None, "v1", "", "", "",
-            "", False, terms,
-        )  # fmt: skip
-        token = await open_checkout(database, self.shop, request, form={"order": order}, key_id=key_id, now=utc_now())
-        checkout = await find_checkout(database, token, now=utc_now())
-        payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
-        assert await pay(self.desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-        found = await database.fetchval("select id from subscription where merchant_id = $1", self.shop.merchant_id)
-        return await find_subscription(database, self.shop, found)
-
-    async def charge(self, at: datetime) -> int:
-        return await self.run.charge_due(merchant_id=self.shop.merchant_id, at=at)
-
-    async def now(self, subscription: Subscription) -> Subscription:
-        return await find_subscription(self.desk.database, self.shop, subscription.id)
-
-    async def told(self) -> list[dict[str, Any]]:
-        rows = await self.desk.database.fetch(
-            "select payload from pingback where merchant_id = $1 order by id", self.shop.merchant_id
-        )
-        return [json.loads(row["payload"]) for row in rows]
-
-
-@pytest.fixture
-def subscriber(desk: Desk, shop: Shop) -> Subscriber:
-    return Subscriber(desk, shop)
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.subscriptions.ending import cancel, expire_due
+from paydesk.domain.subscriptions.terms import Trial
 
 
 async def test_a_year_of_renewals(subscriber: Subscriber, charges: Callable[[], list[Standing]]) -> None:
@@ -82,7 +35,6 @@ async def test_a_year_of_renewals(subscriber: Subscriber, charges: Callable[[], 
     assert len(charges()) == 12
     assert told[0]["subscription"]["init_merchant_order_id"] == "club-1"
     assert told[5]["subscription"]["paid_number_counter"] == 6
-    print(json.dumps(told[5], indent=1))
 
 
 async def test_a_trial_ends_with_the_first_regular_charge(subscriber: Subscriber) -> None:

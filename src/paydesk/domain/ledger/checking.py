@@ -41,7 +41,7 @@ class Rule:
     parameters: tuple[str, ...] = ("merchant_id",)
 
 
-RULES = (
+PAYMENT_RULES = (
     Rule("postings_balance", "every ledger posting sums to zero in each currency"),
     Rule(
         "payments_posted",
@@ -64,6 +64,15 @@ RULES = (
         ("merchant_id", "opened_before"),
     ),
 )
+
+SUBSCRIPTION_RULES = (
+    Rule("periods_paid", "a subscription is paid for every period before the next one, once, and for none after it"),
+    Rule("counters_agree", "a subscription counts its payments, and a package its subscriptions"),
+    Rule("subscriptions_stand", "a subscription's dates and its charge in flight agree with its state"),
+    Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
+)
+
+RULES = PAYMENT_RULES + SUBSCRIPTION_RULES
 
 BANK_RULES = (
     Rule("bank_money_known", "money at the simulated bank belongs to an attempt"),

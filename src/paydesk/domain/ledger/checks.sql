@@ -144,6 +144,22 @@ with mixed as (
     select 'checkout', c.merchant_id, c.id, c.live, 'payment_attempt', a.id
       from payment_attempt a
       join checkout c on c.merchant_id = a.merchant_id and c.id = a.checkout_id and c.live <> a.live
+     union all
+    select 'subscription', s.merchant_id, s.id, s.live, 'payment', p.id
+      from subscription s
+      join payment p on p.merchant_id = s.merchant_id and p.subscription_id = s.id and p.live <> s.live
+     union all
+    select 'subscription', s.merchant_id, s.id, s.live, 'package_version', v.id
+      from subscription s
+      join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id and v.live <> s.live
+     union all
+    select 'card', d.merchant_id, d.id, d.live, 'subscription', s.id
+      from subscription s
+      join card d on d.merchant_id = s.merchant_id and d.id = s.card_id and d.live <> s.live
+     union all
+    select 'pingback', g.merchant_id, g.id, g.live, 'subscription', s.id
+      from pingback g
+      join subscription s on s.merchant_id = g.merchant_id and s.id = g.subscription_id and s.live <> g.live
 )
 select table_name, merchant_id, id,
        format('is %s, but %s %s is not', case when live then 'live' else 'test' end, other, other_id) as detail
@@ -190,6 +206,110 @@ select 'payment_attempt' as table_name, merchant_id, id,
  where (:merchant_id::bigint is null or merchant_id = :merchant_id)
    and state in ('processing', 'challenged', 'voiding')
    and (created_at < :opened_before or lookup_at is null);
+
+-- name: periods_paid(merchant_id)
+-- Before next_period every period is paid, once; for next_period there is at most one payment, not paid yet.
+with charged as (
+    select merchant_id, subscription_id, count(*) as payments, count(distinct period_number) as periods,
+           min(period_number) as first_period,
+           max(period_number) as last_period, count(*) filter (where paid_at is not null) as paid,
+           max(period_number) filter (where paid_at is not null) as last_paid
+      from payment
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and subscription_id is not null
+     group by merchant_id, subscription_id
+)
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('charges period %s next, but has %s payments for %s periods from %s to %s, %s paid until %s',
+              s.next_period, coalesce(c.payments, 0), coalesce(c.periods, 0), c.first_period, c.last_period,
+              coalesce(c.paid, 0), c.last_paid) as detail
+  from subscription s
+  join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
+  left join charged c on c.merchant_id = s.merchant_id and c.subscription_id = s.id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (c.payments is null
+        or c.first_period <> (v.trial_length = 0)::integer
+        or c.last_paid is distinct from s.next_period - 1
+        or c.paid <> s.next_period - c.first_period
+        or c.payments <> c.periods
+        or c.last_period > s.next_period
+        or v.payment_limit > 0 and c.last_period > v.payment_limit)
+ union all
+select 'payment', p.merchant_id, p.id, format('is for subscription %s, which does not exist', p.subscription_id)
+  from payment p
+  left join subscription s on s.merchant_id = p.merchant_id and s.id = p.subscription_id
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and p.subscription_id is not null and s.id is null;
+
+-- name: counters_agree(merchant_id)
+with charged as (
+    select merchant_id, subscription_id, count(*) filter (where paid_at is not null) as paid,
+           count(*) filter (where paid_at is not null and period_number > 0) as regular, max(paid_at) as last_paid_at
+      from payment
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and subscription_id is not null
+     group by merchant_id, subscription_id
+)
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('counts %s payments, %s of them regular, the last at %s, but %s, %s and %s are true', s.paid_number_counter,
+              s.counter, s.date_paid, coalesce(c.paid, 0), coalesce(c.regular, 0), c.last_paid_at) as detail
+  from subscription s
+  left join charged c on c.merchant_id = s.merchant_id and c.subscription_id = s.id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.paid_number_counter, s.counter, s.date_paid) is distinct from (c.paid, c.regular, c.last_paid_at)
+ union all
+select 'subscription_package', k.merchant_id, k.id,
+       format('counts %s subscriptions, but has %s', k.subscriptions_count, count(s.id))
+  from subscription_package k
+  left join package_version v on v.merchant_id = k.merchant_id and v.package_id = k.id
+  left join subscription s on s.merchant_id = v.merchant_id and s.package_version_id = v.id
+ where (:merchant_id::bigint is null or k.merchant_id = :merchant_id)
+ group by k.merchant_id, k.id, k.subscriptions_count
+having k.subscriptions_count <> count(s.id);
+
+-- name: subscriptions_stand(merchant_id)
+-- Its dates say what its state says; what runs has a next date or runs out its last period; a charge in flight is the
+-- open attempt of the period that is charged next.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('is %s with %s regular payments, next %s, end %s, expired %s, cancelled %s, stopped %s, in flight %s (%s)',
+              s.state, s.counter, s.date_next, s.date_end, s.date_expired, s.date_cancelled, s.date_stopped,
+              s.charging_attempt_id, coalesce(a.state, 'none')) as detail
+  from subscription s
+  join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
+  left join payment_attempt a on a.merchant_id = s.merchant_id and a.id = s.charging_attempt_id
+  left join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.state = 'Trial' and (v.trial_length = 0 or s.counter > 0 or s.date_next is null)
+        or s.state = 'Active' and (s.counter = 0 or (s.date_next is null) <> (s.date_end is not null))
+        or (s.state in ('Cancelled', 'Expired')) and s.date_next is not null
+        or (s.state = 'Cancelled') <> (s.date_cancelled is not null)
+        or (s.state = 'Expired') <> (s.date_expired is not null)
+        or s.state = 'Expired' and s.date_end is null
+        or s.date_stopped is not null and (s.state <> 'Cancelled' or s.cancelled_by <> 'retries')
+        or (s.date_active is not null) <> (s.counter > 0)
+        or s.charging_attempt_id is not null
+           and (a.state, p.subscription_id, p.period_number, p.attempt_id)
+               is distinct from ('processing', s.id, s.next_period, a.id)
+        or s.charging_attempt_id is null
+           and exists (select
+                         from payment open
+                        where open.merchant_id = s.merchant_id and open.live = s.live and open.subscription_id = s.id
+                          and open.state = 'processing'));
+
+-- name: ends_reported(merchant_id)
+-- An expiry is told only if the account asks for it.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('is %s (stopped %s), but %s', s.state, s.date_stopped,
+              coalesce(g.event || ' is reported by pingback ' || g.id, 'no pingback reports that')) as detail
+  from subscription s
+  left join pingback g
+    on g.merchant_id = s.merchant_id and g.subscription_id = s.id
+   and g.event in ('subscription_cancelled', 'subscription_stopped', 'subscription_expired')
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and case s.state
+       when 'Cancelled' then g.event is distinct from
+           case when s.date_stopped is null then 'subscription_cancelled' else 'subscription_stopped' end
+       when 'Expired' then g.event <> 'subscription_expired'
+       else g.id is not null
+       end;
 
 -- name: open_outcomes(merchant_id)$
 -- Not a rule: how many attempts still wait for the janitor or for a customer at their bank.

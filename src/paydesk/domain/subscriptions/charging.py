@@ -130,7 +130,7 @@ class BillingRun:
             sides = await self._sides(real_now)
         else:
             sides = [Side(Shop(merchant_id, live=False), at or real_now)]
-        charges = await self._claim(sides, real_now) if sides else []
+        charges = await self.claim(sides, real_now) if sides else []
         answers = await asyncio.gather(*(self._call(charge) for charge in charges))
         await self._record(list(zip(charges, answers, strict=True)))
         return len(charges)
@@ -145,7 +145,7 @@ class BillingRun:
         self._after = (rows[-1]["merchant_id"], rows[-1]["live"]) if len(rows) == most else FIRST
         return [Side(Shop(row["merchant_id"], row["live"]), row["shop_now"]) for row in rows if row["due"]]
 
-    async def _claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
+    async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
         """Claim due subscriptions, an equal share of each side, and commit the intents. Moves no money."""
         not_after = real_now + KEY_LIFETIME
         begun = queries.begin_renewals(

@@ -113,8 +113,13 @@ def begin(
 
 def paid(subscription: Subscription, period: int, *, at: datetime) -> Subscription:
     """A charge for a period succeeded. One that ended meanwhile stays ended, but the payment counts."""
-    counted = replace(
+    due = subscription.schedule.due(period + 1) if subscription.running else None
+    over = subscription.running and due is None
+    return replace(
         subscription,
+        state=SubscriptionState.ACTIVE if subscription.running else subscription.state,
+        date_next=due,
+        date_end=subscription.schedule.end() if over else subscription.date_end,
         failures=0,
         counter=subscription.counter + 1,
         paid_number_counter=subscription.paid_number_counter + 1,
@@ -123,11 +128,6 @@ def paid(subscription: Subscription, period: int, *, at: datetime) -> Subscripti
         date_active=subscription.date_active or at,
         revision=subscription.revision + 1,
     )
-    if not subscription.running:
-        return counted
-    due = subscription.schedule.due(period + 1)
-    end = None if due is not None else subscription.schedule.end()
-    return replace(counted, state=SubscriptionState.ACTIVE, date_next=due, date_end=end)
 
 
 def failed(subscription: Subscription, *, at: datetime) -> Subscription:

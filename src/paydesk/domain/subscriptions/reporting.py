@@ -100,4 +100,5 @@ def _beginning(row: Mapping[str, Any], package: Package, network_reference: str,
 
 def rows_to_write(steps: Sequence[Step]) -> str:
     """The steps' versions as the statement takes them."""
-    return as_rows([step.version for step in steps], [step.details for step in steps])
+    details = [step.details for step in steps]
+    return as_rows([step.version for step in steps], details if any(details) else ())

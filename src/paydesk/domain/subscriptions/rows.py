@@ -46,9 +46,11 @@ def subscription_of(row: Mapping[str, Any]) -> Subscription:
 def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, Any]] = ()) -> str:
     """Versions as a JSON array that `jsonb_populate_recordset(null::subscription, …)` reads.
 
-    `details` adds columns that a version does not carry, one mapping for each version (for new subscriptions).
+    `details` adds columns that a version does not carry, one mapping for each version (new subscriptions need them).
     """
-    extra = details or [{}] * len(versions)
+    if not details:
+        # Straight from the dataclasses: what is no column of the table (the package, the e-mail) is not read.
+        return msgspec.json.encode(versions).decode()
     rows = [
         {
             **{name: getattr(version, name) for name in _KEPT},
@@ -56,6 +58,6 @@ def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, Any
             "package_version_id": version.package.version_id,
             **more,
         }
-        for version, more in zip(versions, extra, strict=True)
+        for version, more in zip(versions, details, strict=True)
     ]
     return msgspec.json.encode(rows).decode()

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import pytest
+from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.database.pool import Database
+from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, Finding, check
+from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.terms import Trial
+
+
+@pytest.fixture
+async def subscriber(corruptible: Database, vault: Vault) -> AsyncIterator[Subscriber]:
+    """A merchant with one subscription, renewed twice."""
+    merchant = await create_merchant(corruptible, vault, name="Club", email="o@shop.example", now=utc_now())
+    desk = Desk(corruptible, vault, {"simulator": ObedientBank()})
+    subscriber = Subscriber(desk, shop_of(merchant, live=False))
+    subscription = await subscriber.subscribe()
+    for _ in range(2):
+        await subscriber.charge_due(subscription)
+    yield subscriber
+
+
+async def checked(subscriber: Subscriber) -> dict[str, Finding]:
+    found = await check(subscriber.desk.database, now=utc_now(), merchant_id=subscriber.shop.merchant_id)
+    return {finding.rule.statement: finding for finding in found}
+
+
+async def details(subscriber: Subscriber) -> list[str]:
+    return [one.detail for finding in (await checked(subscriber)).values() for one in finding.differences]
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """How one row is corrupted (returning the id to be named), and which rule names it where."""
+
+    rule: str
+    table: str
+    sql: str
+
+
+PAYMENT_OF = "update payment set {change} where merchant_id = $1 and period_number = {period} returning subscription_id"
+SUBSCRIPTION = "update subscription set {change} where merchant_id = $1 returning id"
+CORRUPTIONS = (
+    *(
+        Corruption("periods_paid", "subscription", PAYMENT_OF.format(change=change, period=period))
+        for change, period in (("period_number = 7", 3), ("period_number = 0", 1), ("paid_at = null", 2))
+    ),
+    Corruption("periods_paid", "subscription", SUBSCRIPTION.format(change="next_period = next_period + 1")),
+    Corruption(
+        "periods_paid",
+        "payment",
+        "update payment set subscription_id = 0 where merchant_id = $1 and period_number = 2 returning id",
+    ),
+    *(
+        Corruption("counters_agree", "subscription", SUBSCRIPTION.format(change=change))
+        for change in ("counter = 2", "paid_number_counter = 4", "date_paid = null")
+    ),
+    Corruption(
+        "counters_agree",
+        "subscription_package",
+        "update subscription_package set subscriptions_count = 5 where merchant_id = $1 returning id",
+    ),
+    *(
+        Corruption("subscriptions_stand", "subscription", SUBSCRIPTION.format(change=change))
+        for change in (
+            "date_next = null",
+            "state = 'Trial'",
+            "state = 'Expired', date_next = null",
+            "state = 'Cancelled', date_next = null",
+            "date_stopped = now()",
+            "date_active = null",
+            "charging_attempt_id = 0",
+            "date_end = now()",
+        )
+    ),
+    Corruption(
+        "subscriptions_stand",
+        "subscription",
+        "update payment set state = 'processing' where merchant_id = $1 and period_number = 3 returning subscription_id",
+    ),
+    Corruption(
+        "ends_reported",
+        "subscription",
+        SUBSCRIPTION.format(change="state = 'Cancelled', date_next = null, date_cancelled = now()"),
+    ),
+    Corruption(
+        "ends_reported",
+        "subscription",
+        "insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,"
+        " state, due_at, created_at) select merchant_id, live, 'subscription_cancelled', id, null, sign_version,"
+        " key_id, 'json', '{}', 'waiting', now(), now() from subscription where merchant_id = $1"
+        " returning subscription_id",
+    ),
+)
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.sql[7:60]}")
+async def test_a_corrupted_subscription_is_named_by_its_rule(subscriber: Subscriber, corruption: Corruption) -> None:
+    assert await details(subscriber) == []
+    named = await subscriber.desk.database.fetchval(corruption.sql, subscriber.shop.merchant_id)
+    finding = (await checked(subscriber))[corruption.rule]
+    assert (corruption.table, named) in {(one.table, one.id) for one in finding.differences}
+
+
+def test_every_rule_for_subscriptions_is_seen_to_fail() -> None:
+    assert {corruption.rule for corruption in CORRUPTIONS} == {rule.statement for rule in SUBSCRIPTION_RULES}
+
+
+async def test_a_cancellation_that_is_reported_as_a_stop_is_named(subscriber: Subscriber) -> None:
+    database, shop = subscriber.desk.database, subscriber.shop
+    found = await database.fetchval("select id from subscription where merchant_id = $1", shop.merchant_id)
+    await cancel(database, shop, found, by="api", now=utc_now())
+    assert await details(subscriber) == []
+    await database.execute(
+        "update pingback set event = 'subscription_stopped' where merchant_id = $1 and event <> 'payment'",
+        shop.merchant_id,
+    )
+    assert "subscription_stopped is reported" in (await details(subscriber))[0]
+
+
+async def test_subscriptions_of_every_kind_are_clean(subscriber: Subscriber) -> None:
+    free = replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day")), limit=2)
+    subscription = await subscriber.subscribe(free, order="club-2")
+    assert await details(subscriber) == []
+    await subscriber.charge_due(subscription)
+    await subscriber.subscribe(replace(MONTHLY, limit=1), order="club-3")
+    await subscriber.subscribe(replace(MONTHLY, name="Tea club"), order="club-4")
+    assert await details(subscriber) == []

@@ -1,0 +1,174 @@
+"""A customer with subscriptions, the run that charges them at any time we like, and a bank that does as it is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Approved,
+    CardDetails,
+    Declined,
+    DeclineReason,
+    Finding,
+    NotFound,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.charging import BillingRun, Side
+from paydesk.domain.subscriptions.ending import find_subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.terms import Terms
+
+MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+APPROVED = "4242424242424242"
+
+
+@dataclass
+class ObedientBank:
+    """An acquirer in memory: `refuse` says why it declines, `lose` what gets lost, `hide` that it is slow to know."""
+
+    refuse: DeclineReason | None = None
+    lose: str = ""
+    hide: bool = False
+    asked: list[str] = field(default_factory=list)
+    decided: dict[str, Outcome] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    voided: set[str] = field(default_factory=set)
+    name: str = "simulator"
+    hold_period: timedelta = timedelta(days=7)
+    challenge_origins: tuple[str, ...] = ()
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        return await self.charge_stored(purchase)
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        self.asked.append(purchase.key)
+        if self.lose == "question":
+            raise OutcomeUnknown("lost")
+        answer: Outcome = Declined(self.refuse) if self.refuse else Approved(purchase.key, f"net-{purchase.key}")
+        answer = self.decided.setdefault(purchase.key, answer)
+        if self.hide:
+            self.hidden.add(purchase.key)
+        if self.lose == "answer":
+            raise OutcomeUnknown("lost")
+        return answer
+
+    async def find(self, key: str) -> Finding:
+        if key in self.voided:
+            return Voided()
+        return NotFound() if key in self.hidden else self.decided.get(key, NotFound())
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        return await self.find(of_key)
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        self.voided.add(of_key)
+        return Voided()
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        raise AcquirerRefused("not asked for here")
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        raise AcquirerRefused("not asked for here")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    @property
+    def kept(self) -> set[str]:
+        """The keys under which it took money and kept it."""
+        return {key for key, answer in self.decided.items() if isinstance(answer, Approved)} - self.voided
+
+
+class Subscriber:
+    """One merchant's test side with its customers' subscriptions."""
+
+    def __init__(self, desk: Desk, shop: Shop) -> None:
+        self.desk, self.shop, self.run = desk, shop, BillingRun(desk)
+
+    def at(self, bank: ObedientBank) -> Subscriber:
+        """The same with another bank behind it."""
+        return Subscriber(replace(self.desk, acquirers={"simulator": bank}), self.shop)
+
+    async def subscribe(self, terms: Terms = MONTHLY, number: str = APPROVED, order: str = "club-1") -> Subscription:
+        database = self.desk.database
+        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
+        request = CheckoutRequest(
+            order, terms.price, terms.currency, "Coffee club", "https://shop.example/thanks", None, "v1", "", "", "",
+            "", False, terms,
+        )  # fmt: skip
+        token = await open_checkout(database, self.shop, request, form={"order": order}, key_id=key_id, now=utc_now())
+        checkout = await find_checkout(database, token, now=utc_now())
+        payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
+        assert await pay(self.desk, checkout, payer, return_url="", now=utc_now()) == Paid()
+        found = await database.fetchval(
+            "select id from subscription where merchant_id = $1 and init_merchant_order_id = $2",
+            self.shop.merchant_id,
+            order,
+        )
+        return await find_subscription(database, self.shop, found)
+
+    async def charge(self, at: datetime) -> int:
+        """One batch by the billing run, at a time of the merchant's test clock."""
+        return await self.run.charge_due(merchant_id=self.shop.merchant_id, at=at)
+
+    async def charge_due(self, subscription: Subscription) -> Subscription:
+        """Charge it when it is due."""
+        due = (await self.now(subscription)).date_next
+        assert due is not None
+        assert await self.charge(due) == 1
+        return await self.now(subscription)
+
+    async def die_after_claim(self, at: datetime) -> None:
+        """A worker commits its intents and is killed before it calls anybody."""
+        await self.run.claim([Side(self.shop, at)], utc_now())
+
+    async def settle(self, **later: float) -> None:
+        """The janitor's rounds, some time from now, until it has nothing left to ask."""
+        for _ in range(5):
+            await settle_due(self.desk, now=utc_now() + timedelta(**later))
+
+    async def now(self, subscription: Subscription) -> Subscription:
+        return await find_subscription(self.desk.database, self.shop, subscription.id)
+
+    async def replace_card(self, subscription: Subscription) -> None:
+        """The customer gives another card with the same number (a new row, as the portal makes one)."""
+        database, vault = self.desk.database, self.desk.vault
+        card_id = await database.fetchval("select nextval('card_id_seq')")
+        sealed = vault.seal(APPROVED.encode(), purpose="card number", merchant_id=self.shop.merchant_id, row_id=card_id)
+        await database.execute(
+            "with fresh as (insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin,"
+            " last4, brand, exp_month, exp_year, holder, created_at)"
+            " values ($1, false, $3, $4, $5, '', '424242', '4242', 'visa', 12, 2041, 'Ada', now()) returning id)"
+            " update subscription set card_id = fresh.id from fresh where merchant_id = $1 and subscription.id = $2",
+            self.shop.merchant_id, subscription.id, card_id, sealed.blob, sealed.key_id,
+        )  # fmt: skip
+
+    async def payments(self) -> list[Any]:
+        """The merchant's payments, oldest first."""
+        return list(
+            await self.desk.database.fetch(
+                "select * from payment where merchant_id = $1 order by id", self.shop.merchant_id
+            )
+        )
+
+    async def told(self) -> list[dict[str, Any]]:
+        """What the merchant's pingbacks say, oldest first."""
+        rows = await self.desk.database.fetch(
+            "select payload from pingback where merchant_id = $1 order by id", self.shop.merchant_id
+        )
+        return [json.loads(row["payload"]) for row in rows]
