@@ -14,7 +14,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,6 +34,7 @@ class Desk:
 
     shop: str = ""
     posts: list[dict[str, Any]] = field(default_factory=list)
+    subscription_id: int = 31
 
     async def form(self, request: Request) -> Response:
         self.posts.append(dict(parse_form(await request.body())))
@@ -42,15 +43,28 @@ class Desk:
     async def checkout(self, request: Request) -> Response:
         return RedirectResponse(self.posts[-1]["success_url"], status_code=303)
 
+    async def subscription(self, request: Request) -> Response:
+        if request.headers.get("x-apikey") != PRIVATE_KEY or request.path_params["id"] != 31:
+            return JSONResponse({"success": False}, 404)
+        return JSONResponse({"success": True, "data": {"id": 31, "portal_url": f"{self.shop}/orders?portal"}})
+
     async def send_pingback(self, key: str = PRIVATE_KEY) -> str:
         posted = self.posts[-1]
         order = {
+            "id": 7,
             "merchant_order_id": posted["merchant_order_id"],
             "status": "successful",
-            "paid_amount": float(posted["amount"]),
+            "paid_amount": float(posted.get("recurring_trial_amount", posted["amount"])),
             "paid_currency": posted["currency"],
         }
         payload = {"event": "payment", "payment_order": order, "pingback_ts": int(time.time())}
+        if "recurring_name" in posted:
+            payload["subscription"] = {
+                "id": self.subscription_id,
+                "recurring_id": 7,
+                "status": "Trial",
+                "init_merchant_order_id": posted["merchant_order_id"],
+            }
         body = json.dumps(payload).encode()
         headers = {"Content-Type": "application/json", "X-ApiKey": key}
         if posted.get("sign_version") == "v2":
@@ -67,6 +81,7 @@ class Desk:
             routes=[
                 Route("/payment/form", self.form, methods=["POST"]),
                 Route("/checkout/1", self.checkout, methods=["GET"]),
+                Route("/api/v1/subscriptions/{id:int}", self.subscription, methods=["GET"]),
             ]
         )
 
@@ -93,9 +108,9 @@ async def violations(page: Page) -> list[str]:
     return found
 
 
-async def buy(page: Page, desk: Desk, article: str) -> None:
-    """Buy with the keyboard or mouse as far as the thank-you page."""
-    await page.get_by_role("button", name=f"Buy {article}").click()
+async def buy(page: Page, desk: Desk, article: str, verb: str = "Buy") -> None:
+    """Buy as far as the thank-you page."""
+    await page.get_by_role("button", name=f"{verb} {article}").click()
     await page.get_by_role("button", name="Continue to payment").click()
     await page.wait_for_url(f"{desk.shop}/thanks?order=*")
 
@@ -138,6 +153,27 @@ async def test_a_purchase_works_with_the_keyboard(page: Page, desk: Desk) -> Non
     await page.wait_for_url(f"{desk.shop}/thanks?order=*")
 
 
+async def test_a_subscriber_finds_the_portal_through_the_shops_server(page: Page, desk: Desk) -> None:
+    await page.goto(desk.shop)
+    await buy(page, desk, "to Coffee club", "Subscribe")
+    thanks = page.url
+    await desk.send_pingback()
+    await expect(page.get_by_role("status")).to_contain_text("Subscribed.")
+    await page.get_by_role("link", name="Change the card or cancel").click()
+    await page.wait_for_url(f"{desk.shop}/orders?portal")
+    assert PRIVATE_KEY not in await page.content()
+    assert "portal" not in thanks
+
+
+async def test_a_portal_that_paydesk_does_not_name_is_a_calm_page(page: Page, desk: Desk) -> None:
+    desk.subscription_id = 32
+    await page.goto(desk.shop)
+    await buy(page, desk, "to Tea letter", "Subscribe")
+    await desk.send_pingback()
+    await page.get_by_role("link", name="Change the card or cancel").click()
+    await expect(page.get_by_text("Paydesk did not say where the subscription is managed")).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
 async def test_every_page_suits_everyone(browser: Browser, desk: Desk, width: int, scheme: Any) -> None:
@@ -156,6 +192,13 @@ async def test_every_page_suits_everyone(browser: Browser, desk: Desk, width: in
     await desk.send_pingback(key="guessed")
     await desk.send_pingback()
     await expect(page.get_by_role("status")).to_contain_text("Paid.")
+    found += await violations(page)
+    await page.goto(desk.shop)
+    await page.get_by_role("button", name="Subscribe to Coffee club").click()
+    found += await violations(page)
+    await page.get_by_role("button", name="Continue to payment").click()
+    await desk.send_pingback()
+    await expect(page.get_by_role("status")).to_contain_text("Subscribed.")
     found += await violations(page)
     await page.goto(f"{desk.shop}/orders")
     found += await violations(page)

@@ -94,12 +94,12 @@ async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
 class TestShelf:
     async def test_prices_are_written_with_each_currencys_digits(self, visitor: Visitor) -> None:
         page = (await visitor.get("/", headers={"Accept-Language": "en-US"})).text
-        for price in ("$10.00<", "€24.90<", "¥1,500<", "12.500<"):
+        for price in ("$10.00<", "€24.90<", "¥1,500<", "12.500<", "$5.00 for the first month, then $12.00 a month<"):
             assert price in page
 
     async def test_the_chosen_signature_version_goes_with_the_purchase(self, visitor: Visitor) -> None:
         page = (await visitor.get("/", params={"sign_version": "v2"})).text
-        assert page.count('name="sign_version" value="v2"') == page.count("<form") == 4
+        assert page.count('name="sign_version" value="v2"') == page.count("<form") == 6
 
     async def test_an_unknown_signature_version_in_the_address_is_v1(self, visitor: Visitor) -> None:
         assert 'value="v1"' in (await visitor.get("/?sign_version=<script>")).text
@@ -315,6 +315,124 @@ class TestPingback:
             assert "X-Brand-Signature" in await visitor.thanks(fields)
 
 
+def told(fields: Mapping[str, str], number: int, *, paid: str = "12.00", event: str = "payment") -> dict[str, Any]:
+    """The pingback about the n-th payment of a subscription (1 is the first; wire.md §2), or about its end."""
+    reference = fields["merchant_order_id"]
+    payload: dict[str, Any] = {
+        "event": event,
+        "subscription": {"id": 31, "recurring_id": 7, "status": "Active" if event == "payment" else "Cancelled"},
+        "pingback_ts": int(time.time()),
+    }
+    if event == "payment":
+        payload["subscription"]["init_merchant_order_id"] = reference
+        payload["payment_order"] = {
+            "id": 6 + number,
+            "merchant_order_id": reference if number == 1 else f"{reference}:{number}",
+            "status": "successful",
+            "paid_amount": json.loads(paid),
+            "paid_currency": fields["currency"],
+        }
+    return payload
+
+
+class TestSubscription:
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    async def test_the_form_carries_the_signed_recurring_fields(self, visitor: Visitor, version: str) -> None:
+        fields = await visitor.buy("club", version)
+        assert Gateway(PUBLIC_KEY, PRIVATE_KEY).signature().verify(fields, fields["hash"])
+        assert {name: value for name, value in fields.items() if name.startswith(("recurring", "amount"))} == {
+            "amount": "12.00",
+            "recurring_name": "Coffee club",
+            "recurring_sku_id": "coffee-club",
+            "recurring_period": "1m",
+            "recurring_trial_amount": "5.00",
+            "recurring_trial_period": "1m",
+            "recurring_duration": "0",
+        }
+
+    async def test_the_first_payment_is_that_of_the_trial(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("club")
+        assert (await visitor.pingback(told(fields, 1, paid="12.00"))).text == "ok"
+        assert not is_paid(await visitor.thanks(fields))
+        assert (await visitor.pingback(told(fields, 1, paid="5.00"))).text == "ok"
+        page = await visitor.thanks(fields)
+        assert is_paid(page)
+        assert "Subscribed." in page
+        assert 'data-awaits="1"' in page
+
+    async def test_a_free_trial_is_fulfilled_by_an_order_of_nothing(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("letter")
+        await visitor.pingback(told(fields, 1, paid="0"))
+        assert is_paid(await visitor.thanks(fields))
+
+    async def test_renewals_are_listed_and_each_counts_once(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("club")
+        await visitor.pingback(told(fields, 1, paid="5.00"))
+        for number in (2, 3, 3, 4):
+            assert (await visitor.pingback(told(fields, number))).text == "ok"
+        page = await visitor.thanks(fields)
+        assert pingbacks_on(page) == 5
+        assert page.count("the next parcel goes out") == 3
+        assert page.count("this renewal was known before") == 1
+        assert "Renewed 3 times since" in page
+
+    async def test_a_renewal_at_another_price_sends_nothing_out(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("club")
+        await visitor.pingback(told(fields, 1, paid="5.00"))
+        await visitor.pingback(told(fields, 2, paid="5.00"))
+        page = await visitor.thanks(fields)
+        assert "not that of the subscription" in page
+        assert "Renewed" not in page
+
+    @pytest.mark.parametrize("event", ["subscription_cancelled", "subscription_stopped", "subscription_expired"])
+    async def test_its_end_is_found_by_the_first_payment_and_ends_it(self, visitor: Visitor, event: str) -> None:
+        fields, other = await visitor.buy("club"), await visitor.buy("letter")
+        await visitor.pingback(told(fields, 1, paid="5.00"))
+        await visitor.pingback(told(fields, 1, event=event))
+        page = await visitor.thanks(fields)
+        assert pingbacks_on(page) == 2
+        assert "Ended." in page
+        assert 'data-awaits="0"' in page
+        assert pingbacks_on(await visitor.thanks(other)) == 0
+
+    async def test_a_forged_end_changes_nothing(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("club")
+        await visitor.pingback(told(fields, 1, paid="5.00"))
+        answer = await visitor.pingback(told(fields, 1, event="subscription_cancelled"), key="guessed")
+        assert answer.text == "NOK"
+        assert "Ended." not in await visitor.thanks(fields)
+
+    async def test_a_form_body_says_the_same(self, visitor: Visitor) -> None:
+        fields = await visitor.buy("club")
+        for payload in (told(fields, 1, paid="5.00"), told(fields, 2)):
+            as_text = json.loads(json.dumps(payload), parse_int=str, parse_float=str)
+            assert (await visitor.form_pingback(as_text)).text == "ok"
+        assert "Renewed 1 time since" in await visitor.thanks(fields)
+
+    @pytest.mark.parametrize("subscription", [None, [], "x", {"recurring_id": {}}, {"init_merchant_order_id": []}])
+    async def test_a_strange_subscription_object_is_acknowledged_and_listed(
+        self, visitor: Visitor, subscription: object
+    ) -> None:
+        payload = {"event": {"a": 1}, "subscription": subscription, "pingback_ts": int(time.time())}
+        assert (await visitor.pingback(payload)).text == "ok"
+        assert "no such order" in await visitor.orders()
+
+    async def test_a_restart_keeps_it(self, visitor: Visitor, tmp_path: Path) -> None:
+        fields = await visitor.buy("club")
+        await visitor.pingback(told(fields, 1, paid="5.00"))
+        await visitor.pingback(told(fields, 2))
+        before = await visitor.thanks(fields)
+        async with visit(tmp_path) as later:
+            assert await later.thanks(fields) == before
+            await later.pingback(told(fields, 1, event="subscription_cancelled"))
+            assert "Ended." in await later.thanks(fields)
+
+    async def test_only_a_begun_subscription_can_be_managed(self, visitor: Visitor) -> None:
+        for fields in (await visitor.buy("club"), await visitor.buy("mug")):
+            page = await visitor.get("/manage", params={"order": fields["merchant_order_id"]})
+            assert page.status_code == 404
+
+
 class TestPages:
     async def test_what_a_pingback_says_is_escaped(self, visitor: Visitor) -> None:
         fields = await visitor.buy()
@@ -335,7 +453,7 @@ class TestPages:
     async def test_pictures_and_styles_are_served(self, visitor: Visitor) -> None:
         page = (await visitor.get("/")).text
         addresses = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
-        assert len(addresses) == 6
+        assert len(addresses) == 8
         for address in addresses:
             assert (await visitor.get(address)).status_code == 200
 

@@ -1,4 +1,4 @@
-"""What the sample shop sells; the currencies have 2, 2, 0 and 3 decimals, so that people see each written."""
+"""What the sample shop sells, once or every month; the currencies have 2, 2, 0 and 3 decimals, to see each written."""
 
 from __future__ import annotations
 
@@ -6,10 +6,30 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+import msgspec
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How an article is sold as a subscription, in the words of the checkout request: `price` every `period`.
+
+    The first payment is `trial_price` (0 is a free trial) and lasts `trial_period`. `offer` says so in the shop's
+    words, with `{first}` and `{price}` where the amounts go.
+    """
+
+    sku: str
+    price: Decimal
+    period: str
+    trial_price: Decimal
+    trial_period: str
+    offer: str
+
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One thing to buy: `slug` names it in forms, `picture` is a file of `static/`, `price` is in main units."""
+    """One thing to buy: `slug` names it in forms, `picture` is a file of `static/`, `price` is in main units.
+
+    `price` is what is paid when it is ordered; with a `plan` more follows.
+    """
 
     slug: str
     name: str
@@ -17,6 +37,7 @@ class Article:
     price: Decimal
     currency: str
     picture: str
+    plan: Plan | None = None
 
 
 ARTICLES: Final = {
@@ -53,6 +74,38 @@ ARTICLES: Final = {
             Decimal("12.500"),
             "KWD",
             "shop-pot.svg",
+        ),
+        Article(
+            "club",
+            "Coffee club",
+            "The roast of the month in your letter box, before the month has thought of it.",
+            Decimal("5.00"),
+            "USD",
+            "shop-club.svg",
+            Plan(
+                sku="coffee-club",
+                price=Decimal("12.00"),
+                period="1m",
+                trial_price=Decimal("5.00"),
+                trial_period="1m",
+                offer="{first} for the first month, then {price} a month",
+            ),
+        ),
+        Article(
+            "letter",
+            "Tea letter",
+            "Three small teas and a page about where they grew. The first one is on us.",
+            Decimal("0.00"),
+            "EUR",
+            "shop-letter.svg",
+            Plan(
+                sku="tea-letter",
+                price=Decimal("9.00"),
+                period="1m",
+                trial_price=Decimal("0.00"),
+                trial_period="14d",
+                offer="Free for 14 days, then {price} a month",
+            ),
         ),
     )
 }

@@ -11,10 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from paydesk.web.demo.journal import Journal, Record
-from paydesk.web.demo.orders import Order, Received, Sheet, judge, reference_of
+from paydesk.web.demo.orders import Order, Received, Sheet, judge, named_in, recurring_id_of, reference_of
 
 MOST_ORDERS: Final = 500
 MOST_PINGBACKS_OF_AN_ORDER: Final = 20
+MOST_PINGBACKS_OF_A_SUBSCRIPTION: Final = 150
+"""More than ten years of monthly payments."""
 MOST_STRAYS: Final = 50
 """How many refused pingbacks are kept, and how many genuine ones about nothing that this shop knows."""
 
@@ -66,16 +68,24 @@ class Records:
         fulfils the order, and after a crash the service sends again what was not answered.
         """
         async with self._lock:
-            sheet = self._sheets.get(reference_of(payload))
+            sheet = self._sheets.get(reference_of(payload)) or self._subscribed(recurring_id_of(payload))
             judgement = judge(payload, sheet)
             judged = msgspec.structs.replace(
                 pingback,
                 reference=sheet.order.reference if sheet else "",
                 verdict=judgement.verdict,
                 fulfils=judgement.fulfils,
+                renews=judgement.renews,
+                ends=judgement.ends,
+                **named_in(payload),
             )
             await self._keep(judged)
             return judged
+
+    def _subscribed(self, first_payment: str) -> Sheet | None:
+        """The subscription that began with a payment: its end names no order reference (wire.md §2)."""
+        known = (sheet for sheet in self._sheets.values() if sheet.order.plan is not None and sheet.first_payment)
+        return next((sheet for sheet in known if sheet.first_payment == first_payment), None)
 
     async def _keep(self, record: Record) -> None:
         await asyncio.to_thread(self._journal.append, record)
@@ -90,7 +100,7 @@ class Records:
                 self._forget_an_order()
             self._sheets[record.reference] = Sheet(record)
         elif record.genuine and (sheet := self._sheets.get(record.reference)):
-            self._sheets[record.reference] = replace(sheet, pingbacks=_bounded((*sheet.pingbacks, record)))
+            self._sheets[record.reference] = replace(sheet, pingbacks=_bounded(sheet.order, (*sheet.pingbacks, record)))
         else:
             strays = self._strays[record.genuine]
             strays.append(record)
@@ -109,9 +119,10 @@ class Records:
             yield from strays
 
 
-def _bounded(pingbacks: tuple[Received, ...]) -> tuple[Received, ...]:
-    """At most MOST_PINGBACKS_OF_AN_ORDER, without the oldest but never without the one that fulfilled the order."""
-    if len(pingbacks) <= MOST_PINGBACKS_OF_AN_ORDER:
+def _bounded(order: Order, pingbacks: tuple[Received, ...]) -> tuple[Received, ...]:
+    """As many as are kept for an order, without the oldest but never without the one that fulfilled the order."""
+    most = MOST_PINGBACKS_OF_AN_ORDER if order.plan is None else MOST_PINGBACKS_OF_A_SUBSCRIPTION
+    if len(pingbacks) <= most:
         return pingbacks
     oldest = next(index for index, pingback in enumerate(pingbacks) if not pingback.fulfils)
     return pingbacks[:oldest] + pingbacks[oldest + 1 :]

@@ -1,4 +1,4 @@
-"""The sample shop's pages and routes (spec: What the service does, 2, as a merchant sees it)."""
+"""The sample shop's pages and routes (spec: What the service does, 2 and 3, as a merchant sees it)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from starlette.routing import Mount, Route
 from paydesk.core.clock import utc_now
 from paydesk.core.urls import source_of
 from paydesk.web.assets import static_app
-from paydesk.web.demo.articles import ARTICLES
+from paydesk.web.demo.articles import ARTICLES, Plan
 from paydesk.web.demo.explaining import explain, readable
+from paydesk.web.demo.managing import Unreachable, find_portal
 from paydesk.web.demo.orders import Order, Sheet, new_order
 from paydesk.web.demo.receiving import Receiver
 from paydesk.web.demo.records import Records
@@ -62,6 +63,7 @@ def create_shop(gateway: Gateway, *, base_url: str, folder: Path, clock: Callabl
             Route("/pay", shop.pay, methods=["GET"]),
             Route("/thanks", shop.thanks, methods=["GET"]),
             Route("/orders", shop.orders, methods=["GET"]),
+            Route("/manage", shop.manage, methods=["GET"]),
             Route("/pingback", receiver.pingback, methods=["POST"]),
             Mount("/static", static_app()),
         ],
@@ -80,7 +82,9 @@ class _Shop:
 
     async def shelf(self, request: Request) -> Response:
         """Show what can be bought, and how the next purchase will be signed."""
-        return _page(request, "shelf.html", articles=ARTICLES.values(), version=_version(request))
+        single = [article for article in ARTICLES.values() if article.plan is None]
+        monthly = [article for article in ARTICLES.values() if article.plan is not None]
+        return _page(request, "shelf.html", single=single, monthly=monthly, version=_version(request))
 
     async def buy(self, request: Request) -> Response:
         """Make an order, and go on to a page that a reload doesn't buy again with."""
@@ -124,6 +128,17 @@ class _Shop:
             next_look=looks + 1 if looks < MOST_LOOKS and not sheet.paid else 0,
         )
 
+    async def manage(self, request: Request) -> Response:
+        """Take the subscriber to Paydesk's portal, whose address the shop's server asks for with its private key."""
+        sheet = self._sheet(request)
+        if not sheet.subscription:
+            raise HTTPException(404, "This order is no subscription, or it has not begun yet.")
+        try:
+            address = await find_portal(self.gateway, sheet.subscription)
+        except Unreachable as error:
+            raise HTTPException(502, "Paydesk did not say where the subscription is managed. Try again.") from error
+        return RedirectResponse(address, status_code=303, headers={"Cache-Control": "no-store"})
+
     async def orders(self, request: Request) -> Response:
         """List the shop's orders, and the pingbacks that belong to none."""
         version = _version(request)
@@ -142,14 +157,28 @@ class _Shop:
         """The checkout request of an order, always the same for the same order (spec: Checkout request)."""
         fields = {
             "merchant_order_id": order.reference,
-            "amount": str(order.amount),
+            "amount": str(order.plan.price if order.plan else order.amount),
             "currency": order.currency,
             "description": order.description,
             "success_url": f"{self.base_url}/thanks?order={quote(order.reference)}",
             "pingback_url": f"{self.base_url}/pingback",
         }
+        if order.plan is not None:
+            fields |= _recurring_fields(order, order.plan)
         # v1 is what a request without this field asks for.
         return fields | ({"sign_version": "v2"} if order.sign_version == "v2" else {})
+
+
+def _recurring_fields(order: Order, plan: Plan) -> dict[str, str]:
+    """What makes a checkout request one for a subscription (spec: Checkout request)."""
+    return {
+        "recurring_name": order.description,
+        "recurring_sku_id": plan.sku,
+        "recurring_period": plan.period,
+        "recurring_trial_amount": str(plan.trial_price),
+        "recurring_trial_period": plan.trial_period,
+        "recurring_duration": "0",
+    }
 
 
 def _version(request: Request) -> Version:

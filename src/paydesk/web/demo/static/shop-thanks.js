@@ -1,4 +1,4 @@
-// Brings the pingback to the thank-you page as soon as the shop has it, without loading the page again.
+// Brings pingbacks to the thank-you page as soon as the shop has them, without loading the page again.
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 5000;
 const MOST_LOOKS = 60;
@@ -19,7 +19,7 @@ async function look() {
 }
 
 let wait = FIRST_WAIT;
-for (let looks = 0; looks < MOST_LOOKS && known(document).paid === "0"; looks += 1) {
+for (let looks = 0; looks < MOST_LOOKS && known(document).awaits === "1"; looks += 1) {
   await pause(wait);
   wait = Math.min(wait * 1.2, LONGEST_WAIT);
   // The server may be restarting; the next look finds it again.
