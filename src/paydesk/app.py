@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -29,6 +30,9 @@ from paydesk.domain.payments.paying import Desk, Limits
 from paydesk.domain.payments.receiving import Reception
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, load_settings, require_keys
+from paydesk.web.api import routes as api_routes
+from paydesk.web.api.parameters import refuse_invalid
+from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, routes
 from paydesk.web.checkout.services import CheckoutServices
@@ -76,6 +80,7 @@ def create_app(settings: Settings) -> FastAPI:
             yield {
                 "checkout": services,
                 "portal": portal_services(settings, services.desk),
+                "api": api_services(settings, services.desk),
                 "database": database,
             }
 
@@ -91,6 +96,7 @@ def create_app(settings: Settings) -> FastAPI:
         ],
         exception_handlers=exception_handlers(),
     )
+    app.include_router(api_routes.router)
     app.router.routes.extend(
         [
             *routes.routes,
@@ -175,11 +181,24 @@ def portal_services(settings: Settings, desk: Desk) -> PortalServices:
     )
 
 
+def api_services(settings: Settings, desk: Desk) -> ApiServices:
+    """What the API's routes work with."""
+    return ApiServices(
+        desk=desk,
+        trusted_proxies=settings.proxy_networks(),
+        address=settings.address,
+        sandbox_address=settings.sandbox_address,
+        calls_per_minute=settings.calls_per_minute,
+        now=utc_now,
+    )
+
+
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
     """What a visitor sees when something goes wrong: a page, or the fixed JSON shape for a program."""
     return {
         PaydeskError: _known_error,
         HTTPException: _http_error,
+        RequestValidationError: refuse_invalid,
         Exception: _unknown_error,
         **dict.fromkeys(AWAY, _database_away),
     }

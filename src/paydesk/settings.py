@@ -63,6 +63,7 @@ class Settings(BaseSettings):
         "", description="Networks of reverse proxies whose `X-Forwarded-For` is believed, separated by commas."
     )
     forms_per_minute: int = Field(300, ge=1, description="Checkout forms a minute per client address and merchant.")
+    calls_per_minute: int = Field(600, ge=1, description="API calls a minute per client address and merchant.")
     attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")
     declines_per_hour: int = Field(30, ge=1, description="Declined cards an hour per client address and merchant.")
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")

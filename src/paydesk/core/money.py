@@ -57,6 +57,11 @@ def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
     return amount
 
 
+def plain_number(amount: Decimal) -> Decimal:
+    """The same amount, written without trailing zeros, an exponent, or a minus before zero, as JSON shows it."""
+    return Decimal(format((amount + 0).normalize(), "f"))
+
+
 @dataclass(frozen=True, slots=True)
 class FeePlan:
     """What a merchant pays for a payment: `rate` and `reserve_rate` are fractions, `fixed` is in main units."""

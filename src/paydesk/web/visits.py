@@ -28,8 +28,9 @@ def base_path(request: Request) -> str:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a program asks, rather than a browser."""
-    return "application/json" in request.headers.get("accept", "").lower()
+    """Whether a program asks, rather than a browser; at the API's paths it always is one."""
+    asked = "application/json" in request.headers.get("accept", "").lower()
+    return asked or str(request.scope["path"]).startswith("/api/")
 
 
 async def read_body(request: Request, largest: int) -> bytes:

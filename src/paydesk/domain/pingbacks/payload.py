@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from paydesk.core.money import Split
+from paydesk.core.money import Split, plain_number
 
 _CARDS = 1
 _PHP_ZONE_BY_NAME = 3
@@ -97,11 +97,11 @@ def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None 
             merchant_order_id=report.merchant_order_id,
             payment_system=UNSET if subscription else _CARDS,
             status="successful",
-            paid_amount=_plain(split.paid),
+            paid_amount=plain_number(split.paid),
             paid_currency=report.currency,
-            merchant_net_revenue=_plain(split.net),
-            merchant_rolling_reserve=_plain(split.reserve),
-            fees=_plain(split.fees),
+            merchant_net_revenue=plain_number(split.net),
+            merchant_rolling_reserve=plain_number(split.reserve),
+            fees=plain_number(split.fees),
             date=_Date(f"{report.at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}", _PHP_ZONE_BY_NAME, "UTC"),
         ),
         user=_User(
@@ -115,8 +115,3 @@ def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None 
         with_risk_check=UNSET if subscription else False,
     )
     return _encoder.encode(envelope).decode()
-
-
-def _plain(amount: Decimal) -> Decimal:
-    """The same amount, written without trailing zeros, an exponent, or a minus before zero."""
-    return Decimal(format((amount + 0).normalize(), "f"))

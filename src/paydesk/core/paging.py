@@ -1,0 +1,41 @@
+"""Pages of a list that grows while it is read: each continues after a row, never after a number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+LARGEST_ID = 2**53 - 1
+"""Ids that leave the house are integers that JSON numbers hold without loss."""
+
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row's place in a list that is ordered by time and id."""
+
+    at: datetime
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which rows to read, newest first: `most` of those before a place, made from `since` on and before `until`."""
+
+    most: int
+    before: Place = Place(LATEST, LARGEST_ID)
+    since: datetime = EARLIEST
+    until: datetime = LATEST
+
+    def parameters(self) -> dict[str, Any]:
+        """The page as statements take it."""
+        return {
+            "before_at": self.before.at,
+            "before_id": self.before.id,
+            "since": self.since,
+            "until": self.until,
+            "most": self.most,
+        }

@@ -1,0 +1,62 @@
+-- name: by_time(merchant_id, live, states, since, until, before_at, before_id, most)
+-- One side's payments, newest first, of some states or (null) of all.
+select *
+  from payment_whole
+ where merchant_id = :merchant_id and live = :live
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+   and (:states::text[] is null or state = any(:states::text[]))
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: in_state(merchant_id, live, state, since, until, before_at, before_id, most)
+-- Those of one state that is not the usual one.
+select *
+  from payment_whole
+ where merchant_id = :merchant_id and live = :live and state = :state and state <> 'captured'
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: of_reference(merchant_id, live, reference, email, subscription_id, states, since, until, before_at, before_id, most)
+select *
+  from payment_whole
+ where merchant_id = :merchant_id and live = :live
+   and id in (select payments_of_reference(:merchant_id, :live, :reference))
+   and (:email::text is null or lower(email) = :email)
+   and (:subscription_id::bigint is null or subscription_id = :subscription_id)
+   and (:states::text[] is null or state = any(:states::text[]))
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: of_subscription(merchant_id, live, subscription_id, email, states, since, until, before_at, before_id, most)
+select *
+  from payment_whole
+ where merchant_id = :merchant_id and live = :live
+   and subscription_id = :subscription_id and subscription_id is not null
+   and (:email::text is null or lower(email) = :email)
+   and (:states::text[] is null or state = any(:states::text[]))
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: of_email(merchant_id, live, email, states, since, until, before_at, before_id, most)
+select *
+  from payment_whole
+ where merchant_id = :merchant_id and live = :live
+   and id in (select payments_of_email(:merchant_id, :live, :email))
+   and (:states::text[] is null or state = any(:states::text[]))
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: find(merchant_id, live, id)^
+select * from payment_whole where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: attempts_of(merchant_id, live, payment_id)
+-- All attempts to make a payment, first to last.
+select a.id, a.state, a.amount, a.currency, a.decline_reason, a.created_at, a.finished_at, c.brand, c.last4
+  from payment_attempt a
+  join card c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id
+ where a.merchant_id = :merchant_id and a.live = :live and a.payment_id = :payment_id
+ order by a.id;

@@ -1,0 +1,41 @@
+-- name: by_time(merchant_id, live, since, until, before_at, before_id, most)
+-- One side's subscriptions, newest first.
+select *
+  from subscription_whole
+ where merchant_id = :merchant_id and live = :live
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: in_state(merchant_id, live, state, since, until, before_at, before_id, most)
+select *
+  from subscription_whole
+ where merchant_id = :merchant_id and live = :live and state = :state
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: of_reference(merchant_id, live, reference, email, state, since, until, before_at, before_id, most)
+-- Those that the payment of an order began: at most one.
+select *
+  from subscription_whole
+ where merchant_id = :merchant_id and live = :live
+   and init_payment_id in (select payments_of_reference(:merchant_id, :live, :reference))
+   and (:email::text is null or lower(email) = :email)
+   and (:state::text is null or state = :state)
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: of_email(merchant_id, live, email, state, since, until, before_at, before_id, most)
+select *
+  from subscription_whole
+ where merchant_id = :merchant_id and live = :live
+   and init_payment_id in (select payments_of_email(:merchant_id, :live, :email))
+   and (:state::text is null or state = :state)
+   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+ order by created_at desc, id desc
+ limit :most;
+
+-- name: find(merchant_id, live, id)^
+select * from subscription_whole where merchant_id = :merchant_id and live = :live and id = :id;

@@ -1,0 +1,48 @@
+"""The OpenAPI document of the API, made from its routes and from the types of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
+
+from paydesk.web.api.answers import REFERENCE
+from paydesk.web.api.shapes import ANSWERS
+
+INTRODUCTION = (
+    "For the merchant's server. Each call carries the private key in the header `X-ApiKey`. Below `/sandbox`, and "
+    "while the account is in test mode or not live yet, all is test data; else it is live data. Lists are newest first "
+    "and come in pages: give `next_cursor` back as `cursor`, with the same filters, until it is null."
+)
+
+
+def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_address: str) -> dict[str, Any]:
+    """The document for the routes of the API, for a service at these two public bases."""
+    document = get_openapi(
+        title="Paydesk API",
+        version=version("paydesk"),
+        description=INTRODUCTION,
+        routes=routes,
+        servers=[
+            {"url": address, "description": "Live"},
+            {"url": sandbox_address, "description": "Sandbox: test data"},
+        ],
+    )
+    _, shapes = msgspec.json.schema_components(ANSWERS, ref_template=REFERENCE)
+    components = document.setdefault("components", {})
+    components["schemas"] = _with_numbers(shapes)
+    return document
+
+
+def _with_numbers(schema: Any) -> Any:
+    """The schema with decimals as what they are in our JSON: numbers, where msgspec supposes text."""
+    if isinstance(schema, list):
+        return [_with_numbers(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: _with_numbers(part) for key, part in schema.items()}
+    return {**inner, "type": "number"} if inner.get("format") == "decimal" else inner

@@ -1,0 +1,53 @@
+"""`/api/v1/payments`: what became of orders."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.responses import Response
+
+from paydesk.core.paging import Place
+from paydesk.domain.payments.browsing import PaymentFilter, browse_payments, show_payment
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.cursors import write_cursor
+from paydesk.web.api.parameters import PaymentParameters, known_id, refuse_repeated
+from paydesk.web.api.services import ByPrivateKey, Services
+from paydesk.web.api.shapes import OnePayment, PaymentList
+from paydesk.web.api.showing import payment_shape, payment_with_attempts, states_of
+
+router = APIRouter(tags=["Payments"])
+
+
+@router.get(
+    "/api/v1/payments",
+    summary="List payments",
+    operation_id="list_payments",
+    responses=described(PaymentList),
+    dependencies=[Depends(refuse_repeated)],
+)
+async def list_payments(
+    caller: ByPrivateKey, services: Services, wanted: Annotated[PaymentParameters, Query()]
+) -> Response:
+    """Payments, newest first. With an order reference: that order's payment, and the renewal of that reference."""
+    asked = wanted.asked("payments", caller.shop)
+    states = states_of(wanted.status) if wanted.status else None
+    narrowed = PaymentFilter(states, wanted.merchant_order_id, wanted.email, wanted.subscription_id)
+    found = await browse_payments(services.desk.database, caller.shop, narrowed, wanted.page(asked))
+    shown, more = found[: wanted.limit], len(found) > wanted.limit
+    cursor = write_cursor(Place(shown[-1].created_at, shown[-1].id), asked) if more else None
+    return answer(PaymentList(True, [payment_shape(seen) for seen in shown], cursor))
+
+
+@router.get(
+    "/api/v1/payments/{payment_id}",
+    summary="Show a payment",
+    operation_id="show_payment",
+    responses=described(OnePayment, 404),
+)
+async def show(
+    caller: ByPrivateKey, services: Services, payment_id: Annotated[str, Path(description="Its `payment_order.id`.")]
+) -> Response:
+    """One payment with all attempts to make it, first to last."""
+    seen, attempts = await show_payment(services.desk.database, caller.shop, known_id(payment_id, "payment"))
+    return answer(OnePayment(True, payment_with_attempts(seen, attempts)))

@@ -1,0 +1,81 @@
+"""`/api/v1/pingbacks`: what the merchant was told, how its server answered, and telling it again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paydesk.core.paging import Place
+from paydesk.domain.pingbacks.history import (
+    PingbackFilter,
+    browse_pingbacks,
+    find_pingback,
+    find_with_attempts,
+)
+from paydesk.domain.pingbacks.resending import resend
+from paydesk.domain.pingbacks.states import PingbackState
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.cursors import write_cursor
+from paydesk.web.api.parameters import PingbackParameters, known_id, refuse_repeated
+from paydesk.web.api.services import ByPrivateKey, Services
+from paydesk.web.api.shapes import OnePingback, PingbackList
+from paydesk.web.api.showing import pingback_shape, pingback_with_attempts
+
+router = APIRouter(tags=["Pingbacks"])
+
+_Id = Annotated[str, Path(description="Its `id`.")]
+
+
+@router.get(
+    "/api/v1/pingbacks",
+    summary="List pingbacks",
+    operation_id="list_pingbacks",
+    responses=described(PingbackList),
+    dependencies=[Depends(refuse_repeated)],
+)
+async def list_pingbacks(
+    caller: ByPrivateKey, services: Services, wanted: Annotated[PingbackParameters, Query()]
+) -> Response:
+    """Pingbacks, newest first. Order reference and e-mail are those of the payment that they are about."""
+    asked = wanted.asked("pingbacks", caller.shop)
+    state = PingbackState(wanted.status) if wanted.status else None
+    narrowed = PingbackFilter(state, wanted.merchant_order_id, wanted.email)
+    found = await browse_pingbacks(services.desk.database, caller.shop, narrowed, wanted.page(asked))
+    shown, more = found[: wanted.limit], len(found) > wanted.limit
+    last = shown[-1].pingback if more else None
+    cursor = write_cursor(Place(last.created_at, last.id), asked) if last else None
+    return answer(PingbackList(True, [pingback_shape(seen) for seen in shown], cursor))
+
+
+@router.get(
+    "/api/v1/pingbacks/{pingback_id}",
+    summary="Show a pingback",
+    operation_id="show_pingback",
+    responses=described(OnePingback, 404),
+)
+async def show(caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Response:
+    """One pingback with all requests to your server, first to last, and its answers."""
+    found = await find_with_attempts(services.desk.database, caller.shop, known_id(pingback_id, "pingback"))
+    return answer(OnePingback(True, pingback_with_attempts(*found)))
+
+
+@router.post(
+    "/api/v1/pingbacks/{pingback_id}/resend",
+    summary="Send a pingback again",
+    operation_id="resend_pingback",
+    responses=described(OnePingback, 404, 409, 413),
+)
+async def post_resend(request: Request, caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Response:
+    """Have a pingback sent once more, at once, whatever came of it before; it is stamped and signed anew.
+
+    The body may be empty, `[]` or `{}`. 409 if there is no URL to send it to.
+    """
+    known, database = known_id(pingback_id, "pingback"), services.desk.database
+    await read_fields(request)
+    await find_pingback(database, caller.shop, known)
+    await resend(database, caller.shop, known, now=caller.now)
+    return answer(OnePingback(True, pingback_with_attempts(*await find_with_attempts(database, caller.shop, known))))

@@ -1,0 +1,11 @@
+"""All routes of the API; only the calls with a private key are in its OpenAPI document."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from paydesk.web.api import docs_page, payments, pingbacks, subscriptions
+
+router = APIRouter()
+for part in (subscriptions, payments, pingbacks, docs_page):
+    router.include_router(part.router)

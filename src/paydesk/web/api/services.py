@@ -1,0 +1,69 @@
+"""What the API's routes work with, and who calls them; the app puts it into the state that every request carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Depends, Security
+from fastapi.security import APIKeyHeader
+from starlette.requests import Request
+
+from paydesk.core.errors import Unauthorized
+from paydesk.domain.merchants.callers import Caller, identify
+from paydesk.domain.payments.paying import Desk
+from paydesk.web.visits import Network, client_address, in_sandbox
+
+_KEY_HEADER = APIKeyHeader(
+    name="X-ApiKey", scheme_name="Private key", description="The merchant's private key.", auto_error=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServices:
+    """`address` and `sandbox_address` are the public bases without a trailing slash; `now` reads the clock, UTC."""
+
+    desk: Desk
+    trusted_proxies: tuple[Network, ...]
+    address: str
+    sandbox_address: str
+    calls_per_minute: int
+    now: Callable[[], datetime]
+
+    def portal_url(self, token: str, *, live: bool) -> str:
+        """Where a customer manages the subscription with this token."""
+        return f"{self.address if live else self.sandbox_address}/portal/{token}"
+
+
+async def services_of(request: Request) -> ApiServices:
+    """The services of the app that this request came to."""
+    services: ApiServices = request.state.api
+    return services
+
+
+Services = Annotated[ApiServices, Depends(services_of)]
+
+
+async def authenticate(
+    request: Request, services: Services, private_key: Annotated[str | None, Security(_KEY_HEADER)]
+) -> Caller:
+    """Find the caller by the header `X-ApiKey` (wire.md §3).
+
+    Raises: Unauthorized, TooMany.
+    """
+    if not private_key:
+        raise Unauthorized("the header X-ApiKey is missing; send your private key in it")
+    return await identify(
+        services.desk.database,
+        services.desk.vault,
+        private_key,
+        client_address=client_address(request.scope, services.trusted_proxies),
+        sandbox=in_sandbox(request),
+        calls_per_minute=services.calls_per_minute,
+        now=services.now(),
+    )
+
+
+ByPrivateKey = Annotated[Caller, Depends(authenticate)]

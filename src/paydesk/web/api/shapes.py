@@ -1,0 +1,267 @@
+"""What the API answers, in the spec's shapes: from these types come the JSON and the OpenAPI document.
+
+Amounts are JSON numbers as the decimals say them; times are Unix seconds, 0 when unset, but for `date`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+Seconds = Annotated[int, Meta(description="Unix seconds; 0 when unset.")]
+Flag = Annotated[int, Meta(description="1 or 0.")]
+Price = Annotated[str, Meta(description="A decimal number as text.", examples=["10.00"])]
+
+
+class Error(msgspec.Struct, frozen=True):
+    """Every refusal; the HTTP status is `code`."""
+
+    success: bool
+    type: Annotated[str, Meta(description="Always `error`.")]
+    message: Annotated[str, Meta(description="What is wrong, and what was expected.")]
+    code: int
+
+
+class Date(msgspec.Struct, frozen=True):
+    """A moment as PHP writes one."""
+
+    date: Annotated[str, Meta(examples=["2026-11-20 09:44:16.000000"])]
+    timezone_type: int
+    timezone: str
+
+
+class PaymentOrder(msgspec.Struct, frozen=True):
+    """A payment as pingbacks show it."""
+
+    id: int
+    merchant_order_id: Annotated[str, Meta(description="Your order reference; a renewal's is `<first>:<n>`.")]
+    payment_system: Annotated[int, Meta(description="1: card.")]
+    status: Annotated[
+        str,
+        Meta(
+            description="`successful`: paid. `processing`: the outcome is not known yet. `challenged`: the customer "
+            "confirms with their bank. `declined`: nothing was taken. `voided`: a hold was let go."
+        ),
+    ]
+    paid_amount: Annotated[Decimal, Meta(description="0 unless paid.")]
+    paid_currency: str
+    merchant_net_revenue: Decimal
+    merchant_rolling_reserve: Decimal
+    fees: Decimal
+    date: Annotated[Date, Meta(description="When it was paid, or begun if it is not paid.")]
+
+
+class User(msgspec.Struct, frozen=True):
+    """The customer."""
+
+    firstname: str
+    lastname: str
+    username: str
+    country: str
+    email: str
+
+
+class Card(msgspec.Struct, frozen=True):
+    """What may be shown of a card."""
+
+    brand: str
+    last4: str
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One attempt to make a payment."""
+
+    id: int
+    status: Annotated[
+        str,
+        Meta(
+            description="`approved`, `declined`, `processing`, `challenged`, `failed` (the bank never saw it), "
+            "`abandoned` (the customer did not confirm), `voiding` or `voided` (taken back)."
+        ),
+    ]
+    amount: Decimal
+    currency: str
+    card: Card
+    decline_reason: Annotated[str, Meta(description="Why the bank refused, such as `insufficient_funds`; else empty.")]
+    created_at: Seconds
+    finished_at: Seconds
+
+
+class Payment(msgspec.Struct, frozen=True):
+    """A payment with its customer and card."""
+
+    payment_order: PaymentOrder
+    user: User
+    amount: Annotated[Decimal, Meta(description="What was asked for.")]
+    currency: str
+    captured: Annotated[bool, Meta(description="Whether the money is taken, not just held.")]
+    subscription_id: int | None
+    card: Card
+    decline_reason: Annotated[str, Meta(description="Why the last attempt was refused, or empty.")]
+    created_at: Seconds
+    paid_at: Seconds
+    live: Annotated[bool, Meta(description="False for test data.")]
+
+
+class PaymentWithAttempts(Payment, frozen=True):
+    """A payment with all attempts to make it, first to last."""
+
+    attempts: list[Attempt]
+
+
+class Package(msgspec.Struct, frozen=True):
+    """What a subscription is for; other terms under the same SKU are another version."""
+
+    id: int
+    sku_id: str
+    name: str
+    currency_code: str
+    period_length: int
+    period_type: str
+    recurring_limit: int
+    trial: Flag
+    trial_price: Price
+    trial_period_length: int
+    trial_period_type: str
+    price: Price
+    discount_price: str | None
+    active: Flag
+    subscriptions_count: int
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """A subscription as pingbacks show it, and where its customer manages it."""
+
+    id: int
+    u_email: str
+    recurring_id: Annotated[int, Meta(description="The id of its first payment.")]
+    status: Annotated[str, Meta(description="`Trial`, `Active`, `Cancelled` or `Expired`.")]
+    cancel_delay: int
+    currency_code: str
+    trial: Flag
+    trial_price: Price
+    trial_period_length: int
+    trial_period_type: str
+    counter: Annotated[int, Meta(description="How many regular periods are paid.")]
+    limit: Annotated[int, Meta(description="How many regular periods there are; 0 without end.")]
+    failures: Annotated[int, Meta(description="How often the charge that is due has failed.")]
+    period_length: int
+    period_type: Annotated[str, Meta(description="`day`, `week`, `month` or `year`.")]
+    billing_type: int
+    price: Price
+    date_active: Seconds
+    date_start: Seconds
+    date_next: Annotated[int, Meta(description="When the card is charged next, Unix seconds; 0 if never.")]
+    date_end: Seconds
+    date_paid: Seconds
+    date_expired: Seconds
+    date_cancelled: Seconds
+    date_stopped: Seconds
+    created_at: Seconds
+    package_version_id: int
+    change_request: dict[str, Any] | None
+    package: Package
+    paid_number_counter: Annotated[int, Meta(description="How many payments were made.")]
+    init_merchant_order_id: Annotated[str, Meta(description="The order reference of its first payment.")]
+    portal_url: Annotated[
+        str, Meta(description="Where its customer changes the card or cancels: give it to nobody else.")
+    ]
+
+
+class SentPingback(msgspec.Struct, frozen=True):
+    """One request to your server, as it was sent, and what it answered."""
+
+    number: int
+    at: Seconds
+    url: str
+    request_headers: Annotated[dict[str, str], Meta(description="The private key in `X-ApiKey` is masked.")]
+    request_body: str
+    status: Annotated[int | None, Meta(description="The HTTP status, null if there was no answer.")]
+    response_body: Annotated[str, Meta(description="Its beginning.")]
+    error: str
+    duration_ms: int
+
+
+class Pingback(msgspec.Struct, frozen=True):
+    """A pingback and where it stands."""
+
+    id: int
+    event: str
+    status: Annotated[
+        str,
+        Meta(
+            description="`due`: will be sent at `due_at`. `acknowledged`: your server answered `ok`. `exhausted`: all "
+            "attempts failed. `waiting`: there is no URL to send it to."
+        ),
+    ]
+    payment_id: int | None
+    subscription_id: int | None
+    url: str | None
+    sign_version: str
+    format: Annotated[str, Meta(description="`json` or `form`.")]
+    attempts_count: int
+    due_at: Seconds
+    created_at: Seconds
+    finished_at: Seconds
+    payload: Annotated[
+        msgspec.Raw,
+        Meta(description="What is sent, but for `pingback_ts`.", extra_json_schema={"type": "object"}),
+    ]
+    live: Annotated[bool, Meta(description="False for test data.")]
+
+
+class PingbackWithAttempts(Pingback, frozen=True):
+    """A pingback with all requests so far, first to last."""
+
+    attempts: list[SentPingback]
+
+
+class PaymentList(msgspec.Struct, frozen=True):
+    """A page of payments, newest first."""
+
+    success: bool
+    data: list[Payment]
+    next_cursor: Annotated[str | None, Meta(description="Continues the list; null at its end.")]
+
+
+class SubscriptionList(msgspec.Struct, frozen=True):
+    """A page of subscriptions, newest first."""
+
+    success: bool
+    data: list[Subscription]
+    next_cursor: Annotated[str | None, Meta(description="Continues the list; null at its end.")]
+
+
+class PingbackList(msgspec.Struct, frozen=True):
+    """A page of pingbacks, newest first."""
+
+    success: bool
+    data: list[Pingback]
+    next_cursor: Annotated[str | None, Meta(description="Continues the list; null at its end.")]
+
+
+class OnePayment(msgspec.Struct, frozen=True):
+    """A payment was found."""
+
+    success: bool
+    data: PaymentWithAttempts
+
+
+class OneSubscription(msgspec.Struct, frozen=True):
+    """A subscription as it stands now."""
+
+    success: bool
+    data: Subscription
+
+
+class OnePingback(msgspec.Struct, frozen=True):
+    """A pingback as it stands now."""
+
+    success: bool
+    data: PingbackWithAttempts
+
+
+ANSWERS = (PaymentList, OnePayment, SubscriptionList, OneSubscription, PingbackList, OnePingback, Error)

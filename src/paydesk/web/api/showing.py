@@ -1,0 +1,152 @@
+"""From what the business knows to the shapes that the API answers with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.core.money import plain_number
+from paydesk.domain.payments.browsing import SeenAttempt, SeenCard, SeenPayment
+from paydesk.domain.payments.states import PAID, PaymentState
+from paydesk.domain.pingbacks.history import SeenPingback
+from paydesk.domain.pingbacks.resending import PingbackAttempt
+from paydesk.domain.subscriptions.browsing import SeenSubscription
+from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.web.api.shapes import (
+    Attempt,
+    Card,
+    Date,
+    Package,
+    Payment,
+    PaymentOrder,
+    PaymentWithAttempts,
+    Pingback,
+    PingbackWithAttempts,
+    SentPingback,
+    Subscription,
+    User,
+)
+
+SUCCESSFUL = "successful"
+
+
+def status_word(state: PaymentState) -> str:
+    """A payment's state in the words of `payment_order.status`: whatever was reported as paid is `successful`."""
+    return SUCCESSFUL if state in PAID else str(state)
+
+
+def states_of(word: str) -> frozenset[PaymentState]:
+    """The states that a word of `payment_order.status` stands for."""
+    return frozenset(state for state in PaymentState if status_word(state) == word)
+
+
+def payment_shape(seen: SeenPayment) -> Payment:
+    """A payment as lists show it."""
+    return Payment(**_payment_fields(seen))
+
+
+def payment_with_attempts(seen: SeenPayment, attempts: list[SeenAttempt]) -> PaymentWithAttempts:
+    """A payment as it is shown alone."""
+    return PaymentWithAttempts(**_payment_fields(seen), attempts=[_attempt(one) for one in attempts])
+
+
+def _payment_fields(seen: SeenPayment) -> dict[str, Any]:
+    at = (seen.paid_at or seen.created_at).astimezone(UTC)
+    order = PaymentOrder(
+        id=seen.id,
+        merchant_order_id=seen.merchant_order_id,
+        payment_system=1,
+        status=status_word(seen.state),
+        paid_amount=plain_number(seen.split.paid),
+        paid_currency=seen.currency,
+        merchant_net_revenue=plain_number(seen.split.net),
+        merchant_rolling_reserve=plain_number(seen.split.reserve),
+        fees=plain_number(seen.split.fees),
+        date=Date(f"{at:%Y-%m-%d %H:%M:%S.%f}", 3, "UTC"),
+    )
+    return {
+        "payment_order": order,
+        "user": User(seen.first_name, seen.last_name, seen.username, seen.country, seen.email),
+        "amount": plain_number(seen.amount),
+        "currency": seen.currency,
+        "captured": seen.state is PaymentState.CAPTURED,
+        "subscription_id": seen.subscription_id,
+        "card": _card(seen.card),
+        "decline_reason": seen.decline_reason,
+        "created_at": _seconds(seen.created_at),
+        "paid_at": _seconds(seen.paid_at),
+        "live": seen.live,
+    }
+
+
+def _attempt(seen: SeenAttempt) -> Attempt:
+    return Attempt(
+        id=seen.id,
+        status=str(seen.state),
+        amount=plain_number(seen.amount),
+        currency=seen.currency,
+        card=_card(seen.card),
+        decline_reason=seen.decline_reason,
+        created_at=_seconds(seen.created_at),
+        finished_at=_seconds(seen.finished_at),
+    )
+
+
+def _card(card: SeenCard) -> Card:
+    return Card(card.brand, card.last4)
+
+
+def subscription_shape(seen: SeenSubscription, portal_url: str) -> Subscription:
+    """The spec's subscription object with the portal's address."""
+    body = subscription_object(seen.subscription, with_init=True)
+    return Subscription(**{**body, "package": Package(**body["package"])}, portal_url=portal_url)
+
+
+def pingback_shape(seen: SeenPingback) -> Pingback:
+    """A pingback as lists show it."""
+    return Pingback(**_pingback_fields(seen))
+
+
+def pingback_with_attempts(seen: SeenPingback, attempts: list[PingbackAttempt]) -> PingbackWithAttempts:
+    """A pingback as it is shown alone."""
+    sent = [
+        SentPingback(
+            number=one.number,
+            at=_seconds(one.at),
+            url=one.url,
+            request_headers=one.request_headers,
+            request_body=one.request_body,
+            status=one.status,
+            response_body=one.response_body,
+            error=one.error,
+            duration_ms=one.duration_ms,
+        )
+        for one in attempts
+    ]
+    return PingbackWithAttempts(**_pingback_fields(seen), attempts=sent)
+
+
+def _pingback_fields(seen: SeenPingback) -> dict[str, Any]:
+    pingback = seen.pingback
+    return {
+        "id": pingback.id,
+        "event": pingback.event,
+        "status": str(pingback.state),
+        "payment_id": pingback.payment_id,
+        "subscription_id": seen.subscription_id,
+        "url": pingback.url,
+        "sign_version": pingback.sign_version,
+        "format": pingback.format,
+        "attempts_count": pingback.attempts,
+        "due_at": _seconds(pingback.due_at),
+        "created_at": _seconds(pingback.created_at),
+        "finished_at": _seconds(pingback.finished_at),
+        "payload": msgspec.Raw(pingback.payload.encode()),
+        "live": pingback.live,
+    }
+
+
+def _seconds(at: datetime | None) -> int:
+    return int(at.timestamp()) if at is not None else 0

@@ -1,0 +1,86 @@
+"""`/api/v1/subscriptions`, and cancelling one by the path that clients know (wire.md §3)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paydesk.core.paging import Place
+from paydesk.domain.subscriptions.browsing import (
+    SeenSubscription,
+    SubscriptionFilter,
+    browse_subscriptions,
+    show_subscription,
+)
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.cursors import write_cursor
+from paydesk.web.api.parameters import SubscriptionParameters, known_id, refuse_repeated
+from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
+from paydesk.web.api.shapes import OneSubscription, Subscription, SubscriptionList
+from paydesk.web.api.showing import subscription_shape
+
+router = APIRouter(tags=["Subscriptions"])
+
+_Id = Annotated[str, Path(description="Its `id`.")]
+
+
+@router.get(
+    "/api/v1/subscriptions",
+    summary="List subscriptions",
+    operation_id="list_subscriptions",
+    responses=described(SubscriptionList),
+    dependencies=[Depends(refuse_repeated)],
+)
+async def list_subscriptions(
+    caller: ByPrivateKey, services: Services, wanted: Annotated[SubscriptionParameters, Query()]
+) -> Response:
+    """Subscriptions, newest first. The order reference is that of the first payment."""
+    asked = wanted.asked("subscriptions", caller.shop)
+    state = SubscriptionState(wanted.status) if wanted.status else None
+    narrowed = SubscriptionFilter(state, wanted.merchant_order_id, wanted.email)
+    found = await browse_subscriptions(services.desk.database, caller.shop, narrowed, wanted.page(asked))
+    shown, more = found[: wanted.limit], len(found) > wanted.limit
+    last = shown[-1].subscription if more else None
+    cursor = write_cursor(Place(last.created_at, last.id), asked) if last else None
+    return answer(SubscriptionList(True, [_shape(services, seen) for seen in shown], cursor))
+
+
+@router.get(
+    "/api/v1/subscriptions/{subscription_id}",
+    summary="Show a subscription",
+    operation_id="show_subscription",
+    responses=described(OneSubscription, 404),
+)
+async def show(caller: ByPrivateKey, services: Services, subscription_id: _Id) -> Response:
+    """One subscription as it stands, with the address of its customer's portal."""
+    seen = await show_subscription(services.desk.database, caller.shop, known_id(subscription_id, "subscription"))
+    return answer(OneSubscription(True, _shape(services, seen)))
+
+
+@router.post(
+    "/api/subscription/{subscription_id}/cancel",
+    summary="Cancel a subscription",
+    operation_id="cancel_subscription",
+    responses=described(OneSubscription, 404, 409, 413),
+)
+async def post_cancel(request: Request, caller: ByPrivateKey, services: Services, subscription_id: _Id) -> Response:
+    """Cancel one subscription at once: nothing is charged any more, and one `subscription_cancelled` pingback says so.
+
+    A charge that was already on its way to the bank stands if the bank approves it. Cancelling again changes nothing
+    and answers the same. The body may be empty, `[]` or `{}`.
+    """
+    known = known_id(subscription_id, "subscription")
+    await read_fields(request)
+    database = services.desk.database
+    await cancel(database, caller.shop, known, by="api", now=caller.now)
+    return answer(OneSubscription(True, _shape(services, await show_subscription(database, caller.shop, known))))
+
+
+def _shape(services: ApiServices, seen: SeenSubscription) -> Subscription:
+    return subscription_shape(seen, services.portal_url(seen.portal_token, live=seen.subscription.live))

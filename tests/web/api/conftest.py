@@ -1,0 +1,133 @@
+"""A merchant's customers, and its server that calls the API."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, settings
+
+from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.paying import Desk, Payer, Result, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.charging import BillingRun
+from paydesk.domain.subscriptions.ending import find_subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.terms import Terms
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("untimed")
+
+MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+
+
+class Customers:
+    """Whoever buys from one side of the merchant."""
+
+    def __init__(self, desk: Desk, shop: Shop) -> None:
+        self.desk, self.shop, self.run = desk, shop, BillingRun(desk)
+
+    async def buy(
+        self,
+        order: str = "",
+        *,
+        number: str = "4242424242424242",
+        email: str = "ada@example.com",
+        terms: Terms | None = None,
+        amount: str = "10.00",
+    ) -> Result:
+        """Go through a checkout with a card."""
+        database, order = self.desk.database, order or f"order-{secrets.token_hex(6)}"
+        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
+        price, currency = (terms.price, terms.currency) if terms else (Decimal(amount), "USD")
+        request = CheckoutRequest(
+            order, price, currency, "Golden Ticket", "https://shop.example/thanks", None, "v1", "", "", "", "", False,
+            terms,
+        )  # fmt: skip
+        form = {"order": order, "try": secrets.token_hex(4)}
+        token = await open_checkout(database, self.shop, request, form=form, key_id=key_id, now=utc_now())
+        checkout = await find_checkout(database, token, now=utc_now())
+        payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), email, "GB", "192.0.2.1", "ok")
+        return await pay(self.desk, checkout, payer, return_url="", now=utc_now())
+
+    async def subscribe(
+        self, order: str = "", *, email: str = "ada@example.com", number: str = "4242424242424242"
+    ) -> Subscription:
+        """Buy a monthly subscription."""
+        await self.buy(order, number=number, email=email, terms=MONTHLY)
+        newest = await self.desk.database.fetchval(
+            "select max(id) from subscription where merchant_id = $1 and live = $2",
+            self.shop.merchant_id,
+            self.shop.live,
+        )
+        return await find_subscription(self.desk.database, self.shop, newest)
+
+    async def charge(self, at: datetime) -> int:
+        """Charge what is due at a time."""
+        return await self.run.charge_due(merchant_id=self.shop.merchant_id, at=at)
+
+
+@pytest.fixture
+def customers(desk: Desk, shop: Shop) -> Customers:
+    return Customers(desk, shop)
+
+
+class Server:
+    """The merchant's server: calls with its key and reads the JSON."""
+
+    def __init__(self, web: httpx.AsyncClient, key: str) -> None:
+        self.web, self.key = web, key
+
+    async def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = {"X-ApiKey": self.key, **options.pop("headers", {})}
+        return await self.web.request(method, path, headers=headers, **options)
+
+    async def get(self, path: str, **query: Any) -> dict[str, Any]:
+        response = await self.call("GET", path, params=query)
+        assert response.status_code == 200, response.text
+        body: dict[str, Any] = response.json()
+        assert body["success"] is True
+        return body
+
+    async def pages(self, path: str, **query: Any) -> AsyncIterator[list[dict[str, Any]]]:
+        """Page after page of a list, to its end."""
+        cursor: dict[str, str] = {}
+        while True:
+            page = await self.get(path, **query, **cursor)
+            yield page["data"]
+            if page["next_cursor"] is None:
+                return
+            cursor = {"cursor": page["next_cursor"]}
+
+
+@pytest.fixture
+def server(web: httpx.AsyncClient, merchant: Merchant) -> Server:
+    return Server(web, merchant.private_key)
+
+
+@pytest.fixture
+def server_of(web: httpx.AsyncClient) -> Callable[[str], Server]:
+    """A server with another key."""
+    return lambda key: Server(web, key)
+
+
+@pytest.fixture
+def told(desk: Desk, shop: Shop) -> Callable[[], Awaitable[list[str]]]:
+    """The events of the merchant's pingbacks, in order."""
+
+    async def events() -> list[str]:
+        rows = await desk.database.fetch(
+            "select event from pingback where merchant_id = $1 order by id", shop.merchant_id
+        )
+        return [row["event"] for row in rows]
+
+    return events
