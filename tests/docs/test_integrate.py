@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from html import unescape
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,6 +19,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.lifecycle import Package, begin, paid
+from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Value,
@@ -300,3 +305,27 @@ def test_the_sample_pingback_adds_up_and_is_explained() -> None:
     assert order["paid_amount"] == order["merchant_net_revenue"] + order["merchant_rolling_reserve"] + order["fees"]
     explained = set(re.findall(r"`(?:\w+\.)?(\w+)`", PAGE[PAGE.index("| `event` |") : PAGE.index("Verify before")]))
     assert explained >= {*pingback, *order} - {"payment_order"}
+
+
+def test_the_sample_renewal_has_the_fields_that_are_sent() -> None:
+    terms = Terms(
+        "Coffee club", "club", "EUR", Decimal(10), Period(6, "month"), Trial(Decimal(30), Period(1, "month")), 0
+    )
+    begun = begin(
+        Package(7, 12, terms, 40),
+        merchant_id=1,
+        live=True,
+        subscription_id=52,
+        payment_id=13330,
+        merchant_order_id="A-9",
+        email="ada@example.com",
+        time_zone="UTC",
+        at=datetime(2026, 11, 20, 9, 44, 16, tzinfo=UTC),
+    )
+    renewed = paid(begun, 1, at=datetime(2026, 12, 20, 9, 44, 16, tzinfo=UTC))
+    pingback = samples()[2]
+    assert pingback["subscription"] == subscription_object(renewed, with_init=True)
+    order = pingback["payment_order"]
+    assert isinstance(order, dict)
+    assert order["merchant_order_id"] == renewed.order_reference(1)
+    assert order["paid_amount"] == order["merchant_net_revenue"] + order["merchant_rolling_reserve"] + order["fees"]
