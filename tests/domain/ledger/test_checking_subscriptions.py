@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -19,7 +18,7 @@ from paydesk.domain.subscriptions.terms import Trial
 
 
 @pytest.fixture
-async def subscriber(corruptible: Database, vault: Vault) -> AsyncIterator[Subscriber]:
+async def subscriber(corruptible: Database, vault: Vault) -> Subscriber:
     """A merchant with one subscription, renewed twice."""
     merchant = await create_merchant(corruptible, vault, name="Club", email="o@shop.example", now=utc_now())
     desk = Desk(corruptible, vault, {"simulator": ObedientBank()})
@@ -27,7 +26,7 @@ async def subscriber(corruptible: Database, vault: Vault) -> AsyncIterator[Subsc
     subscription = await subscriber.subscribe()
     for _ in range(2):
         await subscriber.charge_due(subscription)
-    yield subscriber
+    return subscriber
 
 
 async def checked(subscriber: Subscriber) -> dict[str, Finding]:
@@ -86,7 +85,7 @@ CORRUPTIONS = (
     Corruption(
         "subscriptions_stand",
         "subscription",
-        "update payment set state = 'processing' where merchant_id = $1 and period_number = 3 returning subscription_id",
+        PAYMENT_OF.format(change="state = 'processing'", period=3),
     ),
     Corruption(
         "ends_reported",

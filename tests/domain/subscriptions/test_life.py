@@ -19,7 +19,7 @@ from paydesk.domain.subscriptions.terms import Trial
 async def test_a_year_of_renewals(subscriber: Subscriber, charges: Callable[[], list[Standing]]) -> None:
     subscription = await subscriber.subscribe(MONTHLY)
     assert subscription.state == "Active"
-    for month in range(2, 13):
+    for _ in range(2, 13):
         due = (await subscriber.now(subscription)).date_next
         assert due is not None
         assert await subscriber.charge(due - timedelta(seconds=1)) == 0

@@ -1,0 +1,158 @@
+"""The real statements under any interleaving, with a bank that loses messages and is slow to know what it did."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.database.pool import Database
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.subscriptions.ending import cancel, expire_due
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.terms import Terms, Trial
+
+REFUSALS = (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
+
+steps = st.one_of(
+    st.tuples(
+        st.just("charge"), st.sampled_from(REFUSALS), st.sampled_from(("", "", "question", "answer")), st.booleans()
+    ),
+    st.tuples(st.just("charge"), st.none(), st.just(""), st.just(False)),
+    st.tuples(st.just("wait"), st.integers(1, 24 * 40)),
+    st.tuples(st.just("settle"), st.sampled_from((1, 3, 150))),
+    st.tuples(st.just("die")),
+    st.tuples(st.just("replace card")),
+    st.tuples(st.just("cancel"), st.integers(0, 2)),
+    st.tuples(st.just("reveal")),
+)
+agreed = st.builds(
+    replace,
+    st.just(MONTHLY),
+    period=st.builds(Period, st.integers(1, 2), st.sampled_from(("day", "week", "month"))),
+    trial=st.sampled_from((None, Trial(Decimal(0), Period(14, "day")), Trial(Decimal(30), Period(1, "month")))),
+    limit=st.integers(0, 4),
+)
+
+
+@dataclass
+class World:
+    """A merchant with two subscriptions, its clock, and the bank."""
+
+    subscriber: Subscriber
+    bank: ObedientBank
+    subscriptions: list[Subscription] = field(default_factory=list)
+    ahead: timedelta = timedelta()
+
+    @property
+    def now(self) -> datetime:
+        return utc_now() + self.ahead
+
+    async def move_clock(self, hours: int) -> None:
+        self.ahead += timedelta(hours=hours)
+        await self.subscriber.desk.database.execute(
+            "update merchant set test_clock = $2 where id = $1", self.subscriber.shop.merchant_id, self.ahead
+        )
+
+    async def move_to_next(self) -> None:
+        """Move the clock to when something is due."""
+        dates = [
+            one.date_next for one in [await self.subscriber.now(one) for one in self.subscriptions] if one.date_next
+        ]
+        if dates and min(dates) > self.now:
+            await self.move_clock(int((min(dates) - self.now) / timedelta(hours=1)) + 1)
+
+    async def take(self, step: tuple[object, ...]) -> None:
+        """Do one step."""
+        database, shop = self.subscriber.desk.database, self.subscriber.shop
+        match step:
+            case ("charge", refuse, lose, hide):
+                await self.move_to_next()
+                self.bank.refuse, self.bank.lose, self.bank.hide = refuse, lose, bool(hide and lose)  # type: ignore[assignment]
+                await self.subscriber.charge(self.now)
+                self.bank.refuse, self.bank.lose, self.bank.hide = None, "", False
+            case ("wait", int(hours)):
+                await self.move_clock(hours)
+                await expire_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=self.now)
+            case ("settle", int(minutes)):
+                await self.subscriber.settle(minutes=minutes)
+            case ("die",):
+                await self.move_to_next()
+                await self.subscriber.die_after_claim(self.now)
+            case ("replace card",):
+                await self.subscriber.replace_card(self.subscriptions[0])
+            case ("cancel", int(which)) if which < len(self.subscriptions):
+                await cancel(database, shop, self.subscriptions[which].id, by="api", now=self.now)
+            case ("reveal",):
+                self.bank.hidden.clear()
+
+    async def assert_true(self) -> None:
+        """What must hold at any time: the books are in order, and the bank took no period twice unless it is undone."""
+        database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
+        found = await check(database, now=self.now, merchant_id=merchant_id)
+        assert [
+            (finding.rule.statement, one.detail)
+            for finding in found
+            for one in finding.differences
+            if finding.rule.statement != "outcomes_known"  # the clock jumps over days
+        ] == []
+
+    async def assert_settled(self) -> None:
+        """What must hold once all is known: the bank kept exactly the money of each period that is paid, in order."""
+        database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
+        rows = await database.fetch(
+            "select p.subscription_id, p.period_number, p.paid_at, a.idempotency_key, a.state from payment_attempt a"
+            " join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id where a.merchant_id = $1"
+            " order by a.id",
+            merchant_id,
+        )
+        kept = [
+            (row["subscription_id"], row["period_number"]) for row in rows if row["idempotency_key"] in self.bank.kept
+        ]
+        assert len(self.bank.kept) == len(kept) == len(set(kept))
+        for subscription in self.subscriptions:
+            current = await self.subscriber.now(subscription)
+            periods = [period for of, period in kept if of == subscription.id]
+            first = 0 if current.package.terms.trial else 1
+            assert periods == list(range(first, current.next_period))
+            assert current.paid_number_counter == len(periods)
+        told = [
+            one["payment_order"]["merchant_order_id"]
+            for one in await self.subscriber.told()
+            if one["event"] == "payment"
+        ]
+        assert len(told) == len(set(told)) == len(kept)
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(terms=agreed, plan=st.lists(steps, min_size=4, max_size=18))
+async def test_any_interleaving_keeps_every_promise(
+    database: Database, vault: Vault, terms: Terms, plan: list[tuple[object, ...]]
+) -> None:
+    await database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=utc_now())
+    bank = ObedientBank()
+    world = World(Subscriber(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False)), bank)
+    for other in (terms, replace(MONTHLY, sku_id=secrets.token_hex(4))):
+        world.subscriptions.append(await world.subscriber.subscribe(other, order=f"order-{len(world.subscriptions)}"))
+    for step in plan:
+        await world.take(step)
+        await world.assert_true()
+    bank.hidden.clear()
+    for minutes in (1, 3, 70, 150):
+        await world.subscriber.settle(minutes=minutes)
+    await world.assert_true()
+    await world.assert_settled()
