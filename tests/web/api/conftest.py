@@ -57,7 +57,7 @@ class Customers:
         token = await open_checkout(database, self.shop, request, form=form, key_id=key_id, now=utc_now())
         checkout = await find_checkout(database, token, now=utc_now())
         payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), email, "GB", "192.0.2.1", "ok")
-        return await pay(self.desk, checkout, payer, return_url="", now=utc_now())
+        return await pay(self.desk, checkout, payer, return_url="http://pay.test/back", now=utc_now())
 
     async def subscribe(
         self, order: str = "", *, email: str = "ada@example.com", number: str = "4242424242424242"
@@ -92,7 +92,7 @@ class Server:
         return await self.web.request(method, path, headers=headers, **options)
 
     async def get(self, path: str, **query: Any) -> dict[str, Any]:
-        response = await self.call("GET", path, params=query)
+        response = await self.call("GET", path, params=query or None)
         assert response.status_code == 200, response.text
         body: dict[str, Any] = response.json()
         assert body["success"] is True
