@@ -30,7 +30,7 @@ from paydesk.domain.payments.paying import (
     pay,
 )
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.card_lookups import settle_card_changes
+from paydesk.domain.subscriptions.card_lookups import run_card_lookups, settle_card_changes
 from paydesk.domain.subscriptions.cards import NewCard, Replaced, Result, replace_card, settle_challenge
 from paydesk.domain.subscriptions.charging import BillingRun
 from paydesk.domain.subscriptions.ending import cancel
@@ -286,6 +286,40 @@ async def test_an_answer_that_was_lost_is_found_by_its_key(failing: Holder) -> N
     assert held.card.last4 == "9987"
     assert held.subscription.date_next is not None
     assert held.subscription.date_next < utc_now() + timedelta(minutes=1)
+
+
+async def test_the_background_look_up_goes_on_after_a_bad_round(
+    holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await holder.give(ANSWER_LOST) == Unsettled()
+    rounds = 0
+
+    async def later(desk: Desk, *, now: datetime) -> int:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise ConnectionError("the database is away")
+        settled = await settle_card_changes(desk, now=now + timedelta(seconds=6))
+        stop.set()
+        return settled
+
+    stop = asyncio.Event()
+    monkeypatch.setattr("paydesk.domain.subscriptions.card_lookups.settle_card_changes", later)
+    await run_card_lookups(holder.desk, stop, pause=0.01)
+    assert (await holder.holding()).card.last4 == "9987"
+
+
+async def test_a_check_that_fails_with_the_card_in_its_hand_logs_no_number(
+    holder: Holder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Clumsy(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            raise RuntimeError(f"can't read the answer to {purchase}")
+
+    assert await holder.at(Clumsy(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Unsettled()
+    logged = capsys.readouterr()
+    assert "the check of a card failed" in logged.out + logged.err
+    assert MASTERCARD not in logged.out + logged.err
 
 
 async def test_a_check_that_never_arrived_ends_only_once_it_no_longer_can(holder: Holder) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from babel import Locale
@@ -24,8 +25,7 @@ _PAGES = Pages(_HERE / "templates")
 CATALOGUES = Catalogues(_HERE / "locale", "portal")
 texts_for = CATALOGUES.texts_for
 
-TEST_CARDS = ("4242424242424242", "5555555555554444", "4000000000003220", "4000000000000002", "4000000000000341")
-"""Cards of the simulator that are worth trying here."""
+DateForm = Literal["long", "medium"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class PortalView:
     def trial_ends(self) -> str:
         """The day on which a trial that runs ends, or an empty string."""
         subscription = self.holding.subscription
-        return self.day(subscription.anchor) if subscription.state is SubscriptionState.TRIAL else ""
+        runs = subscription.state is SubscriptionState.TRIAL and subscription.anchor > self.holding.now
+        return self.day(subscription.anchor) if runs else ""
 
     @property
     def paid_through(self) -> str:
@@ -74,12 +75,12 @@ class PortalView:
         until = self.holding.paid_until
         return self.day(until) if until > self.holding.now else ""
 
-    def day(self, at: datetime | None) -> str:
+    def day(self, at: datetime | None, form: DateForm = "long") -> str:
         """A date in the merchant's time zone, in the words of the page's language; empty if there is none."""
         if at is None:
             return ""
         local = at.astimezone(ZoneInfo(self.holding.subscription.time_zone))
-        return format_date(local, "long", _date_locale(self.texts))
+        return format_date(local, form, _date_locale(self.texts))
 
 
 def _date_locale(texts: Texts) -> Locale:
@@ -121,7 +122,7 @@ def card_page(
         notice=view.texts.get(wording.NOTICES[notice]) if notice else "",
         focus=next(iter(shown), "number" if notice else ""),
         entered={"holder": holder, "expiry": expiry},
-        test_cards=TEST_CARDS,
+        test_cards=wording.TEST_CARDS,
     )
     return secured(html, status=status, form_action=form_action)
 

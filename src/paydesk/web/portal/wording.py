@@ -78,6 +78,15 @@ NOTICES: dict[str, str] = {
 }
 """Texts by decline reason, or by what happened. A decline never says more than an issuer would allow."""
 
+TEST_CARDS: dict[str, str] = {
+    "4242424242424242": mark("approved"),
+    "5555555555554444": mark("approved"),
+    "4000000000003220": mark("3-D Secure"),
+    "4000000000000002": mark("declined"),
+    "4000000000000341": mark("approved now, later charges fail"),
+}
+"""Cards of the simulator that are worth trying here, and what they do."""
+
 FIELD_OF_NOTICE: dict[str, tuple[str, str]] = {
     DeclineReason.WRONG_CVC: ("cvc", "wrong"),
     DeclineReason.EXPIRED_CARD: ("expiry", "expired"),
