@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from starlette.types import ASGIApp
+from tests.e2e.running import Running, run_paydesk
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
@@ -72,3 +73,10 @@ async def serving(app: ASGIApp) -> AsyncIterator[str]:
 @pytest.fixture(scope="session")
 def serve() -> Callable[[ASGIApp], AbstractAsyncContextManager[str]]:
     return serving
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A Paydesk of the module's own, with the sample shop, as `paydesk run` starts it."""
+    with run_paydesk(tmp_path_factory.mktemp("running")) as started:
+        yield started

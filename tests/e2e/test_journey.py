@@ -2,93 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
+from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 
 from paydesk_client import Gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("journey")]
-
-OpenPage = Callable[..., Coroutine[Any, Any, Page]]
-PATIENCE_MS = 30_000
-
-
-@dataclass(frozen=True)
-class Running:
-    """A running Paydesk: its addresses, and the sample shop's keys as the start-up block shows them."""
-
-    address: str
-    shop: str
-    public_key: str
-    private_key: str
-    process: subprocess.Popen[bytes]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("journey")
-    port, demo_port = free_port(), free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
-    environment |= {
-        "PAYDESK_PORT": str(port),
-        "PAYDESK_DEMO_PORT": str(demo_port),
-        "PAYDESK_METRICS_PORT": "0",
-        "PAYDESK_DATA_DIR": str(folder / "data"),
-    }
-    said = folder / "said.txt"
-    with said.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "paydesk", "run"], env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        text = wait_for_block(process, said)
-        yield Running(
-            address=f"http://127.0.0.1:{port}",
-            shop=f"http://127.0.0.1:{demo_port}",
-            public_key=found(r"public\s+(\w+)", text),
-            private_key=found(r"private\s+(\w+)", text),
-            process=process,
-        )
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=60)
-
-
-def wait_for_block(process: subprocess.Popen[bytes], said: Path) -> str:
-    """What `paydesk run` printed, once it says that it is running."""
-    for _ in range(600):
-        text = said.read_text()
-        if "4000000000009987" in text:
-            return text
-        if process.poll() is not None:
-            break
-        time.sleep(0.1)
-    raise AssertionError(f"paydesk run did not start:\n{said.read_text()[-3000:]}")
-
-
-def found(pattern: str, text: str) -> str:
-    match = re.search(pattern, text)
-    assert match is not None, text
-    return match[1]
 
 
 async def to_the_page(open_page: OpenPage, running: Running, *, version: str = "v1", **options: Any) -> Page:
@@ -99,15 +24,6 @@ async def to_the_page(open_page: OpenPage, running: Running, *, version: str = "
     await page.get_by_role("button", name="Continue to payment").click()
     await page.wait_for_url("**/checkout/**")
     return page
-
-
-async def fill_in(page: Page, number: str, cvc: str = "123") -> None:
-    await page.get_by_label("E-mail").fill("ada@example.com")
-    await page.get_by_label("Card number").fill(number)
-    await page.get_by_label("Expiry date").fill("12/30")
-    await page.get_by_label("Security code").fill(cvc)
-    await page.get_by_label("Name on card").fill("Ada King Lovelace")
-    await page.get_by_label("Country").select_option("GB")
 
 
 async def press_pay(page: Page) -> None:

@@ -1,0 +1,105 @@
+"""Paydesk as its users run it, for tests that go the whole way; and what a customer types on the hosted page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Page
+
+OpenPage = Callable[..., Coroutine[Any, Any, Page]]
+PATIENCE_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running Paydesk: its addresses, the sample shop's keys as the start-up block shows them, its environment."""
+
+    address: str
+    shop: str
+    public_key: str
+    private_key: str
+    process: subprocess.Popen[bytes]
+    environment: Mapping[str, str]
+
+    def command(self, *words: str) -> Any:
+        """Run a command against the running service; what it answers to `--json`."""
+        ended = subprocess.run(
+            [sys.executable, "-m", "paydesk", *words, "--json"], env=self.environment, capture_output=True, text=True
+        )
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def run_paydesk(folder: Path) -> Iterator[Running]:
+    """`paydesk run` with its data in a folder, until the end of the block."""
+    port, demo_port = free_port(), free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
+    environment |= {
+        "PAYDESK_PORT": str(port),
+        "PAYDESK_DEMO_PORT": str(demo_port),
+        "PAYDESK_METRICS_PORT": "0",
+        "PAYDESK_DATA_DIR": str(folder / "data"),
+    }
+    said = folder / "said.txt"
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "paydesk", "run"], env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        text = wait_for_block(process, said)
+        yield Running(
+            address=f"http://127.0.0.1:{port}",
+            shop=f"http://127.0.0.1:{demo_port}",
+            public_key=found(r"public\s+(\w+)", text),
+            private_key=found(r"private\s+(\w+)", text),
+            process=process,
+            environment=environment,
+        )
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+
+
+def wait_for_block(process: subprocess.Popen[bytes], said: Path) -> str:
+    """What `paydesk run` printed, once it says that it is running."""
+    for _ in range(600):
+        text = said.read_text()
+        if "4000000000009987" in text:
+            return text
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise AssertionError(f"paydesk run did not start:\n{said.read_text()[-3000:]}")
+
+
+def found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match[1]
+
+
+async def fill_in(page: Page, number: str, cvc: str = "123") -> None:
+    await page.get_by_label("E-mail").fill("ada@example.com")
+    await page.get_by_label("Card number").fill(number)
+    await page.get_by_label("Expiry date").fill("12/30")
+    await page.get_by_label("Security code").fill(cvc)
+    await page.get_by_label("Name on card").fill("Ada King Lovelace")
+    await page.get_by_label("Country").select_option("GB")
