@@ -45,7 +45,7 @@ async def pay_under_fire(stage: Stage, kills: Kills) -> None:
         kills.done[kind] += 1
         crowd.let_in = AHEAD + round(kills.progress * len(crowd.customers))
 
-    async with _supervised(stage.postgres), asyncio.TaskGroup() as tasks:
+    async with supervised(stage.postgres), asyncio.TaskGroup() as tasks:
         crowd.let_in = AHEAD
         tasks.create_task(crowd.shop(AT_ONCE))
         async with asyncio.TaskGroup() as killers:
@@ -55,7 +55,8 @@ async def pay_under_fire(stage: Stage, kills: Kills) -> None:
 
 
 @asynccontextmanager
-async def _supervised(server: EmbeddedServer) -> AsyncIterator[None]:
+async def supervised(server: EmbeddedServer) -> AsyncIterator[None]:
+    """Start PostgreSQL again whenever it dies; it answers at the end."""
     task = asyncio.create_task(server.supervise())
     try:
         yield

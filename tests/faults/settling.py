@@ -21,6 +21,7 @@ from paydesk.domain.payments import janitor
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.settings import Settings
 from paydesk.worker import sender_settings
 
 ROUNDS = 8
@@ -59,20 +60,21 @@ async def settle(stage: Stage) -> None:
     The bank and the web service run; the workers do not.
     """
     stage.receiver.moody = False
-    async with _hereafter(stage) as hereafter:
+    async with hereafter(stage.settings) as later:
         for _ in range(ROUNDS):
-            await hereafter.ask_the_bank(KEYS_ARE_VOID)
+            await later.ask_the_bank(KEYS_ARE_VOID)
             await stage.crowd.come_back(AT_ONCE)
             if not stage.crowd.unpaid:
                 break
         for hours in LATER:
-            await hereafter.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
-        await hereafter.resend()
+            await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
+        await later.resend()
 
 
 @asynccontextmanager
-async def _hereafter(stage: Stage) -> AsyncIterator[Hereafter]:
-    settings, vault = stage.settings, vault_of(stage.settings)
+async def hereafter(settings: Settings) -> AsyncIterator[Hereafter]:
+    """A worker of our own, as the settings say."""
+    vault = vault_of(settings)
     bank = RemoteSimulator(settings.simulator_url)
     outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
     try:

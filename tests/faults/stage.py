@@ -70,7 +70,7 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
         pingback_url = await stack.enter_async_context(receiver.listening())
         bank_port = free_port()
         settings = _settings(folder, postgres.url, f"http://127.0.0.1:{bank_port}")
-        env = environment(_as_environment(settings)) | {"TMPDIR": str(folder)}
+        env = environment(as_environment(settings)) | {"TMPDIR": str(folder)}
         receiver.gateway = await _open_shop(settings, pingback_url)
         record = folder / "bank.sqlite"
         orders = [bank_port, record, BANK_LATENCY, BANK_HIDES_FOR, seed]
@@ -87,19 +87,19 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
             )
         )
         crowd = Crowd(_customers(cast, receiver.gateway, browser, random.Random(seed + 2)))
-        await _open(browser, f"{settings.simulator_url}/healthz")
+        await bank_open(settings.simulator_url)
         await eventually(
             lambda: len(web.ready) == 2 and all(one.ready for one in workers), "all processes run", web.tail
         )
         yield Stage(settings, postgres, web, workers, receiver, crowd, record, chance)
 
 
-async def _open(browser: aiohttp.ClientSession, address: str) -> None:
+async def bank_open(address: str) -> None:
     """Wait until the bank opens."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as browser:
         while True:
             with suppress(aiohttp.ClientError):
-                async with browser.get(address):
+                async with browser.get(f"{address}/healthz"):
                     return
             await asyncio.sleep(0.05)
 
@@ -122,7 +122,7 @@ def _settings(folder: Path, database_url: str, bank_url: str) -> Settings:
     )
 
 
-def _as_environment(settings: Settings) -> dict[str, object]:
+def as_environment(settings: Settings) -> dict[str, object]:
     """What was set, as it is written in an environment."""
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
     secrets = {name: given[name].get_secret_value() for name in ("secret_key", "vault_keys")}

@@ -1,4 +1,4 @@
-"""Issue 2, section 9: processes die at random, and no payment is lost or taken twice (design.md, Money)."""
+"""Processes die at random, and no payment is lost or taken twice, no renewal skipped (design.md, Money)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.faults.killing import Kills, pay_under_fire
+from tests.faults.processes import Kept
+from tests.faults.renewing import charge_under_fire, club_staged, renewal_contradictions, settle_renewals
 from tests.faults.settling import settle
 from tests.faults.stage import WITH_BUG, Cast, Stage, staged
 from tests.faults.verifying import contradictions, hear
@@ -39,7 +41,7 @@ async def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path: Path, seed: in
         assert min(kills.done.values()) >= 30
         assert [wrong for customer in stage.crowd.customers for wrong in customer.wrong] == []
         assert stage.receiver.forged == 0
-        assert unforeseen(stage) == []
+        assert unforeseen(stage.web, *stage.workers) == []
         assert await stage.web.stop() == 0
 
 
@@ -50,7 +52,17 @@ async def test_the_fault_test_finds_a_call_made_before_the_intent(tmp_path: Path
     assert [one for one in found if one.startswith(("lost", "doubled"))], found
 
 
-def unforeseen(stage: Stage) -> list[str]:
+async def test_each_of_2000_renewals_is_charged_once_whatever_dies(tmp_path: Path, seed: int) -> None:
+    members = 2000
+    async with club_staged(tmp_path, members, seed) as club:
+        await charge_under_fire(club, {"work": 12, "postgres": 6})
+        await settle_renewals(club)
+        found = await renewal_contradictions(club, members)
+        assert not found, "\n".join(found)
+        assert unforeseen(*club.workers) == []
+
+
+def unforeseen(*processes: Kept) -> list[str]:
     """What the processes logged as errors: nobody foresaw it, so it is a mistake of ours."""
-    events = [event for kept in (stage.web, *stage.workers) for event in kept.events]
+    events = [event for kept in processes for event in kept.events]
     return [f"{event['event']}: {event.get('exception', '')}" for event in events if event["level"] == "error"]

@@ -21,6 +21,7 @@ import structlog
 
 from paydesk.database import cluster, programs
 from paydesk.database.cluster import EmbeddedServerError, Layout, ServerUser
+from paydesk.database.pool import AWAY
 from paydesk.database.programs import binary
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError", "binary", "server_for"]
@@ -110,7 +111,8 @@ class EmbeddedServer:
             try:
                 await self._run()
                 log.warning("embedded_postgres_restarted", data_dir=str(self.layout.data_dir))
-            except EmbeddedServerError as error:
+            except (EmbeddedServerError, *AWAY) as error:
+                # It may be killed again while we talk to it for the first time.
                 log.error("embedded_postgres_down", reason=str(error))
                 await asyncio.sleep(1)
 
