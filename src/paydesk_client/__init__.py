@@ -1,12 +1,15 @@
-"""Paydesk for merchants: build the signed checkout form and verify pingbacks, with the standard library alone."""
+"""Paydesk for merchants: signed checkout forms, pingbacks and subscriptions, with the standard library alone."""
 
+from paydesk_client.calls import ApiError
 from paydesk_client.gateway import Gateway
 from paydesk_client.parameters import MalformedForm, Parameters, Value
 from paydesk_client.payment_form import PaymentForm
 from paydesk_client.pingback import InvalidPingback, Pingback
 from paydesk_client.signature import Signature, UnknownSignatureVersion, Verification
+from paydesk_client.subscriptions import Subscriptions
 
 __all__ = [
+    "ApiError",
     "Gateway",
     "InvalidPingback",
     "MalformedForm",
@@ -14,6 +17,7 @@ __all__ = [
     "PaymentForm",
     "Pingback",
     "Signature",
+    "Subscriptions",
     "UnknownSignatureVersion",
     "Value",
     "Verification",

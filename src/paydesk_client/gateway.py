@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from paydesk_client.calls import Calls
 from paydesk_client.payment_form import PaymentForm
 from paydesk_client.pingback import Pingback
 from paydesk_client.signature import Signature
+from paydesk_client.subscriptions import Subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class Gateway:
         is_test: use the sandbox below base_url; no money moves (wire.md 4).
         header_prefix: what the names of the service's pingback headers begin with, if its operator changed it.
         clock: the time now as Unix seconds, which pingbacks are compared with.
+        timeout: seconds to wait for an answer of the service's API.
 
     Raises: ValueError if a key is empty or base_url is no http(s) address.
     """
@@ -31,6 +34,7 @@ class Gateway:
     is_test: bool = False
     header_prefix: str = field(default="X-Service", kw_only=True)
     clock: Callable[[], float] = field(default=time.time, kw_only=True, repr=False, compare=False)
+    timeout: float = field(default=30.0, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.public_key or not self.private_key:
@@ -55,3 +59,7 @@ class Gateway:
     def pingback(self) -> Pingback:
         """Verify and read the notifications that the service sends (spec: Endpoints, 2)."""
         return Pingback(self.private_key, self.header_prefix, self.clock)
+
+    def subscriptions(self) -> Subscriptions:
+        """Cancel subscriptions (spec: Endpoints, 4)."""
+        return Subscriptions(Calls(self.api_url, self.private_key, self.timeout))
