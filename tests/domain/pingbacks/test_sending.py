@@ -423,11 +423,11 @@ async def test_a_sender_goes_on_when_the_database_is_back(
     sender = make_sender()
     take, failures = sender._claims.take, list[datetime]()
 
-    async def away_for_a_while(now: datetime, *arguments: Any) -> Any:
+    async def away_for_a_while(now: datetime, *arguments: Any, **options: Any) -> Any:
         if len(failures) < 3:
             failures.append(now)
             raise ConnectionRefusedError
-        return await take(now, *arguments)
+        return await take(now, *arguments, **options)
 
     monkeypatch.setattr(sender._claims, "take", away_for_a_while)
     run_sender(sender)

@@ -24,7 +24,11 @@ _FIRST: tuple[int, bool] = (0, False)
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A pingback that this process may send; the lease began at `began` (monotonic seconds), when it was `now`."""
+    """A pingback that this process may send.
+
+    The lease began at `began` (monotonic seconds), when the merchant's side had the time `now` (a test clock may run
+    ahead).
+    """
 
     name: Name
     url: str
@@ -74,21 +78,27 @@ class Claims:
         """Whether the last claim came to the end of the merchants, so that the next begins anew."""
         return self._place == _FIRST
 
-    async def take(self, now: datetime, share: Share, lanes: Sequence[Load]) -> list[Claimed]:
-        """Lease pingbacks that are due at `now`, each merchant's oldest first.
+    async def take(
+        self, now: datetime, share: Share, lanes: Sequence[Load], *, merchant_id: int | None = None
+    ) -> list[Claimed]:
+        """Lease pingbacks that are due at `now` (real time; each side has its own by it), each merchant's oldest first.
+
+        With `merchant_id` only that merchant's test side counts, and `now` is its time.
 
         Raises: what the database raises when it is away.
         """
         began = time.monotonic()
+        place = self._place if merchant_id is None else (merchant_id - 1, True)
         rows = [
             row
             async for row in queries.claim(
                 self._database,
                 now=now,
+                merchant_id=merchant_id,
                 lease=self._lease,
-                after_merchant_id=self._place[0],
-                after_live=self._place[1],
-                most_sides=share.sides,
+                after_merchant_id=place[0],
+                after_live=place[1],
+                most_sides=share.sides if merchant_id is None else 1,
                 room=share.room,
                 side_room=share.side,
                 endpoint_room=share.endpoint,
@@ -100,10 +110,11 @@ class Claims:
             )
         ]
         last = rows[0]
-        self._place = _FIRST if last["next_merchant_id"] is None else (last["next_merchant_id"], last["next_live"])
-        return await self._opened([row for row in rows if row["id"] is not None], now, began)
+        if merchant_id is None:
+            self._place = _FIRST if last["next_merchant_id"] is None else (last["next_merchant_id"], last["next_live"])
+        return await self._opened([row for row in rows if row["id"] is not None], began)
 
-    async def _opened(self, rows: list[Any], now: datetime, began: float) -> list[Claimed]:
+    async def _opened(self, rows: list[Any], began: float) -> list[Claimed]:
         """Add the private keys; what can't be stamped is left to its lease, and tried again when that has run out."""
         metrics.CLAIMED.inc(len(rows))
         keys = await self._keyring.private_keys((row["merchant_id"], row["key_id"]) for row in rows)
@@ -116,7 +127,7 @@ class Claims:
                 payload=row["payload"],
                 private_key=keys[row["merchant_id"], row["key_id"]],
                 due_at=row["due_at"],
-                now=now,
+                now=row["shop_now"],
                 began=began,
             )
             for row in rows

@@ -1,9 +1,11 @@
--- name: claim(now, lease, after_merchant_id, after_live, most_sides, room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms)
+-- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms)
 -- Takes due pingbacks under a lease in database time: at most `room`, `side_room` of one merchant's side (less what the
 -- caller has in hand of it) and `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's
 -- backlog stands in another's way. Sides are visited in order from a place that the caller moves on: next_merchant_id
 -- and next_live come back on every row, and there is always one row, without an id if nothing was taken; they are null
 -- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
+-- Each side has its own time (shop_now): :now, which is real, and for a test side its clock on top. With :merchant_id only
+-- that merchant's test side is visited, and :now is its time (its clock is being moved); the place is then just before it.
 -- Rows are locked by the place where this statement has just found them: by key, a planner without fresh statistics has
 -- been seen to walk all that is due for each.
 with recursive side as (
@@ -34,12 +36,15 @@ with recursive side as (
 ), visited as materialized (
     select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room, b.urls, b.rooms,
            coalesce(b.full_urls, '{}') as full_urls,
-           not s.live and m.went_live_at is not null as test_only, m.test_pingback_url
+           not s.live and m.went_live_at is not null as test_only, m.test_pingback_url,
+           :now::timestamptz + case when s.live or :merchant_id::bigint is not null then interval '0'
+                                    else m.test_clock end as shop_now
       from (select * from side limit :most_sides::integer) s
       join merchant m on m.id = s.merchant_id
       left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
+     where :merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live)
 ), found as (
-    select p.place, p.url,
+    select p.place, p.url, v.shop_now,
            coalesce(v.rooms[array_position(v.urls, p.url)], :endpoint_room::integer) as room,
            row_number() over (partition by v.merchant_id, v.live order by p.due_at, p.id) as turn,
            row_number() over (partition by v.merchant_id, v.live, p.url order by p.due_at, p.id) as endpoint_turn
@@ -47,7 +52,7 @@ with recursive side as (
      cross join lateral (
          select ctid as place, id, due_at, case when v.test_only then v.test_pingback_url else url end as url
            from pingback
-          where merchant_id = v.merchant_id and live = v.live and state = 'due' and due_at <= :now
+          where merchant_id = v.merchant_id and live = v.live and state = 'due' and due_at <= v.shop_now
             and not (v.test_only and v.test_pingback_url is null)
             and (leased_until is null or leased_until < now())
             and case when v.test_only then v.test_pingback_url else url end <> all (v.full_urls)
@@ -55,13 +60,13 @@ with recursive side as (
           limit v.room
      ) p
 ), chosen as materialized (
-    select place, url, turn
+    select place, url, turn, shop_now
       from found
      where endpoint_turn <= room
      order by turn
      limit :room
 ), held as materialized (
-    select p.ctid as place, c.url, c.turn
+    select p.ctid as place, c.url, c.turn, c.shop_now
       from chosen c
       join pingback p on p.ctid = c.place
      where p.state = 'due' and (p.leased_until is null or p.leased_until < now())
@@ -71,7 +76,8 @@ with recursive side as (
        set leased_until = now() + :lease::interval, url = held.url
       from held
      where p.ctid = held.place
- returning p.merchant_id, p.live, p.id, p.url, p.sign_version, p.key_id, p.format, p.payload, p.due_at, held.turn
+ returning p.merchant_id, p.live, p.id, p.url, p.sign_version, p.key_id, p.format, p.payload, p.due_at, held.shop_now,
+           held.turn
 )
 select place.next_merchant_id, place.next_live, taken.*
   from (select case when count(*) >= :most_sides then max(merchant_id) end as next_merchant_id,
@@ -134,16 +140,25 @@ select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id
   join merchant_key k on k.merchant_id = wanted.merchant_id and k.id = wanted.id;
 
 -- name: backlog(now)^
--- How many pingbacks should have been sent by now, and how long the oldest has been due (seconds).
-select count(*) as pingbacks, coalesce(extract(epoch from :now::timestamptz - min(due_at)), 0)::float8 as oldest
-  from pingback
- where state = 'due' and due_at <= :now;
+-- How many pingbacks should have been sent by now, and how long the oldest has been due (seconds): what `claim` takes.
+select count(*) as pingbacks, coalesce(extract(epoch from max(side.shop_now - p.due_at)), 0)::float8 as oldest
+  from (
+      select m.id as merchant_id, s.live, :now::timestamptz + case when s.live then interval '0' else m.test_clock end
+                 as shop_now
+        from merchant m
+       cross join (values (true), (false)) as s (live)
+       where s.live or m.went_live_at is null or m.test_pingback_url is not null
+  ) side
+  join pingback p on p.merchant_id = side.merchant_id and p.live = side.live
+ where p.state = 'due' and p.due_at <= side.shop_now;
 
 -- name: send_waiting(merchant_id, live, url, now)!
--- What waited for a URL is due at once.
-update pingback
-   set state = 'due', url = :url, due_at = :now
- where merchant_id = :merchant_id and live = :live and state = 'waiting';
+-- What waited for a URL is due at once, by its side's own time; :now is real.
+update pingback p
+   set state = 'due', url = :url,
+       due_at = :now::timestamptz + case when p.live then interval '0' else m.test_clock end
+  from merchant m
+ where m.id = :merchant_id and p.merchant_id = m.id and p.live = :live and p.state = 'waiting';
 
 -- name: resend(merchant_id, live, id, now)^
 -- One attempt more, at once, whatever came of those before; to the test URL alone where only that is allowed (wire.md 4).

@@ -73,7 +73,8 @@ async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tup
 async def resend(database: Database, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
     """Have a pingback sent once more, at once, whatever came of it before.
 
-    If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again.
+    If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again. `now` is the
+    shop's time, UTC (a test clock may run ahead).
 
     Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to send it to.
     """
@@ -86,7 +87,10 @@ async def resend(database: Database, shop: Shop, pingback_id: int, *, now: datet
 
 
 async def send_waiting(database: Database, merchant: Merchant, *, now: datetime) -> int:
-    """Make due what waited for a URL, after the account's URLs have changed; returns how many pingbacks."""
+    """Make due what waited for a URL, after the account's URLs have changed; returns how many pingbacks.
+
+    `now` is real time, UTC; each side adds its clock.
+    """
     account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
     moved = 0
     for live in (False, True):

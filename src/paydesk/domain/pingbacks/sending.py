@@ -87,13 +87,16 @@ class PingbackSender:
                 task.cancel()
             await asyncio.gather(watching, recording, return_exceptions=True)
 
-    async def send_due_once(self, now: datetime) -> int:
-        """Send everything that is due at `now`, record it, and return how many attempts that were."""
+    async def send_due_once(self, now: datetime, *, merchant_id: int | None = None) -> int:
+        """Send everything that is due at `now` (real time), record it, and return how many attempts that were.
+
+        With `merchant_id` only that merchant's test side is sent for, and `now` is its time (its clock is being moved).
+        """
         sent = 0
         while True:
-            claimed = await self._claim(now)
+            claimed = await self._claim(now, merchant_id)
             sent += claimed
-            if not claimed and self._claims.is_round_complete:
+            if not claimed and (merchant_id is not None or self._claims.is_round_complete):
                 return sent
             await self._lanes.idle()
             await self._recorder.flush()
@@ -110,8 +113,8 @@ class PingbackSender:
             return _PAUSE_WHEN_AWAY
         return self._settings.poll if self._claims.is_round_complete else 0.0
 
-    async def _claim(self, now: datetime) -> int:
-        """Claim into the lanes what is due at `now`; returns how many."""
+    async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
+        """Claim into the lanes what is due at `now`, of everybody or of one test side; returns how many."""
         room = self._settings.in_hand - len(self._in_hand)
         if room <= 0:
             self._lanes.hungry.clear()
@@ -123,7 +126,7 @@ class PingbackSender:
             sides=min(self._settings.sides_per_claim, room),
         )
         loads = self._lanes.loads
-        claimed = await self._claims.take(now, share, loads)
+        claimed = await self._claims.take(now, share, loads, merchant_id=merchant_id)
         fresh = [one for one in claimed if one.name not in self._in_hand]
         self._in_hand.update(one.name for one in fresh)
         metrics.IN_HAND.set(len(self._in_hand))
