@@ -14,6 +14,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.pingbacks.browsing import Listed, exhausted_pingbacks, newest_pingbacks, shop_of_pingback
 from paydesk.domain.pingbacks.resending import PingbackAttempt, show_pingback
 from paydesk.domain.pingbacks.resending import resend as resend_pingback
@@ -93,7 +94,8 @@ async def resend(
         else:
             assert pingback_id is not None
             shop = await shop_of_pingback(here.database, pingback_id)
-            resent, without_url = [(await resend_pingback(here.database, shop, pingback_id, now=utc_now())).id], []
+            now = await shop_time(here.database, shop, real_now=utc_now())
+            resent, without_url = [(await resend_pingback(here.database, shop, pingback_id, now=now)).id], []
     if without_url:
         left = counted(len(without_url), "pingback")
         note(f"not sent, since there is no URL: {left}; set one: paydesk merchant set {merchant} --help")
@@ -114,7 +116,8 @@ async def _resend_failed(database: Database, merchant_id: int) -> tuple[list[int
     with progress("Resending", len(exhausted)) as step:
         for shop, pingback_id in exhausted:
             try:
-                await resend_pingback(database, shop, pingback_id, now=utc_now())
+                now = await shop_time(database, shop, real_now=utc_now())
+                await resend_pingback(database, shop, pingback_id, now=now)
                 resent.append(pingback_id)
             except Conflict:
                 without_url.append(pingback_id)

@@ -1,0 +1,66 @@
+-- name: delete_subscriptions(merchant_id, most)!
+-- With the changes of their cards. They go first: nothing is charged any more.
+delete from subscription
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from subscription where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_pingback_attempts(merchant_id, most)!
+delete from pingback_attempt
+ where merchant_id = :merchant_id and live = false
+   and (at, id) in (select at, id from pingback_attempt where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_rejected_forms(merchant_id, most)!
+delete from rejected_form
+ where merchant_id = :merchant_id and live = false
+   and (at, id) in (select at, id from rejected_form where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_pingbacks(merchant_id, most)!
+delete from pingback
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from pingback where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_ledger_entries(merchant_id, most)!
+delete from ledger_entry
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from ledger_entry where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_payment_attempts(merchant_id, most)!
+-- The simulated bank remembers what it did for them: `paydesk check` must know their keys.
+with gone as (
+    delete from payment_attempt
+     where merchant_id = :merchant_id and live = false
+       and id in (select id from payment_attempt where merchant_id = :merchant_id and live = false limit :most)
+ returning merchant_id, acquirer, idempotency_key
+)
+insert into forgotten_attempt (merchant_id, acquirer, idempotency_key)
+select merchant_id, acquirer, idempotency_key from gone;
+
+-- name: delete_payments(merchant_id, most)!
+delete from payment
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from payment where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_checkouts(merchant_id, most)!
+delete from checkout
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from checkout where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_customers(merchant_id, most)!
+delete from customer
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from customer where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_cards(merchant_id, most)!
+delete from card
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from card where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_package_versions(merchant_id, most)!
+delete from package_version
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from package_version where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_subscription_packages(merchant_id, most)!
+delete from subscription_package
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from subscription_package where merchant_id = :merchant_id and live = false limit :most);

@@ -1,0 +1,213 @@
+"""Moving a test clock: everything that falls due on the way happens, in order, at the moment at which it falls due."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed, Unavailable
+from paydesk.core.periods import Period, occurrence
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.clock import HeldClock, held_clock
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.subscriptions.charging import BillingRun
+from paydesk.domain.subscriptions.ending import expire_due
+
+queries = load_statements(__package__ or "", "advancing.sql")
+
+FURTHEST = timedelta(days=50 * 366)
+"""How far a test clock may run ahead of real time."""
+
+PATIENCE = 120.0
+"""Seconds that one advance waits, all in all, for what others have in hand and for outcomes that are unknown."""
+
+MOST_EVENTS = 1000
+_SOON = 0.02
+
+
+class What(StrEnum):
+    """What can happen while a clock is moved; `payment…` are renewals."""
+
+    PAYMENT = "payment"
+    DECLINED = "payment_declined"
+    FAILED = "payment_failed"
+    """A charge that never reached the bank; it is due again at once, and counts as no failure."""
+    STOPPED = "subscription_stopped"
+    EXPIRED = "subscription_expired"
+    PINGBACK_ACKNOWLEDGED = "pingback_acknowledged"
+    PINGBACK_FAILED = "pingback_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at `at`, the shop's time (UTC), and what it concerned."""
+
+    at: datetime
+    what: What
+    subscription_id: int | None
+    payment_id: int | None
+    pingback_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an advance did: times are the shop's, UTC.
+
+    `events` are the first, in order; `counts` say how often each kind happened, whether shown or not. `unsettled` are
+    subscriptions with a charge whose outcome nobody knows yet: workers settle them. `pingbacks_in_hand` are still being
+    sent by others.
+    """
+
+    merchant_id: int
+    started_at: datetime
+    now: datetime
+    events: tuple[Event, ...]
+    counts: dict[What, int]
+    unsettled: tuple[int, ...]
+    pingbacks_in_hand: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an advance has come: the shop's time `at`, on the way from `start` to `target` (UTC)."""
+
+    start: datetime
+    at: datetime
+    target: datetime
+
+
+Report = Callable[[Progress], None]
+
+
+async def advance(
+    desk: Desk,
+    sender: PingbackSender,
+    merchant_id: int,
+    by: Period,
+    *,
+    report: Report = lambda _: None,
+    patience: float = PATIENCE,
+    most_events: int = MOST_EVENTS,
+) -> Summary:
+    """Move a merchant's test side forward by a period of its calendar. Moves (simulated) money.
+
+    Renewals, retries, stops, expiries and pingback resends happen as the workers would do them, each at its own time;
+    workers may run meanwhile. Interrupted, it leaves the clock where it was, and can be called again. `sender` is for
+    this call alone. `patience` (seconds) is how long to wait, all in all, for unknown outcomes and for what others have
+    in hand; what is open after that is in the summary.
+
+    Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock; Malformed if it would
+    run too far ahead; Unavailable if something that is due is kept locked by somebody else.
+    """
+    async with held_clock(desk.database, merchant_id) as clock:
+        target = _target(clock, by)
+        journey = _Journey(desk, sender, clock, target, patience)
+        async for at in journey.moments():
+            report(Progress(clock.start, at, target))
+        now = await clock.move_to(target)
+        report(Progress(clock.start, target, target))
+        return await _summary(desk, clock, now, most_events)
+
+
+def _target(clock: HeldClock, by: Period) -> datetime:
+    try:
+        target = occurrence(clock.start, by, 1, clock.time_zone)
+    except (ValueError, OverflowError):
+        target = None
+    if target is None or target > utc_now() + FURTHEST:
+        raise Malformed("a test clock can run 50 years ahead at most; start anew: paydesk clock reset", "advance")
+    return target
+
+
+class _Journey:
+    """The way from a clock's start to its target, from moment to moment at which something is due."""
+
+    def __init__(self, desk: Desk, sender: PingbackSender, clock: HeldClock, target: datetime, patience: float) -> None:
+        self._desk = desk
+        self._sender = sender
+        self._clock = clock
+        self._target = target
+        self._patience = patience
+        self._billing = BillingRun(desk)
+        self._merchant_id = clock.merchant_id
+
+    async def moments(self) -> AsyncIterator[datetime]:
+        """Do what is due, and yield each moment once it is done."""
+        at = self._clock.start
+        await self._settle(at)
+        while (due := await self._next_due(at)) is not None:
+            at = due
+            await self._clock.move_to(at)
+            if not await self._act(at):
+                await self._wait_for_others(at)
+            await self._settle(at)
+            yield at
+
+    async def _next_due(self, at: datetime) -> datetime | None:
+        """When something is due next, not before `at`; None if that is beyond the target."""
+        row = await queries.next_due(self._desk.database, merchant_id=self._merchant_id)
+        times = [due for due in row.values() if due is not None]
+        return max(min(times), at) if times and min(times) <= self._target else None
+
+    async def _act(self, at: datetime) -> int:
+        """Charge, expire and send what is due at a moment; returns how much that was. Moves money."""
+        database, merchant_id = self._desk.database, self._merchant_id
+        done = await self._billing.charge_due(merchant_id=merchant_id, at=at)
+        done += await expire_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
+        return done + await self._sender.send_due_once(at, merchant_id=merchant_id)
+
+    async def _wait_for_others(self, at: datetime) -> None:
+        """Something is due, and somebody else was faster or holds its row: give them a moment."""
+        if self._patience <= 0:
+            raise Unavailable(f"what is due at {at:%Y-%m-%d %H:%M:%S} is kept locked by somebody else; try again")
+        await self._pause(_SOON)
+
+    async def _settle(self, at: datetime) -> None:
+        """Let what is under way come to its end, while there is patience: what follows from it may be due next."""
+        database = self._desk.database
+        while self._patience > 0:
+            row = await queries.in_hand(database, merchant_id=self._merchant_id)
+            if not row["attempts"] and not row["pingbacks"]:
+                return
+            before = time.monotonic()
+            if row["attempts"]:
+                real_now = utc_now()
+                await queries.look_up_now(database, merchant_id=self._merchant_id, at=at, real_now=real_now)
+                await settle_due(self._desk, now=real_now)
+            self._patience -= time.monotonic() - before
+            await self._pause(_SOON)
+
+    async def _pause(self, seconds: float) -> None:
+        self._patience -= seconds
+        await asyncio.sleep(seconds)
+
+
+async def _summary(desk: Desk, clock: HeldClock, now: datetime, most: int) -> Summary:
+    """What the database says happened since the clock's start, whoever did it."""
+    merchant_id, database = clock.merchant_id, desk.database
+    rows = [
+        row
+        async for row in queries.happened(database, merchant_id=merchant_id, since=clock.start, until=now, most=most)
+    ]
+    left = [row["subscription_id"] async for row in queries.unsettled(database, merchant_id=merchant_id, most=most)]
+    in_hand = await queries.in_hand(database, merchant_id=merchant_id)
+    return Summary(
+        merchant_id=merchant_id,
+        started_at=clock.start,
+        now=now,
+        events=tuple(
+            Event(row["at"], What(row["what"]), row["subscription_id"], row["payment_id"], row["pingback_id"])
+            for row in rows
+            if row["place"] <= most
+        ),
+        counts={What(row["what"]): row["times"] for row in rows if row["place_in_kind"] == 1},
+        unsettled=tuple(left),
+        pingbacks_in_hand=in_hand["pingbacks"],
+    )

@@ -1,0 +1,88 @@
+-- name: next_due(merchant_id)^
+-- When the test side's next charge, expiry and pingback fall due (null: never); only what nobody has in hand.
+select (select min(date_next)
+          from subscription
+         where merchant_id = :merchant_id and live = false and date_next is not null and charging_attempt_id is null
+       ) as charge_at,
+       (select min(date_end)
+          from subscription
+         where merchant_id = :merchant_id and live = false and state = 'Active' and date_next is null
+           and charging_attempt_id is null
+       ) as expire_at,
+       (select p.due_at
+          from merchant m
+          join pingback p on p.merchant_id = m.id and p.live = false
+         where m.id = :merchant_id and p.state = 'due' and (p.leased_until is null or p.leased_until < now())
+           and (m.went_live_at is null or m.test_pingback_url is not null)
+         order by p.due_at
+         limit 1
+       ) as send_at;
+
+-- name: in_hand(merchant_id)^
+-- What of the test side is under way: payments without an outcome, and pingbacks that a sender holds.
+select (select count(*)
+          from payment_attempt
+         where lookup_at is not null and merchant_id = :merchant_id and live = false and state = 'processing'
+       ) as attempts,
+       (select count(*)
+          from pingback
+         where merchant_id = :merchant_id and live = false and state = 'due' and leased_until > now()
+       ) as pingbacks;
+
+-- name: look_up_now(merchant_id, at, real_now)!
+-- The renewals that were charged at :at and have no outcome: the call is over, so the bank may be asked at once.
+update payment_attempt
+   set lookup_at = :real_now
+ where lookup_at > :real_now and merchant_id = :merchant_id and live = false and state = 'processing'
+   and checkout_id is null and created_at = :at and lookups = 0;
+
+-- name: unsettled(merchant_id, most)
+select subscription_id
+  from payment p
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+ where a.lookup_at is not null and a.merchant_id = :merchant_id and a.live = false and a.state = 'processing'
+   and p.subscription_id is not null
+ order by p.subscription_id
+ limit :most;
+
+-- name: happened(merchant_id, since, until, most)
+-- What happened on the test side between two of its moments, in order: the first :most, and beyond these the first of
+-- each kind; `times` is how often its kind happened in all.
+with event as (
+    select p.paid_at as at, 1 as rank, 'payment' as what, p.subscription_id, p.id as payment_id,
+           null::bigint as pingback_id
+      from payment p
+     where p.merchant_id = :merchant_id and p.live = false and p.renewal and p.paid_at between :since and :until
+     union all
+    select a.finished_at, 1, 'payment_' || a.state, p.subscription_id, p.id, null
+      from payment_attempt a
+      join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+     where a.merchant_id = :merchant_id and a.live = false and p.renewal and a.state in ('declined', 'failed')
+       and a.finished_at between :since and :until
+     union all
+    select s.date_stopped, 2, 'subscription_stopped', s.id, null, null
+      from subscription s
+     where s.merchant_id = :merchant_id and s.live = false and s.date_stopped between :since and :until
+     union all
+    select s.date_expired, 2, 'subscription_expired', s.id, null, null
+      from subscription s
+     where s.merchant_id = :merchant_id and s.live = false and s.date_expired between :since and :until
+     union all
+    select t.at, 3, case when t.acknowledged then 'pingback_acknowledged' else 'pingback_failed' end,
+           coalesce(g.subscription_id, p.subscription_id), g.payment_id, g.id
+      from (select pingback_id, at, status = 200 and lower(btrim(response_body, E' \t\r\n\v\f')) = 'ok' and error = ''
+                   as acknowledged
+              from pingback_attempt
+             where merchant_id = :merchant_id and live = false and at between :since and :until) t
+      join pingback g on g.merchant_id = :merchant_id and g.live = false and g.id = t.pingback_id
+      left join payment p on p.merchant_id = g.merchant_id and p.live = g.live and p.id = g.payment_id
+)
+select *
+  from (
+      select *, count(*) over (partition by what) as times,
+             row_number() over (order by at, rank, subscription_id, pingback_id) as place,
+             row_number() over (partition by what order by at, rank, subscription_id, pingback_id) as place_in_kind
+        from event
+  ) placed
+ where place <= :most or place_in_kind = 1
+ order by place;
