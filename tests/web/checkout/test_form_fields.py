@@ -40,6 +40,8 @@ WRONG_TERMS: list[tuple[dict[str, Any], str, str]] = [
     (dict.fromkeys(SUBSCRIPTION) | {"recurring_trial_period": "7d"}, "recurring_name", "missing"),
     ({"recurring_name": " "}, "recurring_name", "missing"),
     ({"recurring_name": "a\x01b"}, "recurring_name", "control character"),
+    ({"recurring_name": "club\u202e"}, "recurring_name", "control character"),
+    ({"recurring_sku_id": "a\nb"}, "recurring_sku_id", "control character"),
     ({"recurring_name": "x" * 256}, "recurring_name", "at most 255"),
     ({"recurring_sku_id": "x" * 256}, "recurring_sku_id", "at most 255"),
     *(

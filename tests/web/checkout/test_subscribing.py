@@ -240,6 +240,18 @@ async def test_the_first_payment_tells_the_whole_subscription(
     assert 28 * 86400 <= subscription["date_next"] - begun <= 31 * 86400
 
 
+async def test_name_and_sku_are_told_as_they_were_sent(
+    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
+) -> None:
+    fields = CLUB | {"recurring_name": "Café 👩‍🍳 & <b>Club</b>\r\n", "recurring_sku_id": " a  b/7 "}
+    path = await checkout(web, signed_form(**fields))
+    assert "<b>Club" not in (await web.get(path)).text
+    await pay(web, path, agree="en")
+    (payload,) = await told(database, merchant)
+    package = payload["subscription"]["package"]
+    assert (package["name"], package["sku_id"]) == ("Café 👩‍🍳 & <b>Club</b>", " a  b/7 ")
+
+
 async def test_other_terms_make_another_version_of_the_package_and_both_count_their_subscriptions(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:

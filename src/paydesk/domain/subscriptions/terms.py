@@ -18,6 +18,8 @@ MOST_PAYMENTS = 3660
 
 _AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
 _COUNT = re.compile(r"[0-9]{1,9}")
+_JOINERS = re.compile("[\u200c\u200d]")
+"""Invisible, but part of words in some scripts, and of emoji."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Term
             raise Malformed(f"{name} is missing; a subscription needs {', '.join(REQUIRED)}", name)
     period = parse_period(given["recurring_period"], "recurring_period")
     return Terms(
-        name=_text(given["recurring_name"], "recurring_name"),
+        name=_text(" ".join(given["recurring_name"].split()), "recurring_name"),
+        # To the character: pingbacks echo it.
         sku_id=_text(given["recurring_sku_id"], "recurring_sku_id"),
         currency=currency,
         price=price,
@@ -72,12 +75,12 @@ def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Term
 
 
 def _text(text: str, field: str) -> str:
-    line = " ".join(text.split())
-    if not line.isprintable():
+    """A text that can't change how the words around it read: no line breaks, nothing that turns the direction."""
+    if not _JOINERS.sub("", text).isprintable():
         raise Malformed(f"{field} contains a control character; send plain text", field)
-    if len(line) > LONGEST_TEXT:
-        raise Malformed(f"{field} has {len(line)} characters, at most {LONGEST_TEXT} are accepted", field)
-    return line
+    if len(text) > LONGEST_TEXT:
+        raise Malformed(f"{field} has {len(text)} characters, at most {LONGEST_TEXT} are accepted", field)
+    return text
 
 
 def _trial(period: str, amount: str, currency: str) -> Trial | None:
