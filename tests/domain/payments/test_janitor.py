@@ -158,7 +158,7 @@ def lookup(number: int, state: AttemptState = AttemptState.PROCESSING, **changes
     known: dict[str, Any] = {
         "shop": None, "attempt_id": 1, "payment_id": 1, "state": state, "key": "k", "acquirer": "a",
         "not_after": created + timedelta(minutes=1), "created_at": created, "finished_at": created,
-        "number": number, "alerted": False,
+        "number": number, "alerted": False, "renewal": False, "clock": timedelta(0),
     }  # fmt: skip
     return Lookup(**(known | changes))
 
