@@ -1,8 +1,8 @@
 """Static files under names that carry a hash of their content, so that browsers may keep them for ever.
 
-Every door keeps its files in a folder `static/`. They are read and compressed once, at import; nothing is read from
-the disk while serving. `static_app()` belongs under `/static`, and also below the sandbox base where that has a host of
-its own.
+Every door keeps its files in a folder `static/`; what several doors use stands in one beside them. They are read and
+compressed once, at import; nothing is read from the disk while serving. `static_app()` belongs under `/static`, and also
+below the sandbox base where that has a host of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Assets:
         self._by_url_name = {asset.url_name: asset for asset in self._by_name.values()}
 
     def find(self, name: str) -> Asset:
-        """A file by its plain name, such as `checkout.css`. Raises: KeyError if there is none."""
+        """A file by its plain name, such as `page.css`. Raises: KeyError if there is none."""
         return self._by_name[name]
 
     def url(self, name: str) -> str:
@@ -89,8 +89,9 @@ def _accepts_gzip(accept_encoding: str) -> bool:
     return False
 
 
-ASSETS = Assets(sorted(Path(__file__).parent.glob("*/static")))
-"""The static files of all doors."""
+_WEB = Path(__file__).parent
+ASSETS = Assets([_WEB / "static", *sorted(_WEB.glob("*/static"))])
+"""The static files that doors share, and those of all doors."""
 
 
 def asset_url(name: str) -> str:
