@@ -1,8 +1,8 @@
 """Static files under names that carry a hash of their content, so that browsers may keep them for ever.
 
 Every door keeps its files in a folder `static/`; what several doors use stands in one beside them. They are read and
-compressed once, at import; nothing is read from the disk while serving. `static_app()` belongs under `/static`, and also
-below the sandbox base where that has a host of its own.
+compressed once, at import; nothing is read from the disk while serving. `static_app()` belongs under `/static`, and
+also below the sandbox base where that has a host of its own.
 """
 
 from __future__ import annotations
