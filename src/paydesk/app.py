@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import structlog
@@ -21,6 +22,7 @@ from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, challenge_app
+from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError, SetupError, TooMany
@@ -28,6 +30,7 @@ from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.payments.paying import Desk, Limits
 from paydesk.domain.payments.receiving import Reception
+from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, load_settings, require_keys
 from paydesk.web.api import routes as api_routes
@@ -41,6 +44,7 @@ from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.visits import wants_json
+from paydesk.worker import sender_settings
 
 log = structlog.get_logger()
 
@@ -190,7 +194,18 @@ def api_services(settings: Settings, desk: Desk) -> ApiServices:
         sandbox_address=settings.sandbox_address,
         calls_per_minute=settings.calls_per_minute,
         now=utc_now,
+        sender=partial(sender_for_a_call, settings, desk),
     )
+
+
+@asynccontextmanager
+async def sender_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[PingbackSender]:
+    """A sender of pingbacks for one call of the API, beside those of the workers."""
+    outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    try:
+        yield PingbackSender(desk.database, desk.vault, outbound, sender_settings(settings))
+    finally:
+        await outbound.close()
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:

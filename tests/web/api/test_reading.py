@@ -328,7 +328,7 @@ class TestStatements:
         plan = "\n".join(row[0] for row in rows)
         assert "Seq Scan" not in plan, plan
         if name in ("by_time", "in_state"):
-            assert "Sort" not in plan, plan
+            assert "Sort" not in plan[plan.index("Limit") :], plan
 
     @pytest.mark.parametrize("path", LISTS)
     async def test_a_page_asks_the_database_as_often_for_many_rows_as_for_one(

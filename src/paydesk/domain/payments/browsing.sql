@@ -1,27 +1,37 @@
 -- name: by_time(merchant_id, live, states, since, until, before_at, before_id, most)
--- One side's payments, newest first, of some states or (null) of all.
-select *
-  from payment_whole
- where merchant_id = :merchant_id and live = :live
-   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
-   and (:states::text[] is null or state = any(:states::text[]))
- order by created_at desc, id desc
- limit :most;
+-- One side's payments, newest first, of some states or (null) of all. The page is cut before anything is joined to it.
+select w.*
+  from (
+      select merchant_id, live, id
+        from payment
+       where merchant_id = :merchant_id and live = :live
+         and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+         and (:states::text[] is null or state = any(:states::text[]))
+       order by created_at desc, id desc
+       limit :most
+  ) page
+  join payment_whole w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
+ order by w.created_at desc, w.id desc;
 
 -- name: in_state(merchant_id, live, state, since, until, before_at, before_id, most)
 -- Those of one state that is not the usual one.
-select *
-  from payment_whole
- where merchant_id = :merchant_id and live = :live and state = :state and state <> 'captured'
-   and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
- order by created_at desc, id desc
- limit :most;
+select w.*
+  from (
+      select merchant_id, live, id
+        from payment
+       where merchant_id = :merchant_id and live = :live and state = :state and state <> 'captured'
+         and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+       order by created_at desc, id desc
+       limit :most
+  ) page
+  join payment_whole w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
+ order by w.created_at desc, w.id desc;
 
 -- name: of_reference(merchant_id, live, reference, email, subscription_id, states, since, until, before_at, before_id, most)
 select *
   from payment_whole
  where merchant_id = :merchant_id and live = :live
-   and id in (select payments_of_reference(:merchant_id, :live, :reference))
+   and id = any(array(select payments_of_reference(:merchant_id, :live, :reference)))
    and (:email::text is null or lower(email) = :email)
    and (:subscription_id::bigint is null or subscription_id = :subscription_id)
    and (:states::text[] is null or state = any(:states::text[]))
@@ -44,7 +54,7 @@ select *
 select *
   from payment_whole
  where merchant_id = :merchant_id and live = :live
-   and id in (select payments_of_email(:merchant_id, :live, :email))
+   and id = any(array(select payments_of_email(:merchant_id, :live, :email)))
    and (:states::text[] is null or state = any(:states::text[]))
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc

@@ -22,7 +22,7 @@ select *
 select *
   from pingback
  where merchant_id = :merchant_id and live = :live
-   and id in (
+   and id = any(array(
        select pingbacks_about(:merchant_id, :live, array(
            select * from payments_of_reference(:merchant_id, :live, :reference) where :email::text is null
             union all
@@ -30,7 +30,7 @@ select *
             union all
           (select * from payments_of_reference(:merchant_id, :live, :reference)
             intersect
-           select * from payments_of_email(:merchant_id, :live, :email)))))
+           select * from payments_of_email(:merchant_id, :live, :email))))))
    and (:state::text is null or state = :state)
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc

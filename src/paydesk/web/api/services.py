@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
 from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.visits import Network, client_address, in_sandbox
 
 _KEY_HEADER = APIKeyHeader(
@@ -23,7 +25,10 @@ _KEY_HEADER = APIKeyHeader(
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """`address` and `sandbox_address` are the public bases without a trailing slash; `now` reads the clock, UTC."""
+    """`address` and `sandbox_address` are the public bases without a trailing slash; `now` reads the clock, UTC.
+
+    `sender` makes a sender of pingbacks for one call.
+    """
 
     desk: Desk
     trusted_proxies: tuple[Network, ...]
@@ -31,6 +36,7 @@ class ApiServices:
     sandbox_address: str
     calls_per_minute: int
     now: Callable[[], datetime]
+    sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
 
     def portal_url(self, token: str, *, live: bool) -> str:
         """Where a customer manages the subscription with this token."""

@@ -264,4 +264,38 @@ class OnePingback(msgspec.Struct, frozen=True):
     data: PingbackWithAttempts
 
 
-ANSWERS = (PaymentList, OnePayment, SubscriptionList, OneSubscription, PingbackList, OnePingback, Error)
+class ClockEvent(msgspec.Struct, frozen=True):
+    """Something that happened while the clock was moved, and what it concerned."""
+
+    at: Seconds
+    what: Annotated[
+        str,
+        Meta(
+            description="`payment`, `payment_declined`, `payment_failed`, `subscription_stopped`, "
+            "`subscription_expired`, `pingback_acknowledged` or `pingback_failed`."
+        ),
+    ]
+    subscription_id: int | None
+    payment_id: int | None
+    pingback_id: int | None
+
+
+class ClockJourney(msgspec.Struct, frozen=True):
+    """What happened on the way."""
+
+    started_at: Seconds
+    now: Annotated[int, Meta(description="The time of the test data now, Unix seconds.")]
+    events: Annotated[list[ClockEvent], Meta(description="In order; the first 1,000.")]
+    counts: Annotated[dict[str, int], Meta(description="How often each kind happened.")]
+    unsettled: Annotated[list[int], Meta(description="Subscriptions with a charge whose outcome is not known yet.")]
+    pingbacks_in_hand: Annotated[int, Meta(description="Pingbacks that are still being sent.")]
+
+
+class ClockAdvanced(msgspec.Struct, frozen=True):
+    """The clock was moved."""
+
+    success: bool
+    data: ClockJourney
+
+
+ANSWERS = (PaymentList, OnePayment, SubscriptionList, OneSubscription, PingbackList, OnePingback, ClockAdvanced, Error)

@@ -12,11 +12,14 @@ from paydesk.domain.payments.browsing import SeenAttempt, SeenCard, SeenPayment
 from paydesk.domain.payments.states import PAID, PaymentState
 from paydesk.domain.pingbacks.history import SeenPingback
 from paydesk.domain.pingbacks.resending import PingbackAttempt
+from paydesk.domain.subscriptions.advancing import Summary
 from paydesk.domain.subscriptions.browsing import SeenSubscription
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.web.api.shapes import (
     Attempt,
     Card,
+    ClockEvent,
+    ClockJourney,
     Date,
     Package,
     Payment,
@@ -146,6 +149,21 @@ def _pingback_fields(seen: SeenPingback) -> dict[str, Any]:
         "payload": msgspec.Raw(pingback.payload.encode()),
         "live": pingback.live,
     }
+
+
+def summary_shape(summary: Summary) -> ClockJourney:
+    """What an advance of the test clock did."""
+    return ClockJourney(
+        started_at=_seconds(summary.started_at),
+        now=_seconds(summary.now),
+        events=[
+            ClockEvent(_seconds(event.at), str(event.what), event.subscription_id, event.payment_id, event.pingback_id)
+            for event in summary.events
+        ],
+        counts={str(what): times for what, times in summary.counts.items()},
+        unsettled=list(summary.unsettled),
+        pingbacks_in_hand=summary.pingbacks_in_hand,
+    )
 
 
 def _seconds(at: datetime | None) -> int:

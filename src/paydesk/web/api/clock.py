@@ -1,0 +1,80 @@
+"""`POST /api/v1/test_clock`: let time pass on the merchant's test side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.periods import Period, parse_period
+from paydesk.domain.subscriptions.advancing import advance
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.services import ByPrivateKey, Services
+from paydesk.web.api.shapes import ClockAdvanced
+from paydesk.web.api.showing import summary_shape
+
+PATIENCE = 20.0
+"""Seconds that a call waits, all in all, for outcomes that are unknown: shorter than callers wait for an answer."""
+
+_BODY = {
+    "type": "object",
+    "required": ["advance"],
+    "additionalProperties": False,
+    "properties": {
+        "advance": {
+            "type": "string",
+            "pattern": "^[0-9]{1,4}[dwmy]$",
+            "examples": ["31d"],
+            "description": "How far: a number and `d`, `w`, `m` or `y`.",
+        }
+    },
+}
+
+router = APIRouter(tags=["Test clock"])
+
+
+@router.post(
+    "/api/v1/test_clock",
+    summary="Advance the test clock",
+    operation_id="advance_test_clock",
+    responses=described(ClockAdvanced, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": _BODY},
+                "application/x-www-form-urlencoded": {"schema": _BODY},
+            },
+        }
+    },
+)
+async def post_test_clock(request: Request, caller: ByPrivateKey, services: Services) -> Response:
+    """Move the time of your test data forward; whatever falls due on the way happens, in order, each at its own time.
+
+    Renewals, retries, stops, expiries and pingbacks, as the workers would do them. Returns when all is done, with what
+    happened. 409 on live data, which has no clock, and while somebody else moves this clock.
+    """
+    by = _period(await read_fields(request))
+    if caller.shop.live:
+        raise Conflict("live data has no test clock; call it below the sandbox base")
+    async with services.sender() as sender:
+        summary = await advance(services.desk, sender, caller.shop.merchant_id, by, patience=PATIENCE)
+    return answer(ClockAdvanced(True, summary_shape(summary)))
+
+
+def _period(fields: dict[str, Any]) -> Period:
+    """How far to go.
+
+    Raises: Malformed, naming what is missing, unknown or malformed.
+    """
+    unknown = sorted(set(fields) - {"advance"})
+    if unknown:
+        raise Malformed(f'there is no field "{unknown[0][:40]}", only advance', unknown[0])
+    text = fields.get("advance")
+    if not isinstance(text, str):
+        raise Malformed('advance is missing; give a period like {"advance": "31d"}', "advance")
+    return parse_period(text, "advance")
