@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
@@ -68,7 +69,7 @@ async def test_the_charge_names_the_first_payment_to_the_network(club: Subscribe
     first, renewal = asked
     assert renewal.network_reference == f"net-{first.key}"
     assert renewal.card.cvc is None
-    assert (renewal.amount, renewal.capture) == (10, True)
+    assert (renewal.amount, renewal.capture) == (Decimal(10), True)
 
 
 async def test_after_three_days_down_each_missed_period_is_charged_once_and_in_order(

@@ -164,7 +164,8 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id, m.pingback_url as 
 
 -- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, pingback_urls, pingback_formats, payloads, now)
 -- Renewals end without money: payment and attempt move, the subscription gets its next date or stops, and a stop is
--- told. The arrays and the versions are in one order; rows come back for those that moved.
+-- told. The arrays and the versions are in one order; rows come back for those that moved. (What the
+-- guards hide in coalesce the planner can't guess: few rows are open at a time, and it would begin with those.)
 with fresh as (
     select f.*
       from rows from (
@@ -190,7 +191,7 @@ with fresh as (
       join locked l on l.merchant_id = f.merchant_id and l.live = f.live and l.id = f.id
       join payment_attempt a on a.merchant_id = f.merchant_id and a.live = f.live and a.id = f.attempt_id
      where p.merchant_id = f.merchant_id and p.live = f.live and p.id = a.payment_id and p.attempt_id = a.id
-       and p.state = 'processing' and a.state = 'processing'
+       and coalesce(p.state = 'processing', false) and coalesce(a.state = 'processing', false)
  returning f.*, p.id as payment_id, p.sign_version, p.key_id
 ), ended as (
     update payment_attempt a
