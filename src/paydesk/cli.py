@@ -8,7 +8,18 @@ import structlog
 import typer
 
 from paydesk import __version__
-from paydesk.commands import checking, merchants, pingbacks, postgres, running, serving, settings_table, working
+from paydesk.commands import (
+    checking,
+    clock,
+    merchants,
+    pingbacks,
+    postgres,
+    running,
+    serving,
+    settings_table,
+    subscriptions,
+    working,
+)
 
 app = typer.Typer(
     name="paydesk",
@@ -42,6 +53,8 @@ app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
 app.add_typer(merchants.app, name="merchant")
 app.add_typer(pingbacks.app, name="pingback")
+app.add_typer(subscriptions.app, name="subscription")
+app.add_typer(clock.app, name="clock")
 
 
 def main() -> None:

@@ -1,11 +1,18 @@
 """Every setting of a deployment, described where it is defined; docs/operate.md's table is made from here.
 
 A setting comes from the environment (`PAYDESK_PORT=9000`), else from the file `settings.env` in the data directory,
-which `paydesk run` writes.
+which `paydesk run` writes. While it runs, it also says in `running.env` what it runs with, for commands of other
+processes: the ports that it has got, the networks that it allows, and what came from its own environment (no secrets).
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal
@@ -20,6 +27,7 @@ Network = IPv4Network | IPv6Network
 
 PREFIX = "PAYDESK_"
 FILE = "settings.env"
+RUNNING_FILE = "running.env"
 
 
 class Settings(BaseSettings):
@@ -118,20 +126,79 @@ def _networks(name: str, text: str) -> tuple[Network, ...]:
         raise SetupError(f"{PREFIX}{name}: {error}; write networks like 10.1.0.0/16, separated by commas") from error
 
 
-def load_settings(**overrides: object) -> Settings:
+def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
     """Read the settings; `overrides` (names as in Settings) win over the environment, which wins over the file.
+
+    `as_running` is for commands beside a service: what a `paydesk run` that is alive on the data directory runs with
+    wins over the file, and over a port 0 of the environment.
 
     Raises: SetupError, naming the setting that is wrong.
     """
     try:
         first = Settings(**overrides)  # type: ignore[arg-type]
-        settings = Settings(_env_file=first.data_dir / FILE, **overrides)  # type: ignore[call-arg, arg-type]
+        files = [first.data_dir / FILE]
+        if as_running and _is_running(first.data_dir):
+            files.append(first.data_dir / RUNNING_FILE)
+            any_port = [name for name in ("port", "demo_port") if not getattr(first, name)]
+            overrides = {**_announced_ports(files[-1], any_port), **overrides}
+        settings = Settings(_env_file=files, **overrides)  # type: ignore[call-arg, arg-type]
     except ValidationError as error:
         wrong = error.errors()[0]
         name = "_".join(str(part) for part in wrong["loc"]).upper()
         raise SetupError(f"{PREFIX}{name}: {wrong['msg'][:1].lower()}{wrong['msg'][1:]}") from error
     _check(settings)
     return settings
+
+
+def _announced_ports(path: Path, names: Iterable[str]) -> dict[str, str]:
+    """The ports that a running service has got."""
+    written = path.read_text()
+    found = {name: re.search(rf"^{PREFIX}{name.upper()}='([0-9]+)'$", written, re.MULTILINE) for name in names}
+    return {name: match[1] for name, match in found.items() if match is not None}
+
+
+def _is_running(data_dir: Path) -> bool:
+    """Whether the process lives that wrote `running.env`: it holds a lock on it, which the system lets go of."""
+    try:
+        descriptor = os.open(data_dir / RUNNING_FILE, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@contextmanager
+def announced(settings: Settings) -> Iterator[None]:
+    """Say in `running.env`, for the length of a block, what this process runs with; keys and database are left out."""
+    path = settings.data_dir / RUNNING_FILE
+    secret = {"data_dir", "database_url", "secret_key", "vault_keys"}
+    lines = [
+        f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
+        for name in sorted(settings.model_fields_set - secret)
+        if getattr(settings, name) != ""
+    ]
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        if _lock(descriptor):
+            file.truncate()
+            file.writelines(["# What paydesk run runs with, while it runs.\n", *lines])
+            file.flush()
+        yield
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock, unless another service on this directory has it; a command looks at it for a moment only."""
+    for _ in range(20):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _check(settings: Settings) -> None:

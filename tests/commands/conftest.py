@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import generate_key_setting, generate_secret
-from paydesk.commands import checking, merchants, pingbacks
+from paydesk.app import payment_desk, test_acquirer, vault_of
+from paydesk.commands import checking, clock, merchants, pingbacks, subscriptions
 from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.paying import Paid, Payer, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.terms import Terms
+from paydesk.settings import load_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,8 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app = typer.Typer(rich_markup_mode=None)
     app.add_typer(merchants.app, name="merchant")
     app.add_typer(pingbacks.app, name="pingback")
+    app.add_typer(subscriptions.app, name="subscription")
+    app.add_typer(clock.app, name="clock")
     app.command(epilog=checking.EXAMPLE)(checking.check)
 
     async def run(*words: object) -> Said:
@@ -69,6 +81,28 @@ async def account(paydesk: Paydesk) -> dict[str, Any]:
     """A merchant that was opened by the command."""
     said = await paydesk("merchant", "create", "--name", "Corner Shop", "--email", "o@shop.example", "--json")
     return dict(said.result)
+
+
+@pytest.fixture
+async def subscription(account: dict[str, Any], environment: dict[str, str], database: Database) -> int:
+    """The id of a monthly subscription that a customer of the account took out in test mode."""
+    given: dict[str, Any] = {name.removeprefix("PAYDESK_").lower(): value for name, value in environment.items()}
+    settings = load_settings(**given, simulator_latency=0)
+    terms = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+    request = CheckoutRequest(
+        "club-1", terms.price, "USD", "Club", "https://shop.example/thanks", None, "v1", "", "", "", "", False, terms
+    )
+    shop, now = Shop(account["id"], live=False), utc_now()
+    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
+    token = await open_checkout(database, shop, request, form={"order": "club-1"}, key_id=key_id, now=now)
+    payer = Payer(
+        CardDetails("4242424242424242", 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok"
+    )
+    acquirer = test_acquirer(settings)
+    desk = payment_desk(settings, database, vault_of(settings), acquirer)
+    assert await pay(desk, await find_checkout(database, token, now=now), payer, return_url="", now=now) == Paid()
+    await acquirer.close()
+    return int(await database.fetchval("select id from subscription where merchant_id = $1", shop.merchant_id))
 
 
 AddPingback = Callable[..., Awaitable[int]]

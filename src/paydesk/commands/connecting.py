@@ -91,7 +91,7 @@ async def deployment() -> AsyncIterator[Deployment]:
 
     Raises: SetupError.
     """
-    settings = load_settings()
+    settings = load_settings(as_running=True)
     require_keys(settings)
     vault = vault_of(settings)
     async with database_address(settings) as address, connected(address, most=4) as database:

@@ -25,7 +25,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import create_merchant, find_merchant
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.logs import set_up_logs
-from paydesk.settings import Settings
+from paydesk.settings import Settings, announced
 from paydesk.web.demo.shop import create_shop
 from paydesk.worker import work
 from paydesk_client import Gateway
@@ -54,6 +54,7 @@ async def run() -> None:
     settings = settings.model_copy(
         update={"port": port, "demo_port": demo_port, "outbound_allow": settings.outbound_allow or LOOPBACK}
     )
+    running = settings
     stop = stop_on_signals()
     vault = vault_of(settings)
     async with database_address(settings, supervised=True) as address:
@@ -61,7 +62,8 @@ async def run() -> None:
         async with connected(address, most=settings.database_connections) as pool:
             await migrate(pool)
             keys = await _sample_merchant(settings, pool, vault)
-            await _serve_all(settings, pool, vault, keys, stop, (service, shop), metrics_port)
+            with announced(running):
+                await _serve_all(settings, pool, vault, keys, stop, (service, shop), metrics_port)
 
 
 async def _serve_all(

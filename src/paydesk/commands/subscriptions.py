@@ -1,0 +1,146 @@
+"""`paydesk subscription`: who pays what and when, and ending it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
+from paydesk.core.clock import utc_now
+from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.subscriptions.browsing import SeenSubscription, show_subscription
+from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
+from paydesk.domain.subscriptions.finding import newest_subscriptions, shop_of_subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.settings import Settings
+
+app = typer.Typer(help="See and cancel subscriptions.", no_args_is_help=True)
+
+SubscriptionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The subscription's id.")]
+
+
+@app.command("list", epilog="Example: paydesk subscription list 1 --state Active --last 10")
+@command
+async def list_(
+    merchant_id: Annotated[int | None, typer.Argument(metavar="[MERCHANT_ID]", min=1, help="All if left out.")] = None,
+    state: Annotated[
+        SubscriptionState | None, typer.Option(case_sensitive=False, help="Only those in this state.")
+    ] = None,
+    live: Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")] = None,
+    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest subscriptions, newest first."""
+    async with deployment() as here:
+        if merchant_id is not None:
+            await find_merchant(here.database, merchant_id)
+        found = await newest_subscriptions(here.database, merchant_id=merchant_id, live=live, state=state, most=last)
+    if as_json:
+        show_json([_listed(seen, here.settings) for seen in found])
+        return
+    show_table(
+        ("id", "merchant", "mode", "state", "package", "price", "customer", "paid", "failures", "next charge"),
+        [_row(seen.subscription) for seen in found],
+    )
+
+
+@app.command(epilog="Example: paydesk subscription show 17 --json")
+@command
+async def show(subscription_id: SubscriptionId, as_json: AsJson = False) -> None:
+    """Show a subscription as pingbacks show it, with the address of its customer's page."""
+    async with deployment() as here:
+        shop = await shop_of_subscription(here.database, subscription_id)
+        seen = await show_subscription(here.database, shop, subscription_id)
+    if as_json:
+        show_json(_shown(seen, here.settings))
+    else:
+        show_facts(_facts(seen, here.settings))
+
+
+@app.command(epilog="Example: paydesk subscription cancel 17")
+@command
+async def cancel(subscription_id: SubscriptionId, as_json: AsJson = False) -> None:
+    """Cancel a subscription at once: nothing is charged any more, and the merchant is told, once."""
+    async with deployment() as here:
+        shop = await shop_of_subscription(here.database, subscription_id)
+        now = await shop_time(here.database, shop, real_now=utc_now())
+        ended = await cancel_subscription(here.database, shop, subscription_id, by="merchant", now=now)
+        seen = await show_subscription(here.database, shop, subscription_id)
+    if as_json:
+        show_json(_shown(seen, here.settings))
+    else:
+        typer.echo(f"subscription {subscription_id} is {ended.state}; nothing is charged any more")
+
+
+def _listed(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
+    """A subscription in a list for scripts: whose it is, too."""
+    subscription = seen.subscription
+    return {"merchant_id": subscription.merchant_id, "live": subscription.live} | _shown(seen, settings)
+
+
+def _shown(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
+    """The spec's subscription object, and where its customer manages it."""
+    return subscription_object(seen.subscription, with_init=True) | {"portal_url": _portal_url(seen, settings)}
+
+
+def _portal_url(seen: SeenSubscription, settings: Settings) -> str:
+    base = settings.address if seen.subscription.live else settings.sandbox_address
+    return f"{base}/portal/{seen.portal_token}"
+
+
+def _row(subscription: Subscription) -> tuple[object, ...]:
+    return (
+        subscription.id,
+        subscription.merchant_id,
+        _mode(subscription),
+        subscription.state,
+        subscription.package.terms.sku_id,
+        _price(subscription),
+        subscription.email,
+        subscription.paid_number_counter,
+        subscription.failures,
+        subscription.date_next,
+    )
+
+
+def _facts(seen: SeenSubscription, settings: Settings) -> list[tuple[str, object]]:
+    subscription = seen.subscription
+    terms = subscription.package.terms
+    return [
+        ("id", subscription.id),
+        ("merchant", subscription.merchant_id),
+        ("mode", _mode(subscription)),
+        ("state", subscription.state),
+        ("package", f"{terms.name} ({terms.sku_id})"),
+        ("price", _price(subscription)),
+        ("trial", f"{terms.trial.period.length} {terms.trial.period.unit}" if terms.trial else None),
+        ("payments at most", terms.limit or None),
+        ("customer", subscription.email),
+        ("first order", subscription.init_merchant_order_id),
+        ("payments made", subscription.paid_number_counter),
+        ("failures", subscription.failures),
+        ("since", subscription.date_start),
+        ("last paid", subscription.date_paid),
+        ("next charge", subscription.date_next),
+        ("ends", subscription.date_end),
+        ("cancelled", subscription.date_cancelled),
+        ("cancelled by", subscription.cancelled_by),
+        ("stopped", subscription.date_stopped),
+        ("expired", subscription.date_expired),
+        ("customer's page", _portal_url(seen, settings)),
+    ]
+
+
+def _mode(subscription: Subscription) -> str:
+    return "live" if subscription.live else "test"
+
+
+def _price(subscription: Subscription) -> str:
+    terms = subscription.package.terms
+    price = subscription_object(subscription)["price"]
+    return f"{price} {terms.currency} every {terms.period.length} {terms.period.unit}"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from paydesk.database.pool import Database
+
+
+async def test_a_subscription_is_shown_as_pingbacks_show_it_with_its_portal(paydesk: Any, subscription: int) -> None:
+    said = await paydesk("subscription", "show", subscription, "--json")
+    assert (said.status, said.err) == (0, "")
+    assert (said.result["id"], said.result["status"], said.result["price"]) == (subscription, "Active", "10.00")
+    assert said.result["package"]["sku_id"] == "club"
+    assert re.fullmatch(r"http://127\.0\.0\.1:8000/sandbox/portal/t[0-9a-f]+-[0-9a-f]{32}", said.result["portal_url"])
+
+
+async def test_facts_for_people_name_the_customer_s_page(paydesk: Any, subscription: int) -> None:
+    said = await paydesk("subscription", "show", subscription)
+    assert "10.0000 USD" not in said.out
+    assert "10.00 USD every 1 month" in said.out
+    assert "/portal/t" in said.out
+
+
+async def test_the_list_can_be_narrowed(
+    paydesk: Any, subscription: int, account: dict[str, Any], database: Database
+) -> None:
+    async def listed(*options: object) -> list[int]:
+        result = (await paydesk("subscription", "list", account["id"], "--json", *options)).result
+        return [one["id"] for one in result]
+
+    assert await listed() == await listed("--state", "Active") == await listed("--test") == [subscription]
+    assert await listed("--state", "Cancelled") == await listed("--live") == []
+    everybody = (await paydesk("subscription", "list", "--json", "--last", 1)).result
+    assert [(one["merchant_id"], one["id"], one["live"]) for one in everybody] == [(account["id"], subscription, False)]
+
+
+async def test_a_list_for_people_is_a_table(paydesk: Any, subscription: int, account: dict[str, Any]) -> None:
+    titles, row = (await paydesk("subscription", "list", account["id"])).out.splitlines()
+    assert titles.split()[:4] == ["id", "merchant", "mode", "state"]
+    assert row.split()[:5] == [str(subscription), str(account["id"]), "test", "Active", "club"]
+
+
+async def test_cancelling_twice_says_the_same_and_tells_the_merchant_once(
+    paydesk: Any, subscription: int, database: Database
+) -> None:
+    first, second = [await paydesk("subscription", "cancel", subscription, "--json") for _ in range(2)]
+    assert first.result == second.result
+    assert first.result["status"] == "Cancelled"
+    assert first.result["date_cancelled"] > 0
+    told = await database.fetchval(
+        "select count(*) from pingback where subscription_id = $1 and event = 'subscription_cancelled'", subscription
+    )
+    assert told == 1
+
+
+async def test_cancelling_under_a_test_clock_carries_its_time(
+    paydesk: Any, subscription: int, account: dict[str, Any]
+) -> None:
+    await paydesk("clock", "advance", account["id"], "3m")
+    shown = (await paydesk("subscription", "cancel", subscription, "--json")).result
+    assert shown["date_cancelled"] >= shown["date_paid"] > shown["date_start"]
+
+
+async def test_an_unknown_subscription_is_one_line(paydesk: Any) -> None:
+    for word in ("show", "cancel"):
+        said = await paydesk("subscription", word, 10**12)
+        assert (said.status, said.err) == (
+            1,
+            f"paydesk: there is no subscription {10**12}; see: paydesk subscription list\n",
+        )
+    assert (await paydesk("subscription", "list", 10**12)).status == 1
