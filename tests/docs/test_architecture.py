@@ -7,7 +7,7 @@ import pytest
 
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, PAYMENT_TRANSITIONS
 from paydesk.domain.pingbacks.states import TRANSITIONS as PINGBACK_TRANSITIONS
-from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS
+from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, SUBSCRIPTION_TRANSITIONS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -24,6 +24,7 @@ def section(heading: str) -> str:
     [
         ("### Payment", PAYMENT_TRANSITIONS),
         ("### Attempt", ATTEMPT_TRANSITIONS),
+        ("### Subscription", SUBSCRIPTION_TRANSITIONS),
         ("### Card change", CARD_CHANGE_TRANSITIONS),
         ("### Pingback", PINGBACK_TRANSITIONS),
     ],
