@@ -1,0 +1,71 @@
+"""A subscription from the first month to its end: shop, hosted page, clock, portal; against `paydesk run` itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("journey")]
+
+
+async def subscribe(
+    open_page: OpenPage, running: Running, article: str, button: str, *, version: str, **options: Any
+) -> Page:
+    """Subscribe in the sample shop, as far as its thank-you page with the verified pingback."""
+    page = await open_page(f"{running.shop}/?sign_version={version}", **options)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name=f"Subscribe to {article}").click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await fill_in(page, "4242424242424242")
+    await page.get_by_role("checkbox", name="I agree that").check()
+    await page.get_by_role("button", name=button).click()
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+    await expect(page.get_by_role("status")).to_contain_text("Subscribed.", timeout=PATIENCE_MS)
+    return page
+
+
+def advance(running: Running, length: str) -> Any:
+    """Move the sample merchant's test clock."""
+    (merchant,) = running.command("merchant", "list")
+    return running.command("clock", "advance", str(merchant["id"]), length)
+
+
+async def test_three_months_pass_and_the_customer_cancels(open_page: OpenPage, running: Running) -> None:
+    page = await subscribe(open_page, running, "Coffee club", "Pay 5.00 USD", version="v2")
+    summary = advance(running, "3m")
+    assert summary["counts"].get("payment") == 3, summary
+    await expect(page.get_by_role("article"), str(summary)).to_have_count(4, timeout=PATIENCE_MS)
+    await expect(page.get_by_text("Genuine, a renewal at the agreed price")).to_have_count(3)
+    await expect(page.get_by_role("status")).to_contain_text("Renewed 3 times since.")
+    for number in (2, 3, 4):
+        await expect(page.locator("body")).to_contain_text(re.compile(rf'"merchant_order_id": "order-\w+:{number}"'))
+    thanks = page.url
+    await page.get_by_role("link", name="Change the card or cancel").click()
+    await page.wait_for_url("**/portal/**")
+    assert (await Axe().run(page)).violations_count == 0
+    await page.get_by_role("link", name="Cancel").click()
+    await page.get_by_role("button", name="Cancel the subscription").click()
+    await page.wait_for_load_state()
+    await page.goto(thanks)
+    await expect(page.get_by_role("status")).to_contain_text("Ended.", timeout=PATIENCE_MS)
+    await expect(page.get_by_role("article")).to_have_count(5)
+    await expect(page.locator("body")).to_contain_text('"event": "subscription_cancelled"')
+    advance(running, "2m")
+    await page.reload()
+    await expect(page.get_by_role("article")).to_have_count(5)
+
+
+async def test_a_free_trial_begins_without_a_charge_and_without_javascript(
+    open_page: OpenPage, running: Running
+) -> None:
+    page = await subscribe(
+        open_page, running, "Tea letter", "Start free trial", version="v1", java_script_enabled=False
+    )
+    await expect(page.locator("body")).to_contain_text('"paid_amount": 0')
+    await expect(page.locator("body")).to_contain_text('"status": "Trial"')
