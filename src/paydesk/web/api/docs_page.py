@@ -69,9 +69,17 @@ def _readable(operation: dict[str, Any]) -> dict[str, Any]:
             }
             for parameter in operation.get("parameters", [])
         ],
+        "body": _fields(_body(operation)),
         "success": {"description": responses["200"]["description"], "shape": _type(schema)},
         "refusals": [(status, one["description"]) for status, one in responses.items() if status != "200"],
     }
+
+
+def _body(operation: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an operation's body, empty if it takes none."""
+    content = operation.get("requestBody", {}).get("content", {})
+    schema: dict[str, Any] = content.get("application/json", {}).get("schema", {})
+    return schema
 
 
 def _fields(shape: dict[str, Any]) -> list[dict[str, Any]]:
@@ -89,7 +97,7 @@ def _type(schema: dict[str, Any]) -> dict[str, Any]:
     inner = first.get("items", first)
     reference = str(inner.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
     word = reference or str(inner.get("type", "any"))
-    bounds = [f"{word} {schema[key]}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in schema]
+    bounds = [f"{way} {schema[key]}" for key, way in (("minimum", "from"), ("maximum", "to")) if key in schema]
     return {
         "words": f"list of {word}" if "items" in first else word,
         "shape": reference,

@@ -35,7 +35,17 @@ def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_addre
     _, shapes = msgspec.json.schema_components(ANSWERS, ref_template=REFERENCE)
     components = document.setdefault("components", {})
     components["schemas"] = _with_numbers(shapes)
+    for methods in document["paths"].values():
+        for call in methods.values():
+            call["parameters"] = [_without_null(parameter) for parameter in call.get("parameters", [])]
     return document
+
+
+def _without_null(parameter: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that may be left out, but never is null: a query has no null."""
+    schema = dict(parameter["schema"])
+    kinds = [kind for kind in schema.pop("anyOf", []) if kind != {"type": "null"}]
+    return {**parameter, "schema": {**schema, **(kinds[0] if kinds else {})}}
 
 
 def _with_numbers(schema: Any) -> Any:
