@@ -341,3 +341,20 @@ async def test_a_renewals_pingback_is_what_plugins_look_for(club: Subscriber) ->
 def test_a_desk_is_shared_by_any_number_of_runs(desk: Desk) -> None:
     assert BillingRun(desk).round_complete
     assert Pace(batch=500, in_flight=1000).lanes == 4
+
+
+async def test_an_approval_is_voided_however_far_the_test_clock_was_moved_since(
+    club: Subscriber, obedient: ObedientBank, clean: Callable[[], Awaitable[None]]
+) -> None:
+    subscription = await club.subscribe()
+    obedient.lose, obedient.hide = "answer", True
+    await club.charge_due(subscription)
+    obedient.lose, obedient.hide = "", False
+    await club.settle(minutes=3)
+    await club.desk.database.execute("update merchant set test_clock = '90 days' where id = $1", club.shop.merchant_id)
+    await club.settle(minutes=70)
+    obedient.hidden.clear()
+    await club.settle(minutes=140)
+    assert len(obedient.voided) == 1
+    assert len(obedient.kept) == 1
+    await clean()

@@ -37,7 +37,7 @@ from paydesk.domain.payments.outcomes import (
     record_challenge,
     record_endings,
 )
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.paying import KEY_LIFETIME, Desk
 from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "")
@@ -63,7 +63,8 @@ CHALLENGE_LIFETIME = timedelta(hours=1)
 class Lookup:
     """A claimed attempt; `number` counts the questions asked about it, this one included.
 
-    Its times are real ones; the shop's own time is ahead of them by `clock`.
+    Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have been moved since, so that
+    they are reckoned back too far: `not_after`, always in real time, says how far at most.
     """
 
     shop: Shop
@@ -126,8 +127,8 @@ def _lookup(row: Mapping[str, Any]) -> Lookup:
         key=row["idempotency_key"],
         acquirer=row["acquirer"],
         not_after=row["not_after"],
-        created_at=row["created_at"] - row["clock"],
-        finished_at=row["finished_at"] and row["finished_at"] - row["clock"],
+        created_at=max(row["created_at"] - row["clock"], row["not_after"] - KEY_LIFETIME),
+        finished_at=row["finished_at"] and max(row["finished_at"] - row["clock"], row["not_after"]),
         number=row["lookups"],
         alerted=row["alerted_at"] is not None,
         renewal=row["checkout_id"] is None,
