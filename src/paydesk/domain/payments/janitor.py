@@ -63,8 +63,8 @@ CHALLENGE_LIFETIME = timedelta(hours=1)
 class Lookup:
     """A claimed attempt; `number` counts the questions asked about it, this one included.
 
-    Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have been moved since, so that
-    they are reckoned back too far: `not_after`, always in real time, says how far at most.
+    Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have been moved since, so
+    that they are reckoned back too far: `not_after`, always in real time, says how far at most.
     """
 
     shop: Shop
