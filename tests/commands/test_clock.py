@@ -141,7 +141,7 @@ async def service(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
         await process.communicate()
 
 
-async def test_advancing_works_beside_a_running_service_and_reaches_its_sample_shop(
+async def test_advancing_works_beside_a_running_service_as_it_was_started(
     service: dict[str, str], tmp_path: Path
 ) -> None:
     merchant_id = int((tmp_path / "data" / "demo" / "merchant").read_text())

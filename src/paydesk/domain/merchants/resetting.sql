@@ -1,8 +1,8 @@
--- name: delete_subscriptions(merchant_id, most)!
--- With the changes of their cards. They go first: nothing is charged any more.
-delete from subscription
- where merchant_id = :merchant_id and live = false
-   and id in (select id from subscription where merchant_id = :merchant_id and live = false limit :most);
+-- name: pause_subscriptions(merchant_id)!
+-- Nothing more falls due while the data goes.
+update subscription
+   set date_next = null
+ where merchant_id = :merchant_id and live = false and date_next is not null;
 
 -- name: delete_pingback_attempts(merchant_id, most)!
 delete from pingback_attempt
@@ -39,6 +39,12 @@ select merchant_id, acquirer, idempotency_key from gone;
 delete from payment
  where merchant_id = :merchant_id and live = false
    and id in (select id from payment where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_subscriptions(merchant_id, most)!
+-- With the changes of their cards.
+delete from subscription
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from subscription where merchant_id = :merchant_id and live = false limit :most);
 
 -- name: delete_checkouts(merchant_id, most)!
 delete from checkout

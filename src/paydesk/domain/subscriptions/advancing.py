@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from paydesk.core.clock import utc_now
@@ -29,6 +29,7 @@ PATIENCE = 120.0
 """Seconds that one advance waits, all in all, for what others have in hand and for outcomes that are unknown."""
 
 MOST_EVENTS = 1000
+NEVER = datetime.max.replace(tzinfo=UTC)
 _SOON = 0.02
 
 
@@ -84,6 +85,19 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """When the next charge, expiry and pingback fall due."""
+
+    charge: datetime
+    expiry: datetime
+    sending: datetime
+
+    @property
+    def first(self) -> datetime:
+        return min(self.charge, self.expiry, self.sending)
 
 
 async def advance(
@@ -142,26 +156,29 @@ class _Journey:
         """Do what is due, and yield each moment once it is done."""
         at = self._clock.start
         await self._settle(at)
-        while (due := await self._next_due(at)) is not None:
-            at = due
+        while (due := await self._next_due()).first <= self._target:
+            at = max(due.first, at)
             await self._clock.move_to(at)
-            if not await self._act(at):
+            if not await self._act(due, at):
                 await self._wait_for_others(at)
             await self._settle(at)
             yield at
 
-    async def _next_due(self, at: datetime) -> datetime | None:
-        """When something is due next, not before `at`; None if that is beyond the target."""
+    async def _next_due(self) -> _Due:
         row = await queries.next_due(self._desk.database, merchant_id=self._merchant_id)
-        times = [due for due in row.values() if due is not None]
-        return max(min(times), at) if times and min(times) <= self._target else None
+        return _Due(row["charge_at"] or NEVER, row["expire_at"] or NEVER, row["send_at"] or NEVER)
 
-    async def _act(self, at: datetime) -> int:
+    async def _act(self, due: _Due, at: datetime) -> int:
         """Charge, expire and send what is due at a moment; returns how much that was. Moves money."""
         database, merchant_id = self._desk.database, self._merchant_id
-        done = await self._billing.charge_due(merchant_id=merchant_id, at=at)
-        done += await expire_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
-        return done + await self._sender.send_due_once(at, merchant_id=merchant_id)
+        done = 0
+        if due.charge <= at:
+            done += await self._billing.charge_due(merchant_id=merchant_id, at=at)
+        if due.expiry <= at:
+            done += await expire_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
+        if done or due.sending <= at:
+            done += await self._sender.send_due_once(at, merchant_id=merchant_id)
+        return done
 
     async def _wait_for_others(self, at: datetime) -> None:
         """Something is due, and somebody else was faster or holds its row: give them a moment."""
