@@ -20,7 +20,12 @@ IN_ORDER = (
 )  # fmt: skip
 """What is deleted, each before what it refers to; a charge in flight finds its attempt gone and records nothing."""
 
-BATCH = 2000
+REFERRED_TO = frozenset(IN_ORDER[IN_ORDER.index("payments") :])
+"""Kinds for which PostgreSQL looks for rows that still refer to each deleted one, without an index for it."""
+
+BATCH, REFERRED_BATCH = 2000, 100
+"""Rows that one statement deletes, so that none takes long."""
+
 TRY_AGAIN = 5
 
 _DISTURBED = (
@@ -36,8 +41,8 @@ Report = Callable[[], None]
 async def reset_test_side(database: Database, merchant_id: int, *, report: Report = lambda: None) -> dict[str, int]:
     """Delete all test data of a merchant, then return its test side to real time.
 
-    In many small steps, since one transaction over all would be slow; interrupted, it is to be called again. `report` is
-    called after each kind (IN_ORDER). Returns how many rows of each kind were deleted. Moves no money.
+    In many small steps, since one transaction over all would be slow; interrupted, it is to be called again. `report`
+    is called after each kind (IN_ORDER). Returns how many rows of each kind were deleted. Moves no money.
 
     Raises: NotFound if there is no such merchant; Conflict if its clock is being moved or its test side is in use.
     """
@@ -61,9 +66,10 @@ async def reset_test_side(database: Database, merchant_id: int, *, report: Repor
 async def _delete(database: Database, kind: str, merchant_id: int) -> int:
     """Delete all of a kind in batches, so that no statement takes long; returns how many rows."""
     delete, total = getattr(queries, f"delete_{kind}"), 0
+    most = REFERRED_BATCH if kind in REFERRED_TO else BATCH
     while True:
-        status = await delete(database, merchant_id=merchant_id, most=BATCH)
+        status = await delete(database, merchant_id=merchant_id, most=most)
         rows = int(status.split()[-1])
         total += rows
-        if rows < BATCH:
+        if rows < most:
             return total
