@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ class Stage:
     """Everything that plays a part; `record` is the file of the bank's own record."""
 
     settings: Settings
+    env: Mapping[str, str]
     postgres: EmbeddedServer
     web: Kept
     workers: tuple[Kept, ...]
@@ -91,7 +92,7 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
         await eventually(
             lambda: len(web.ready) == 2 and all(one.ready for one in workers), "all processes run", web.tail
         )
-        yield Stage(settings, postgres, web, workers, receiver, crowd, record, chance)
+        yield Stage(settings, env, postgres, web, workers, receiver, crowd, record, chance)
 
 
 async def _open(browser: aiohttp.ClientSession, address: str) -> None:
