@@ -66,9 +66,9 @@ class Settings(BaseSettings):
     attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")
     declines_per_hour: int = Field(30, ge=1, description="Declined cards an hour per client address and merchant.")
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
-    pingbacks_in_flight: int = Field(256, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
+    pingbacks_in_flight: int = Field(768, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
     pingbacks_per_endpoint: int = Field(
-        16, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
+        32, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
     )
     retention_months: int = Field(
         13, ge=1, le=120, description="Months that pingback attempts and rejected forms are kept."
@@ -151,6 +151,4 @@ def require_keys(settings: Settings) -> None:
         if not getattr(settings, name).get_secret_value().strip()
     ]
     if missing:
-        raise SetupError(
-            f"{' and '.join(missing)} not set; see docs/operate.md, or let `paydesk run` make them once"
-        )
+        raise SetupError(f"{' and '.join(missing)} not set; see docs/operate.md, or let `paydesk run` make them once")

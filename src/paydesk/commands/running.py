@@ -17,7 +17,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.app import create_app, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import command, database_address, stop_on_signals
 from paydesk.commands.serving import uvicorn_config
-from paydesk.commands.starting import listen, serve_metrics, settings_with_keys
+from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, settings_with_keys
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.migrating import migrate
@@ -45,6 +45,7 @@ class EmbeddedUvicorn(uvicorn.Server):
 @command
 async def run() -> None:
     """Run everything on this machine: database, checkout, background work and a sample shop."""
+    raise_file_limit()
     settings = settings_with_keys()
     set_up_logs(settings)
     service = listen(settings.host, settings.port, "PORT")

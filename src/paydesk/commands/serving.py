@@ -19,7 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.supervisors import Multiprocess
 
 from paydesk.commands.connecting import checked_database, one_line_errors
-from paydesk.commands.starting import listen, serve_metrics
+from paydesk.commands.starting import listen, raise_file_limit, serve_metrics
 from paydesk.logs import set_up_logs
 from paydesk.settings import PREFIX, Settings, load_settings, require_keys
 
@@ -34,6 +34,7 @@ def serve(
 ) -> None:
     """Serve the checkout over HTTP; the background work is done by `paydesk work`."""
     with one_line_errors():
+        raise_file_limit()
         settings = load_settings()
         require_keys(settings)
         set_up_logs(settings)
