@@ -12,8 +12,8 @@ from functools import partial
 
 import asyncpg
 import psutil
-from tests.faults.processes import PATIENCE, Kept, eventually
 from tests.faults.stage import Stage
+from tests.processes import PATIENCE, Kept, eventually
 
 from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer

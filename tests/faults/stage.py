@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 from tests.faults.customers import Crowd, Customer, plan
 from tests.faults.merchant import Receiver
-from tests.faults.processes import PATIENCE, Kept, environment, eventually, free_port
+from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import vault_of
