@@ -29,8 +29,6 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import create_merchant
 from paydesk_client import Gateway
 
-pytestmark = pytest.mark.xdist_group("running")
-
 CARD, CVC = "4242424242424242", "737"
 CUSTOMER = {
     "email": "ada@example.com",

@@ -21,7 +21,7 @@ from playwright.async_api import Page, expect
 
 from paydesk_client import Gateway
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("journey")]
+pytestmark = pytest.mark.browser
 
 OpenPage = Callable[..., Coroutine[Any, Any, Page]]
 PATIENCE_MS = 30_000

@@ -13,7 +13,7 @@ from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, WITH_BUG, Cast, Stage, staged
 from tests.faults.verifying import contradictions, hear
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("faults")]
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
