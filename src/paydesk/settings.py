@@ -75,9 +75,9 @@ class Settings(BaseSettings):
     attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")
     declines_per_hour: int = Field(30, ge=1, description="Declined cards an hour per client address and merchant.")
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
-    pingbacks_in_flight: int = Field(256, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
+    pingbacks_in_flight: int = Field(768, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
     pingbacks_per_endpoint: int = Field(
-        16, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
+        32, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
     )
     billing_batch: int = Field(500, ge=1, le=5000, description="Renewals that one worker claims at a time.")
     billing_in_flight: int = Field(

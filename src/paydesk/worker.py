@@ -15,6 +15,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.resending import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
@@ -57,12 +58,13 @@ def billing_pace(settings: Settings) -> Pace:
 
 
 async def _keep_house(settings: Settings, database: Database, stop: asyncio.Event) -> None:
-    """Make and drop the logs' partitions, forget old counters, measure what is open."""
+    """Make and drop the logs' partitions, forget old counters, send what waited, measure what is open."""
     while not stop.is_set():
         try:
             now = utc_now()
             await keep_partitions(database, now=now, months=settings.retention_months)
             await forget_form_counts(database, before=now - FORM_COUNTS_KEPT)
+            await send_all_waiting(database, now=now)
             await watch_open_outcomes(database, now=now)
         except Exception as error:
             log.warning("housekeeping will try again", why=f"{type(error).__name__}: {error}")

@@ -13,7 +13,7 @@ from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 
 from paydesk_client import Gateway
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("journey")]
+pytestmark = pytest.mark.browser
 
 
 async def to_the_page(open_page: OpenPage, running: Running, *, version: str = "v1", **options: Any) -> Page:

@@ -10,7 +10,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("journey")]
+pytestmark = pytest.mark.browser
 
 
 async def subscribe(

@@ -213,6 +213,11 @@ class Crowd:
         """Who has not seen yet that the order is paid."""
         return [customer for customer in self.customers if not customer.is_paid]
 
+    @property
+    def paid(self) -> int:
+        """How many have seen that the order is paid."""
+        return len(self.customers) - len(self.unpaid)
+
     async def shop(self, at_once: int) -> None:
         """Serve customers, so many at once, until everybody came at least once and `closing` is set."""
         async with asyncio.TaskGroup() as tasks:
@@ -236,7 +241,9 @@ class Crowd:
             if customer is None:
                 await asyncio.sleep(0.02)
             elif not await customer.visit():
-                self._waiting.append((now() + min(0.3 * customer.visits, 3.0), customer))
+                self._waiting.append((now() + 0.5, customer))
+                # Nobody hammers at a closed door: that would only keep it closed for longer.
+                await asyncio.sleep(0.4)
 
     def _pick(self, now: float) -> Customer | None:
         """Whoever waited long enough, else the next new one that may come in."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -13,8 +12,8 @@ from functools import partial
 
 import asyncpg
 import psutil
-from tests.faults.processes import PATIENCE, Kept, eventually
 from tests.faults.stage import Stage
+from tests.processes import PATIENCE, Kept, eventually
 
 from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer
@@ -22,6 +21,8 @@ from paydesk.database.embedded import EmbeddedServer
 AT_ONCE = 16
 AHEAD = 24
 """How many more customers are let in than the kills so far account for."""
+LONGEST_PEACE = 1.0
+"""Seconds between two kills of a kind if nobody gets through."""
 
 
 @dataclass(slots=True)
@@ -75,30 +76,36 @@ async def answering(server: EmbeddedServer) -> None:
                 with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
                     await (await asyncpg.connect(server.url, timeout=5)).close()
                     return
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.1)
     except TimeoutError:
         raise AssertionError(f"PostgreSQL does not come back; see {server.layout.log}") from None
 
 
-async def _moment(chance: random.Random, longest: float) -> None:
-    """Strike at no particular moment."""
-    await asyncio.sleep(chance.uniform(longest / 8, longest))
+async def _moment(stage: Stage) -> None:
+    """Let some more customers get through, if they can, then strike at no particular moment."""
+    chance = stage.chance
+    goal = stage.crowd.paid + chance.randint(3, 11)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_PEACE):
+            while stage.crowd.paid < goal:  # noqa: ASYNC110 (payments send no event)
+                await asyncio.sleep(0.02)
+    await asyncio.sleep(chance.uniform(0, 0.1))
 
 
 async def _kill_web(stage: Stage, times: int, killed: Callable[[], None]) -> None:
     """Kill one of the processes that answer, mostly; sometimes their parent alone, sometimes all of them."""
-    web, chance = stage.web, stage.chance
+    web = stage.web
     for number in range(times):
         victim = {5: "parent", 12: "all", 20: "parent", 27: "all"}.get(number, "one")
         await _some_ready(web)
-        await _moment(chance, 0.5)
+        await _moment(stage)
         if victim == "all":
             web.kill_all()
         elif victim == "parent":
             await _orphan(web)
         else:
             await _some_ready(web)
-            web.kill(chance.choice(web.ready))
+            web.kill(stage.chance.choice(web.ready))
         killed()
 
 
@@ -121,7 +128,7 @@ async def _kill_work(stage: Stage, times: int, killed: Callable[[], None]) -> No
         await eventually(
             lambda: any(one.ready for one in stage.workers), "a worker works", *(one.tail for one in stage.workers)
         )
-        await _moment(stage.chance, 0.5)
+        await _moment(stage)
         worker = stage.chance.choice([one for one in stage.workers if one.ready])
         worker.kill(worker.ready[-1])
         killed()
@@ -130,7 +137,7 @@ async def _kill_work(stage: Stage, times: int, killed: Callable[[], None]) -> No
 async def _kill_postgres(stage: Stage, times: int, killed: Callable[[], None]) -> None:
     for _ in range(times):
         await answering(stage.postgres)
-        await _moment(stage.chance, 0.9)
+        await _moment(stage)
         os.kill(int(cluster.pid_file(stage.postgres.layout)[0]), signal.SIGKILL)
         killed()
 

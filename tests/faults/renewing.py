@@ -17,9 +17,9 @@ from pathlib import Path
 
 import asyncpg
 from tests.faults.killing import answering, supervised
-from tests.faults.processes import PATIENCE, Kept, environment, eventually, free_port
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import BANK_HIDES_FOR, BANK_LATENCY, HERE, PAYDESK, as_environment, bank_open
+from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.standing import standings

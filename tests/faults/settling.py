@@ -40,8 +40,6 @@ class Hereafter:
 
     async def ask_the_bank(self, ahead: timedelta) -> None:
         """Do what the janitor would do by then; its clock, the merchants' and the bank's all say so."""
-        # The bank's memory is the one thing that keeps real time.
-        await asyncio.sleep(BANK_HIDES_FOR)
         await _end_leases(self.database)
         with patch.object(janitor, "utc_now", lambda: utc_now() + ahead):
             while await janitor.settle_due(self.desk, now=utc_now() + ahead):
@@ -62,10 +60,13 @@ async def settle(stage: Stage) -> None:
     stage.receiver.moody = False
     async with hereafter(stage.settings) as later:
         for _ in range(ROUNDS):
+            # The bank's memory is the one thing that keeps real time.
+            await asyncio.sleep(BANK_HIDES_FOR)
             await later.ask_the_bank(KEYS_ARE_VOID)
             await stage.crowd.come_back(AT_ONCE)
             if not stage.crowd.unpaid:
                 break
+        await asyncio.sleep(BANK_HIDES_FOR)
         for hours in LATER:
             await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 from tests.faults.customers import Crowd, Customer, plan
 from tests.faults.merchant import Receiver
-from tests.faults.processes import PATIENCE, Kept, environment, eventually, free_port
+from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import vault_of
@@ -40,6 +40,7 @@ class Stage:
     """Everything that plays a part; `record` is the file of the bank's own record."""
 
     settings: Settings
+    env: Mapping[str, str]
     postgres: EmbeddedServer
     web: Kept
     workers: tuple[Kept, ...]
@@ -91,7 +92,7 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
         await eventually(
             lambda: len(web.ready) == 2 and all(one.ready for one in workers), "all processes run", web.tail
         )
-        yield Stage(settings, postgres, web, workers, receiver, crowd, record, chance)
+        yield Stage(settings, env, postgres, web, workers, receiver, crowd, record, chance)
 
 
 async def bank_open(address: str) -> None:

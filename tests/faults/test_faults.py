@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from pathlib import Path
 
 import pytest
 from tests.faults.killing import Kills, pay_under_fire
-from tests.faults.processes import Kept
 from tests.faults.renewing import charge_under_fire, club_staged, renewal_contradictions, settle_renewals
 from tests.faults.settling import settle
-from tests.faults.stage import WITH_BUG, Cast, Stage, staged
+from tests.faults.stage import PAYDESK, WITH_BUG, Cast, Stage, staged
 from tests.faults.verifying import contradictions, hear
+from tests.processes import Kept
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("faults")]
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ async def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path: Path, seed: in
     async with staged(tmp_path, Cast(customers=500), seed) as stage:
         found = await play(stage, kills)
         assert not found, "\n".join(found)
+        assert await check(stage) == ""
         assert min(kills.done.values()) >= 30
         assert [wrong for customer in stage.crowd.customers for wrong in customer.wrong] == []
         assert stage.receiver.forged == 0
@@ -49,6 +51,7 @@ async def test_the_fault_test_finds_a_call_made_before_the_intent(tmp_path: Path
     kills = Kills({"web": 3, "work": 1, "postgres": 3})
     async with staged(tmp_path, Cast(customers=60, web=WITH_BUG, patient=True), seed) as stage:
         found = await play(stage, kills)
+        assert await check(stage)
     assert [one for one in found if one.startswith(("lost", "doubled"))], found
 
 
@@ -60,6 +63,21 @@ async def test_each_of_2000_renewals_is_charged_once_whatever_dies(tmp_path: Pat
         found = await renewal_contradictions(club, members)
         assert not found, "\n".join(found)
         assert unforeseen(*club.workers) == []
+
+
+async def check(stage: Stage) -> str:
+    """What `paydesk check` says if it is not content."""
+    checking = await asyncio.create_subprocess_exec(
+        *PAYDESK,
+        "check",
+        "--simulator-record",
+        str(stage.record),
+        env=stage.env,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await checking.communicate()
+    return said.decode() if checking.returncode else ""
 
 
 def unforeseen(*processes: Kept) -> list[str]:

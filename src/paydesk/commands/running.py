@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
-import uvicorn
 
 from paydesk.adapters.acquirers.simulator import TEST_CARDS
 from paydesk.adapters.vault import Vault
 from paydesk.app import create_app, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import command, database_address, stop_on_signals
-from paydesk.commands.serving import uvicorn_config
-from paydesk.commands.starting import listen, serve_metrics, settings_with_keys
+from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
+from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, settings_with_keys
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.migrating import migrate
@@ -33,18 +32,10 @@ from paydesk_client import Gateway
 LOOPBACK = "127.0.0.0/8,::1/128"
 
 
-class EmbeddedUvicorn(uvicorn.Server):
-    """A uvicorn server that leaves the signals to the process that it is part of."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
-
-
 @command
 async def run() -> None:
     """Run everything on this machine: database, checkout, background work and a sample shop."""
+    raise_file_limit()
     settings = settings_with_keys()
     set_up_logs(settings)
     service = listen(settings.host, settings.port, "PORT")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.supervisors import Multiprocess
 
 from paydesk.commands.connecting import checked_database, one_line_errors
-from paydesk.commands.starting import listen, serve_metrics
+from paydesk.commands.starting import listen, raise_file_limit, serve_metrics
 from paydesk.logs import set_up_logs
 from paydesk.settings import PREFIX, Settings, load_settings, require_keys
 
@@ -34,6 +36,7 @@ def serve(
 ) -> None:
     """Serve the checkout over HTTP; the background work is done by `paydesk work`."""
     with one_line_errors():
+        raise_file_limit()
         settings = load_settings()
         require_keys(settings)
         set_up_logs(settings)
@@ -44,9 +47,29 @@ def serve(
             with _metrics_of(settings, workers):
                 log.info("serving", address=settings.address, workers=workers)
                 if workers == 1:
-                    uvicorn.Server(config).run(sockets=[listener])
+                    _serve_here(config, listener)
                 else:
                     Multiprocess(config, sockets=[listener]).run()
+
+
+class EmbeddedUvicorn(uvicorn.Server):
+    """A uvicorn server that leaves the signals to the process that it is part of.
+
+    By itself it would end the process by the signal that stopped it, before anything around it is put away.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def _serve_here(config: uvicorn.Config, listener: socket.socket) -> None:
+    """Serve in this process until Ctrl-C or a SIGTERM."""
+    server = EmbeddedUvicorn(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.handle_exit)
+    server.run(sockets=[listener])
 
 
 def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -33,6 +35,13 @@ def listen(host: str, port: int, setting: str) -> socket.socket:
     listener.listen(2048)
     listener.setblocking(False)
     return listener
+
+
+def raise_file_limit() -> None:
+    """Let the process open as many connections as the system allows it; the usual soft limit of 1,024 is soon used."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def make_data_dir(path: Path) -> None:

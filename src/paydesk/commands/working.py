@@ -7,7 +7,7 @@ import typer
 
 from paydesk.app import payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
-from paydesk.commands.starting import serve_metrics
+from paydesk.commands.starting import raise_file_limit, serve_metrics
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
@@ -20,6 +20,7 @@ log = structlog.get_logger()
 @command
 async def work() -> None:
     """Do the background work: send pingbacks, settle unknown outcomes, keep house. Run as many as you like."""
+    raise_file_limit()
     settings = load_settings()
     require_keys(settings)
     set_up_logs(settings)

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sys
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +35,14 @@ NUMBERS = [card.number for card in TEST_CARDS] + ["4111111111111111"]
 
 
 def findings(text: str, secrets: list[str]) -> list[str]:
-    """The secrets that a text contains, with or without separators between their digits."""
-    return [one for one in secrets if re.search(r"[\s.\-+_]{0,3}".join(one), text)]
+    """The secrets that a text contains: plain, with separators between the digits, or as bytes in hex or base64."""
+    return [one for one in secrets if any(re.search(pattern, text) for pattern in _writings(one))]
+
+
+def _writings(number: str) -> list[str]:
+    """How a number may look in a text; base64 depends on what stands before, in three ways."""
+    encoded = [b64encode(b"\0" * before + number.encode()).decode()[4:-4] for before in range(3)]
+    return [r"[\s.\-+_]{0,3}".join(number), number.encode().hex(), *map(re.escape, encoded)]
 
 
 def cvc_of(number: str) -> str:
@@ -66,13 +73,14 @@ async def dump(database_url: str) -> str:
 async def texts_in(database: Database) -> str:
     """All that stands in columns that can hold text; three digits would also be found among ids and amounts."""
     columns = await database.fetch(
-        "select table_name, column_name from information_schema.columns"
+        "select table_name, column_name, data_type from information_schema.columns"
         " where table_schema = 'public' and data_type in ('text', 'jsonb', 'bytea')"
     )
     assert not [one for one in columns if "cvc" in one["column_name"] or "cvv" in one["column_name"]]
     texts = []
-    for table, column in columns:
-        rows = await database.fetch(f'select "{column}"::text as text from "{table}"')
+    for table, column, kind in columns:
+        readable = f"encode(\"{column}\", 'escape')" if kind == "bytea" else f'"{column}"::text'
+        rows = await database.fetch(f'select {readable} as text from "{table}"')
         texts += [row["text"] or "" for row in rows]
     return "\n".join(texts)
 
@@ -149,5 +157,9 @@ async def test_this_search_finds_what_is_planted(database: Database, database_ur
         assert cvc_findings(await texts_in(database)) == [CVC]
     finally:
         await database.execute("delete from customer where merchant_id = $1", merchant.id)
-    for text in ("x4000 0000 0000 0002x", "4000000000000002", "4000-0000-0000-0002", "4000+0000+0000+0002"):
-        assert findings(text, NUMBERS) == ["4000000000000002"]
+    declined = "4000000000000002"
+    written = [f"x{declined}x", "4000 0000 0000 0002", "4000-0000-0000-0002", "4000+0000+0000+0002"]
+    written.append(declined.encode().hex())
+    written += [b64encode(before + declined.encode() + b"after").decode() for before in (b"", b"1", b"12", b"123")]
+    for text in written:
+        assert declined in findings(text, NUMBERS), text

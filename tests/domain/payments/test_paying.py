@@ -119,6 +119,16 @@ async def test_an_expired_checkout_takes_no_payment(till: Any) -> None:
     assert await till.attempt_states() == ["abandoned"]
 
 
+async def test_a_second_press_on_a_page_that_is_older_than_a_decline_tries_nothing(till: Any) -> None:
+    token = await till.order()
+    seen_before = await till.find(token)
+    await till.pay(token, DECLINED)
+    payer = Payer(_card(), "a@b.example", "GB", "192.0.2.1")
+    with pytest.raises(Conflict):
+        await pay(till.desk, seen_before, payer, return_url="https://pay.test/back", now=utc_now())
+    assert await till.attempt_states() == ["declined"]
+
+
 def _card() -> CardDetails:
     return CardDetails(VISA, 12, 2040, "Ada Lovelace", "123")
 

@@ -9,7 +9,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
-from paydesk.domain.pingbacks.resending import list_pingbacks, resend, send_waiting, show_pingback
+from paydesk.domain.pingbacks.resending import list_pingbacks, resend, send_all_waiting, send_waiting, show_pingback
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import PingbackState
 
@@ -109,3 +109,15 @@ async def test_what_waited_on_the_test_side_of_a_live_merchant_goes_to_the_test_
     changed = await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")
     assert await send_waiting(database, changed, now=utc_now()) == 1
     assert (await show_pingback(database, shop, test))[0].url == "https://test.example/"
+
+
+async def test_what_raced_the_setting_of_a_url_is_sent_by_housekeeping(
+    database: Database, shop: Shop, merchant: Merchant, queue: Any
+) -> None:
+    pingback_id = await queue(shop, None)
+    await send_all_waiting(database, now=utc_now())
+    assert (await show_pingback(database, shop, pingback_id))[0].state == PingbackState.WAITING
+    await change_merchant(database, merchant.id, pingback_url="https://shop.example/pingback")
+    await send_all_waiting(database, now=utc_now())
+    pingback, _ = await show_pingback(database, shop, pingback_id)
+    assert (pingback.state, pingback.url) == (PingbackState.DUE, "https://shop.example/pingback")

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.adapters.acquirers.simulator import TEST_CARDS as SIMULATED
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.web.assets import static_app
@@ -367,3 +368,7 @@ async def test_the_first_view_is_at_most_25_kb_over_the_wire(language: str) -> N
                 # A server adds its status line, Date and a request id: about 120 bytes.
                 total += 120 + len(body) + sum(len(name) + len(value) + 4 for name, value in answer.headers.raw)
     assert total <= FIRST_VIEW_LIMIT
+
+
+def test_the_page_offers_the_cards_that_the_test_bank_knows() -> None:
+    assert [card.number for card in wording.TEST_CARDS] == [card.number for card in SIMULATED]

@@ -351,7 +351,9 @@ async def test_the_pingback_row_holds_exactly_what_the_spec_names(
     first: str,
     last: str,
 ) -> None:
-    form = signed_form(sign_version="v2", pingback_url="https://shop.example/pingback", **names)
+    form = signed_form(
+        sign_version="v2", pingback_url="https://shop.example/pingback", merchant_order_id=" Order: #1 ", **names
+    )
     path = await checkout(web, form)
     await pay(web, path, VISA)
     row = await database.fetchrow("select * from pingback where merchant_id = $1", merchant.id)
@@ -362,7 +364,7 @@ async def test_the_pingback_row_holds_exactly_what_the_spec_names(
         "event": "payment",
         "payment_order": {
             "id": payment["id"],
-            "merchant_order_id": form["merchant_order_id"],
+            "merchant_order_id": " Order: #1 ",
             "payment_system": 1,
             "status": "successful",
             "paid_amount": 10,

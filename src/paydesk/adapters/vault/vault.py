@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from paydesk.core.errors import SetupError
+from paydesk.core.errors import PaydeskError, SetupError
 
 _VERSION: Final = b"\x01"
 _NONCE_BYTES: Final = 12
@@ -26,8 +26,10 @@ _SHORTEST_SECRET: Final = 32
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 
 
-class VaultError(Exception):
+class VaultError(PaydeskError):
     """A sealed value can't be opened; the message never holds the value or a key."""
+
+    status = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,21 @@ update pingback p
   from merchant m
  where m.id = :merchant_id and p.merchant_id = m.id and p.live = :live and p.state = 'waiting';
 
+-- name: send_all_waiting(now)!
+-- What still waits though its account has a URL: it was written just while the URL was being set.
+update pingback p
+   set state = 'due', url = account.url, due_at = :now
+  from (
+      select m.id as merchant_id, side.live,
+             case when side.live then m.pingback_url
+                  when m.went_live_at is not null then m.test_pingback_url
+                  else coalesce(m.test_pingback_url, m.pingback_url) end as url
+        from merchant m
+       cross join (values (true), (false)) as side (live)
+  ) account
+ where p.merchant_id = account.merchant_id and p.live = account.live and p.state = 'waiting'
+   and account.url is not null;
+
 -- name: resend(merchant_id, live, id, now)^
 -- One attempt more, at once, whatever came of those before; to the test URL alone where only that is allowed (wire.md 4).
 with target as (

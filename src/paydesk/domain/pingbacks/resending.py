@@ -101,6 +101,11 @@ async def send_waiting(database: Database, merchant: Merchant, *, now: datetime)
     return moved
 
 
+async def send_all_waiting(database: Database, *, now: datetime) -> None:
+    """Make due what still waits though its account has a URL by now: a payment may race the setting of it."""
+    await queries.send_all_waiting(database, now=now)
+
+
 async def _find(database: Database, shop: Shop, pingback_id: int) -> Pingback:
     row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
     if row is None:

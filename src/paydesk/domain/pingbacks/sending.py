@@ -107,11 +107,13 @@ class PingbackSender:
             await self._claim(utc_now())
         except AWAY as error:
             log.warning("pingbacks_wait_for_the_database", reason=str(error))
-            return _PAUSE_WHEN_AWAY
         except asyncpg.PostgresError:
             log.exception("pingbacks_not_claimed")
-            return _PAUSE_WHEN_AWAY
-        return self._settings.poll if self._claims.is_round_complete else 0.0
+        else:
+            return self._settings.poll if self._claims.is_round_complete else 0.0
+        # A lane that ran dry before would end the pause at once, again and again.
+        self._lanes.hungry.clear()
+        return _PAUSE_WHEN_AWAY
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
         """Claim into the lanes what is due at `now`, of everybody or of one test side; returns how many."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds until something that must happen counts as not happening; nothing is measured by it."""
 
 

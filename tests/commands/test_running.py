@@ -1,0 +1,379 @@
+"""Issue 2, section 1: from nothing to a purchase, stopping, starting again, and refusing in one clear line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import psutil
+import pytest
+from tests.processes import PATIENCE, environment, eventually, free_port
+
+from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.core.clock import utc_now
+from paydesk.database.embedded import EmbeddedServer
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import create_merchant
+from paydesk_client import Gateway
+
+CARD, CVC = "4242424242424242", "737"
+CUSTOMER = {
+    "email": "ada@example.com",
+    "number": CARD,
+    "expiry": "12 / 39",
+    "cvc": CVC,
+    "holder": "Ada Lovelace",
+    "country": "GB",
+}
+LAST_CARD = "4000000000009987"
+"""Ends the start-up block."""
+
+
+@dataclass
+class Program:
+    """A running `paydesk` command, and what it said."""
+
+    process: asyncio.subprocess.Process
+    address: str
+    shop: str
+    out: list[str] = field(default_factory=list)
+    err: list[str] = field(default_factory=list)
+
+    @property
+    def block(self) -> str:
+        return "\n".join(self.out)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.err]
+
+    def key(self, which: str) -> str:
+        return self.found(rf"{which} +(\w+)")
+
+    def found(self, pattern: str) -> str:
+        match = re.search(pattern, self.block)
+        assert match is not None, self.block
+        return match[1]
+
+    def family(self) -> list[psutil.Process]:
+        """The process and all that it started; PostgreSQL too."""
+        here = psutil.Process(self.process.pid)
+        return [here, *here.children(recursive=True)]
+
+    async def ready(self) -> None:
+        await eventually(
+            lambda: any(LAST_CARD in line for line in self.out) or self.process.returncode is not None,
+            "paydesk run is ready",
+            lambda: "\n".join(self.err),
+        )
+        assert self.process.returncode is None, "\n".join(self.err)
+
+    async def ended(self) -> int:
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+    async def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal, and wait until nothing is left of the family; returns the exit status."""
+        family = self.family()
+        self.process.send_signal(number)
+        status = await self.ended()
+        await eventually(lambda: not any(map(lives, family)), "all processes are gone")
+        return status
+
+    async def kill(self) -> None:
+        """Kill the whole family at once."""
+        if self.process.returncode is None:
+            for one in self.family():
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+        await self.process.wait()
+
+
+def lives(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+@asynccontextmanager
+async def paydesk(*words: str, **settings: object) -> AsyncIterator[Program]:
+    """Start a command on free ports; whatever is left of it at the end of the block is killed."""
+    ports = {name: free_port() for name in ("PORT", "DEMO_PORT")} | {"METRICS_PORT": 0}
+    given = ports | settings
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "paydesk",
+        *words,
+        env=environment(given),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        limit=2**20,
+    )
+    program = Program(process, f"http://127.0.0.1:{given['PORT']}", f"http://127.0.0.1:{given['DEMO_PORT']}")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    listening = [
+        asyncio.create_task(listen(process.stdout, program.out)),
+        asyncio.create_task(listen(process.stderr, program.err)),
+    ]
+    try:
+        yield program
+    finally:
+        await program.kill()
+        await asyncio.gather(*listening)
+
+
+async def listen(said: asyncio.StreamReader, lines: list[str]) -> None:
+    async for line in said:
+        lines += [line.decode().rstrip("\n")]
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(follow_redirects=True, timeout=PATIENCE) as browser:
+        yield browser
+
+
+async def buy(browser: httpx.AsyncClient, program: Program) -> httpx.Response:
+    """Buy a coffee in the sample shop; the answer is the last page, its history the way there."""
+    order = await browser.post(f"{program.shop}/buy", data={"article": "coffee", "sign_version": "v2"})
+    checkout = await post_form(browser, order)
+    assert checkout.status_code == 200, checkout.text
+    return await browser.post(f"{checkout.url}/pay", data=CUSTOMER)
+
+
+async def post_form(browser: httpx.AsyncClient, page: httpx.Response) -> httpx.Response:
+    """Submit the page's hidden form, as its button does."""
+    form = re.search(r'<form[^>]*action="([^"]+/payment/form)".*?</form>', page.text, re.S)
+    assert form is not None, page.text
+    fields = re.findall(r'name="([^"]+)" value="([^"]*)"', form[0])
+    return await browser.post(unescape(form[1]), data={unescape(name): unescape(value) for name, value in fields})
+
+
+async def paid_at_the_shop(browser: httpx.AsyncClient, thanks: str | httpx.URL) -> str:
+    """Load the shop's thank-you page until the pingback is there; returns the page."""
+    async with asyncio.timeout(PATIENCE):
+        while "<strong>Paid.</strong>" not in (page := (await browser.get(thanks)).text):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return page
+
+
+@pytest.fixture(scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Program]:
+    """`paydesk run` on a data directory of its own, with one purchase made."""
+    async with paydesk("run", DATA_DIR=tmp_path_factory.mktemp("running") / "data") as program:
+        await program.ready()
+        yield program
+
+
+async def test_the_start_ends_with_addresses_keys_and_test_cards(running: Program) -> None:
+    assert running.shop in running.block
+    assert f"{running.address}/payment/form" in running.block
+    assert len(running.key("public")) >= 32
+    assert len(running.key("private")) >= 32
+    assert CARD in running.block
+
+
+async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running: Program) -> None:
+    async with browsing() as browser:
+        thanks = await buy(browser, running)
+        assert str(thanks.url).startswith(f"{running.shop}/thanks")
+        assert "payment_order" in await paid_at_the_shop(browser, thanks.url)
+
+
+async def test_the_printed_keys_sign_forms_of_ones_own(running: Program) -> None:
+    gateway = Gateway(running.key("public"), running.key("private"), base_url=running.address)
+    async with browsing() as browser:
+        page = await browser.post(**order(gateway, "own-1"))
+    assert page.status_code == 200
+    assert "Pay 12.50" in page.text.replace("$", "").replace("US", "")
+
+
+def order(gateway: Gateway, reference: str) -> dict[str, Any]:
+    """A signed form, as arguments of a post."""
+    form = gateway.payment_form()
+    fields = {
+        "merchant_order_id": reference,
+        "amount": "12.50",
+        "currency": "USD",
+        "description": "Tea",
+        "success_url": "https://shop.example/thanks",
+    }
+    return {"url": form.action, "data": form.build_parameters(fields)}
+
+
+async def test_keys_and_database_are_private(running: Program) -> None:
+    data = Path(running.found(r"Data +(\S+)"))
+    assert stat.S_IMODE((data / "settings.env").stat().st_mode) == 0o600
+    assert stat.S_IMODE((data / "socket").stat().st_mode) == 0o700
+    postgres = [process for process in running.family() if process.name() == "postgres"]
+    assert postgres
+    assert [process.net_connections(kind="inet") for process in postgres] == [[]] * len(postgres)
+
+
+async def test_metrics_count_payments_pingbacks_and_request_times(running: Program) -> None:
+    async with browsing() as browser:
+        await paid_at_the_shop(browser, (await buy(browser, running)).url)
+        shown = (await browser.get(running.found(r"Metrics +(\S+)"))).text
+    assert re.search(r'paydesk_payments_total\{outcome="approved"\} [1-9]', shown)
+    assert "paydesk_pingback_lag_seconds_count" in shown
+    assert "paydesk_pingbacks_backlog" in shown
+    assert "paydesk_pingbacks_claimed_total" in shown
+    assert re.search(r'paydesk_request_seconds_count\{route="/checkout/\{token\}/pay",status="303"\} [1-9]', shown)
+
+
+async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running: Program) -> None:
+    async with browsing() as browser:
+        thanks = await buy(browser, running)
+    paying = thanks.history[0]
+    request_id, token = paying.headers["X-Request-Id"], paying.url.path.split("/")[2]
+    await eventually(lambda: request_id in "".join(running.err), "the request is logged")
+    answered = [event for event in running.events if event["event"] == "answered"]
+    assert {"/payment/form", "/checkout/{token}/pay"} <= {event["route"] for event in answered}
+    assert len({event["request_id"] for event in answered}) == len(answered)
+    for secret in (CARD, f'"{CVC}"', token, running.key("private"), "ada@example.com"):
+        assert secret not in "\n".join(running.err)
+
+
+async def test_two_data_directories_run_side_by_side(running: Program, tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as other, browsing() as browser:
+        await other.ready()
+        assert other.key("public") != running.key("public")
+        for program in (running, other):
+            await paid_at_the_shop(browser, (await buy(browser, program)).url)
+        gateway = Gateway(running.key("public"), running.key("private"), base_url=other.address)
+        assert (await browser.post(**order(gateway, "elsewhere"))).status_code == 404
+        assert await other.stop() == 0
+
+
+async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as first, browsing() as browser:
+        await first.ready()
+        thanks = await buy(browser, first)
+        await paid_at_the_shop(browser, thanks.url)
+        assert await first.stop(signal.SIGINT) == 0
+    ports = {"PORT": first.address.rpartition(":")[2], "DEMO_PORT": first.shop.rpartition(":")[2]}
+    async with paydesk("run", DATA_DIR=tmp_path / "data", **ports) as second, browsing() as browser:
+        await second.ready()
+        assert (second.key("public"), second.key("private")) == (first.key("public"), first.key("private"))
+        await paid_at_the_shop(browser, thanks.url)
+        checkout = next(step.url for step in thanks.history if step.url.path.endswith("/pay")).copy_with(query=None)
+        page = await browser.get(str(checkout).removesuffix("/pay"))
+        assert "This order is paid" in page.text
+        assert await second.stop(signal.SIGTERM) == 0
+
+
+async def test_it_recovers_when_everything_was_killed_and_refuses_a_newer_schema(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with paydesk("run", DATA_DIR=data) as killed, browsing() as browser:
+        await killed.ready()
+        thanks = await buy(browser, killed)
+        assert thanks.url.path == "/thanks"
+        await killed.kill()
+    ports = {"PORT": killed.address.rpartition(":")[2], "DEMO_PORT": killed.shop.rpartition(":")[2]}
+    async with paydesk("run", DATA_DIR=data, **ports) as again, browsing() as browser:
+        await again.ready()
+        assert again.key("private") == killed.key("private")
+        await paid_at_the_shop(browser, thanks.url)
+        await paid_at_the_shop(browser, (await buy(browser, again)).url)
+        await from_the_future(data)
+        assert await again.stop() == 0
+    async with paydesk("run", DATA_DIR=data) as refused:
+        assert await refused.ended() == 1
+    assert_one_line(refused, "schema is version 9999")
+
+
+async def from_the_future(data: Path) -> None:
+    """Pretend that newer code has migrated the database."""
+    connection = await asyncpg.connect(EmbeddedServer(data).url)
+    await connection.execute("insert into schema_migration (number, name) values (9999, 'from the future')")
+    await connection.close()
+
+
+def assert_one_line(program: Program, *parts: str) -> None:
+    """One clear line on stderr, nothing else."""
+    (line,) = program.err
+    assert line.startswith("paydesk: ")
+    for part in parts:
+        assert part in line
+
+
+@pytest.mark.parametrize("setting", ["PORT", "DEMO_PORT", "METRICS_PORT"])
+async def test_a_port_in_use_is_one_clear_line(tmp_path: Path, setting: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with paydesk("run", DATA_DIR=tmp_path / "data", **{setting: port}) as program:
+            assert await program.ended() == 1
+    assert_one_line(program, f"port {port} is in use", f"PAYDESK_{setting}")
+
+
+async def test_a_directory_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        async with paydesk("run", DATA_DIR=place) as program:
+            assert await program.ended() == 1
+        assert_one_line(program, str(place), "PAYDESK_DATA_DIR")
+
+
+@pytest.mark.parametrize("command", ["serve", "work"])
+async def test_without_keys_a_service_refuses_to_start_and_names_them(tmp_path: Path, command: str) -> None:
+    async with paydesk(command, DATA_DIR=tmp_path / "data") as program:
+        assert await program.ended() == 1
+    assert_one_line(program, "PAYDESK_SECRET_KEY", "PAYDESK_VAULT_KEYS")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
+    database_url: str, database: Database, tmp_path: Path, workers: str
+) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
+    vault = Vault.from_settings(keys["VAULT_KEYS"], keys["SECRET_KEY"])
+    merchant = await create_merchant(database, vault, name="Corner Shop", email="o@shop.example", now=utc_now())
+    settings = {"DATABASE_URL": database_url, "DATA_DIR": tmp_path / "data", "SIMULATOR_LATENCY": 2, **keys}
+    async with paydesk("serve", "--workers", workers, **settings) as program, browsing() as browser:
+        await eventually(lambda: any('"ready to answer"' in line for line in program.err), "it serves")
+        gateway = Gateway(merchant.public_key, merchant.private_key, base_url=program.address)
+        checkout = await browser.post(**order(gateway, "in-flight"))
+        paying = asyncio.create_task(browser.post(f"{checkout.url}/pay", data=CUSTOMER, follow_redirects=False))
+        await state_of_payment(database, merchant.id, "processing")
+        assert await program.stop(signal.SIGTERM) == 0
+        assert (await paying).headers["Location"] == "https://shop.example/thanks"
+    await state_of_payment(database, merchant.id, "captured")
+
+
+async def state_of_payment(database: Database, merchant_id: int, state: str) -> None:
+    """Wait until the merchant's payment is in this state."""
+    async with asyncio.timeout(PATIENCE):
+        asked = "select count(*) from payment where merchant_id = $1 and state = $2"
+        while not await database.fetchval(asked, merchant_id, state):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def test_all_processes_of_a_service_answer_for_its_metrics(
+    database_url: str, database: Database, tmp_path: Path
+) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
+    settings = {"DATABASE_URL": database_url, "DATA_DIR": tmp_path / "data", **keys}
+    async with paydesk("serve", "--workers", "2", **settings) as program, browsing() as browser:
+        await eventually(lambda: sum('"ready to answer"' in line for line in program.err) == 2, "both serve")
+        for _ in range(40):
+            assert (await browser.get(f"{program.address}/readyz", headers={"Connection": "close"})).text == "ok"
+        port = next(event["port"] for event in program.events if event["event"] == "metrics")
+        shown = (await browser.get(f"http://127.0.0.1:{port}/metrics")).text
+        assert 'paydesk_request_seconds_count{route="/readyz",status="200"} 40.0' in shown
+        assert await program.stop(signal.SIGTERM) == 0

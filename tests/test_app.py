@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from paydesk import app as application
+from paydesk.adapters.acquirers.interface import Outcome, Purchase
+from paydesk.adapters.acquirers.simulator import Bank, RemoteSimulator, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from paydesk.app import create_app, payment_desk
+from paydesk.core.errors import SetupError
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Merchant
+from paydesk.settings import Settings
+
+SignedForm = Callable[..., dict[str, Any]]
+
+JSON = {"Accept": "application/json"}
+CARD = {
+    "number": "4242424242424242",
+    "expiry": "12/30",
+    "cvc": "123",
+    "holder": "Ada Lovelace",
+    "email": "ada@example.com",
+    "country": "GB",
+}
+
+
+async def test_the_service_says_that_it_lives_and_is_ready(web: httpx.AsyncClient) -> None:
+    for path in ("/healthz", "/readyz"):
+        answer = await web.get(path)
+        assert (answer.status_code, answer.text) == (200, "ok")
+
+
+async def test_nobody_is_shown_the_machinery(web: httpx.AsyncClient) -> None:
+    for path in ("/docs", "/redoc", "/openapi.json", "/metrics", "/"):
+        assert (await web.get(path)).status_code == 404
+
+
+async def test_an_unknown_address_is_a_page_or_the_fixed_json(web: httpx.AsyncClient) -> None:
+    for path in ("/nowhere", "/sandbox/nowhere", "/checkout/", "/checkout/x", "/checkout/t1-" + "0" * 32):
+        page = await web.get(path, headers={"Accept-Language": "de"})
+        assert page.status_code == 404
+        assert '<html lang="de"' in page.text
+        answer = await web.get(path, headers=JSON)
+        assert answer.status_code == 404
+        assert set(answer.json()) == {"success", "type", "message", "code"}
+
+
+async def test_every_answer_has_a_request_id_that_the_log_knows_and_no_secret_of_its_path(
+    web: httpx.AsyncClient, signed_form: SignedForm
+) -> None:
+    with capture_logs() as logs:
+        opened = await web.post("/payment/form", data=signed_form())
+        path = opened.headers["location"]
+        await web.get(f"{path}/status", headers={"Cookie": "a=b"})
+        await web.get("/nowhere")
+    lines = [line for line in logs if line["event"] == "answered"]
+    assert [(line["method"], line["route"], line["status"]) for line in lines] == [
+        ("POST", "/payment/form", 303),
+        ("GET", "/checkout/{token}/status", 200),
+        ("GET", "none", 404),
+    ]
+    assert len(opened.headers["x-request-id"]) == 16
+    assert path.rpartition("/")[2] not in repr(logs)
+
+
+async def test_an_error_of_ours_is_a_calm_page_and_a_logged_error(
+    web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr("paydesk.web.checkout.forms.receive_form", broken)
+    transport: Any = web._transport
+    transport.raise_app_exceptions = False
+    with capture_logs() as logs:
+        page = await web.post("/payment/form", data=signed_form())
+        answer = await web.post("/payment/form", data=signed_form(), headers=JSON)
+    assert (page.status_code, answer.status_code) == (500, 500)
+    assert "Something went wrong on our side" in html.unescape(page.text)
+    assert answer.json()["code"] == 500
+    assert "secret detail" not in page.text + answer.text
+    assert [line["log_level"] for line in logs if line["event"] == "a request failed"] == ["error"] * 2
+
+
+@pytest.mark.parametrize(
+    "error", [asyncpg.ConnectionDoesNotExistError("gone"), ConnectionRefusedError(), TimeoutError()]
+)
+async def test_a_database_that_is_away_is_a_short_break(
+    web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("paydesk.web.checkout.forms.receive_form", away)
+    page = await web.post("/payment/form", data=signed_form())
+    answer = await web.post("/payment/form", data=signed_form(), headers=JSON)
+    assert (page.status_code, answer.status_code) == (503, 503)
+    assert page.headers["retry-after"] == answer.headers["retry-after"] == "3"
+    assert answer.json()["success"] is False
+
+
+async def test_a_payment_under_way_is_finished_before_the_service_stops(
+    settings: Settings, bank: Bank, signed_form: SignedForm, database: Database, merchant: Merchant
+) -> None:
+    decided, let_go = asyncio.Event(), asyncio.Event()
+
+    class Held(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            answer = await super().authorize(purchase)
+            decided.set()
+            await let_go.wait()
+            return answer
+
+    app = create_app(settings)
+    lifespan: Any = app.router.lifespan_context(app)
+    state = dict(await lifespan.__aenter__())
+    services = state["checkout"]
+    held = Held(services.desk.acquirers["simulator"], Lies())
+    state["checkout"] = replace(services, desk=replace(services.desk, acquirers={"simulator": held}))
+
+    async def with_state(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, "state": dict(state)}, receive, send)
+
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=with_state, client=("192.0.2.1", 1)), base_url=settings.address
+    ) as web:
+        opened = await web.post("/payment/form", data=signed_form())
+        paying = asyncio.create_task(web.post(f"{opened.headers['location']}/pay", data=CARD))
+        await decided.wait()
+        paying.cancel()
+    stopping = asyncio.create_task(lifespan.__aexit__(None, None, None))
+    await asyncio.sleep(0.05)
+    assert not stopping.done()
+    let_go.set()
+    await stopping
+    assert await database.fetchval("select state from payment where merchant_id = $1", merchant.id) == "captured"
+
+
+async def test_without_keys_nothing_starts(settings: Settings) -> None:
+    for name in ("vault_keys", "secret_key"):
+        empty = type(settings.vault_keys)("")
+        with pytest.raises(SetupError, match=f"PAYDESK_{name.upper()} not set"):
+            create_app(settings.model_copy(update={name: empty}))
+
+
+async def test_the_bank_may_be_inside_or_at_an_address_of_its_own(settings: Settings) -> None:
+    inside = application.test_acquirer(settings)
+    assert isinstance(inside, SimulatedAcquirer)
+    assert inside.challenge_origins == ("http://pay.test",)
+    await inside.close()
+    outside = application.test_acquirer(settings.model_copy(update={"simulator_url": "http://127.0.0.1:9"}))
+    assert isinstance(outside, RemoteSimulator)
+    await outside.close()
+
+
+async def test_limits_come_from_the_settings(settings: Settings, database: Database, vault: Any, bank: Bank) -> None:
+    changed = settings.model_copy(update={"attempts_per_checkout": 2, "declines_per_hour": 4})
+    desk = payment_desk(changed, database, vault, SimulatedAcquirer(bank, base_url="http://pay.test"))
+    assert (desk.limits.attempts_per_checkout, desk.limits.declines_per_hour) == (2, 4)
+
+
+async def test_static_files_are_served_under_both_bases(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
+    opened = await web.post("/sandbox/payment/form", data=signed_form())
+    page = await web.get(opened.headers["location"])
+    sheet = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
+    assert sheet.startswith("/static/")
+    for path in (sheet, f"/sandbox{sheet}"):
+        assert (await web.get(path)).status_code == 200
