@@ -112,7 +112,8 @@ def settings(database_url: str, deployment_keys: dict[str, str], tmp_path: Path)
         database_url=database_url,
         database_connections=8,
         simulator_latency=0.0,
-        **deployment_keys,
+        vault_keys=deployment_keys["vault_keys"],
+        secret_key=deployment_keys["secret_key"],
     )
 
 
