@@ -70,8 +70,12 @@ def test_any_header_gives_an_address_that_can_be_stored(forwarded: list[str]) ->
     ],
 )
 def test_a_program_is_known_by_what_it_accepts(accept: str, json: bool) -> None:
-    request = Request({"type": "http", "headers": [(b"accept", accept.encode())]})
+    request = Request({"type": "http", "path": "/payment/form", "headers": [(b"accept", accept.encode())]})
     assert wants_json(request) is json
+
+
+def test_whoever_calls_the_api_is_a_program() -> None:
+    assert wants_json(Request({"type": "http", "path": "/api/v1/payments", "headers": [(b"accept", b"text/html")]}))
 
 
 def test_the_base_of_a_request_is_in_its_scope() -> None:
