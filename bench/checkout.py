@@ -31,7 +31,7 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer, binary
 from paydesk.database.migrating import migrate
-from paydesk.database.pool import connected
+from paydesk.database.pool import SESSION, connected
 from paydesk.domain.merchants.accounts import Merchant, create_merchant
 from paydesk_client.signature import sign
 
@@ -172,6 +172,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "lookup_at": "2099-01-01", "merchant_ids": f"{{{merchant.id}}}", "lives": "{false}",
         "acquirer_references": "{r}", "network_references": "{n}", "nets": "{8.9}", "reserves": "{0.5}",
         "fees": "{0.6}", "pingback_urls": "{NULL}", "pingback_formats": "{json}", "payloads": "{x}",
+        "terms_agreed": "", "subscription_ids": "{NULL}", "period_numbers": "{NULL}", "subscriptions": "[]",
     }  # fmt: skip
     steps = [
         "\\set number random(1, 9000000000000000000)",
@@ -187,6 +188,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
     for unique in ("token", "request_digest", "merchant_order_id", "idempotency_key"):
         script = re.sub(rf"(?<![:\w]):{unique}\b", ":number", script)
     script = re.sub(r"(?<![:\w]):attempt_ids\b", "array[:attempt_id]", script)
+    script = re.sub(r"(?<![:\w]):(package_version_id|first_amount)\b", "null", script)
     for name, value in values.items():
         script = re.sub(rf"(?<![:\w]):{name}\b", f"'{value}'", script)
     return script
@@ -198,7 +200,10 @@ def pgbench(server_: EmbeddedServer, script: Path, *, seconds: int, clients: int
         *(str(binary("pgbench")), "-n", "-M", "prepared", "-f", str(script), "-c", str(clients), "-j", "1"),
         *("-T", str(seconds), server_.url),
     ]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    session = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
+    said = subprocess.run(
+        command, env={**os.environ, "PGOPTIONS": session}, capture_output=True, text=True, check=False
+    )
     found = re.search(r"tps = ([0-9.]+)", said.stdout)
     if found is None or said.returncode:
         raise SystemExit(said.stderr[-2000:])

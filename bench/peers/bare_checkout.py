@@ -19,6 +19,7 @@ import asyncpg
 import uvicorn
 from fastapi import FastAPI, Request, Response
 
+from paydesk.database.pool import SESSION
 from paydesk.domain.merchants.keys import queries as merchant_queries
 from paydesk.domain.payments.paying import queries
 
@@ -30,7 +31,9 @@ PRIVATE_KEY = os.environ["BENCH_PRIVATE_KEY"]
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Hold the pool."""
-    async with asyncpg.create_pool(os.environ["BENCH_DATABASE_URL"], min_size=16, max_size=16) as pool:
+    async with asyncpg.create_pool(
+        os.environ["BENCH_DATABASE_URL"], min_size=16, max_size=16, server_settings=SESSION
+    ) as pool:
         app.state.pool = pool
         yield
 
@@ -56,7 +59,7 @@ async def form(request: Request) -> Response:
         queries.open_checkout.sql,
         *(signer["merchant_id"], False, token, hashlib.sha256(given.encode()).digest(), fields["merchant_order_id"]),
         *(Decimal(fields["amount"]), fields["currency"], fields["description"], SUCCESS, None, "v1", signer["id"]),
-        *("{}", "", "", "", "", now, now + timedelta(hours=24)),
+        *("{}", "", "", "", "", None, None, now, now + timedelta(hours=24)),
     )
     return Response(status_code=303, headers={"Location": f"/checkout/{token}"})
 
@@ -85,6 +88,7 @@ async def pay(token: str, request: Request) -> Response:
             merchant_id=merchant_id,
             live=False,
             checkout_id=checkout["id"],
+            terms_agreed="",
             previous_attempt_id=None,
             attempt_id=known["attempt_id"],
             idempotency_key=token,
@@ -126,6 +130,9 @@ async def pay(token: str, request: Request) -> Response:
             pingback_urls=[None],
             pingback_formats=["json"],
             payloads=["{}"],
+            subscription_ids=[None],
+            period_numbers=[None],
+            subscriptions="[]",
             now=now,
         ),
     )

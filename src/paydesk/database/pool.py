@@ -27,6 +27,15 @@ is used: it is in no state to take the statement.
 """
 
 
+SESSION = {
+    "application_name": "paydesk",
+    "timezone": "UTC",
+    # Every statement finds its rows by key, whatever the values: planning each call anew costs more than running it.
+    "plan_cache_mode": "force_generic_plan",
+}
+"""What every session is set to."""
+
+
 @asynccontextmanager
 async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
@@ -39,7 +48,7 @@ async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterato
         min_size=least,
         max_size=most,
         command_timeout=60,
-        server_settings={"application_name": "paydesk", "timezone": "UTC"},
+        server_settings=SESSION,
         reset=_keep_session,
     ) as pool:
         yield pool
