@@ -227,7 +227,11 @@ def count_rows(database: Database, merchant: Merchant) -> CountRows:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a database, so that it can be run on another server: `pytest -m database`."""
+    """Mark what needs a database, so that it can be run on another server: `pytest -m database`.
+
+    The files that take longest come first, so that two processes end at about the same time.
+    """
+    items.sort(key=lambda item: not item.path.match("tests/faults/*"))
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):
             item.add_marker("database")

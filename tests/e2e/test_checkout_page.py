@@ -128,12 +128,14 @@ async def test_no_request_leaves_the_house_and_no_rule_is_broken(show: Show, des
     asked: list[str] = []
     complaints: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: complaints.append(message.text))
+    page.on("console", lambda message: complaints.append(f"{message.location['url']}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     await page.reload()
     await fill(page)
     await press_pay(page)
     await page.wait_for_url("**/thanks")
+    # The shop of this test has no icon; browsers ask for one when they like.
+    complaints = [one for one in complaints if not one.startswith(f"{desk.base}/favicon.ico")]
     assert [url for url in asked if not url.startswith((desk.base, "data:"))] == []
     assert complaints == []
 
