@@ -71,7 +71,7 @@ async def _serve_all(
     shop = create_shop(gateway, base_url=_demo_address(settings), folder=settings.data_dir / "demo")
     acquirer = test_acquirer(settings)
     desk = payment_desk(settings, pool, vault, acquirer)
-    async with _serving(create_app(settings), listeners[0]), _serving(shop, listeners[1]):
+    async with _serving(shop, listeners[1]), _serving(create_app(settings), listeners[0]):
         typer.echo(_welcome(settings, keys, metrics_port))
         try:
             await work(settings, pool, vault, desk, stop)
