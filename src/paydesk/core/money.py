@@ -88,3 +88,51 @@ def split_payment(paid: Decimal, plan: FeePlan) -> Split:
     fees = (paid * plan.rate + plan.fixed).quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
     reserve = (paid * plan.reserve_rate).quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
     return Split(paid, paid - fees - reserve, reserve, fees)
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """Where a captured payment's money is, in its currency: its split, what was given back, and what that took.
+
+    `pending_taken`, `reserve_taken` and `fees_taken` are what refunds and a chargeback took of net, reserve and fees.
+    Once `settled` its net is available, once `released` its reserve is too.
+    """
+
+    split: Split
+    given_back: Decimal = Decimal(0)
+    pending_taken: Decimal = Decimal(0)
+    reserve_taken: Decimal = Decimal(0)
+    fees_taken: Decimal = Decimal(0)
+    settled: bool = False
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """What giving money back takes from each of the merchant's balances, and from the fees; they sum to the amount."""
+
+    pending: Decimal
+    available: Decimal
+    reserve: Decimal
+    fees: Decimal
+
+
+def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Reversal:
+    """Divide what is given back: the reserve's share, the fees' share if they are returned, the rest from the merchant.
+
+    Shares are reckoned from all that was given back so far, so that many parts take no more than the whole. What the
+    merchant bears comes out of pending money of this payment as far as there is any, then out of available money.
+    """
+    whole = funds.split.paid
+
+    def share(of: Decimal) -> Decimal:
+        return (of * (funds.given_back + amount) / whole).quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
+
+    reserve = Decimal(0) if funds.released else max(share(funds.split.reserve) - funds.reserve_taken, Decimal(0))
+    fees = max(share(funds.split.fees) - funds.fees_taken, Decimal(0)) if fees_returned else Decimal(0)
+    reserve = min(reserve, amount)
+    fees = min(fees, amount - reserve)
+    rest = amount - reserve - fees
+    left = Decimal(0) if funds.settled else max(funds.split.net - funds.pending_taken, Decimal(0))
+    pending = min(rest, left)
+    return Reversal(pending, rest - pending, reserve, fees)

@@ -1,7 +1,7 @@
 """What Paydesk asks of an acquirer, and the answers that it may get.
 
 Every call that may move money carries an idempotency key that was committed before the call. An acquirer must treat a
-repeated key as the same request, and must be able to say by that key what became of it.
+repeated key as the same request, and must be able to say by that key what became of it. Disputes are polled.
 """
 
 from __future__ import annotations
@@ -91,8 +91,59 @@ class NotFound:
     """The acquirer has never seen the key (so far)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The capture, void or refund was made; `reference` names it at the acquirer, if it names such a thing."""
+
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The capture, void or refund was refused for good, for `reason`; nothing moved and never will under its key."""
+
+    reason: str
+
+
+class DisputeStatus(StrEnum):
+    """How a dispute stands; WON (by the merchant) and LOST are final."""
+
+    OPEN = "open"
+    WON = "won"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A customer's bank wants the money of a purchase back: it is taken when this opens, and returned if it is won.
+
+    `of_key` is the purchase's own idempotency key; `amount` is in the main unit of `currency`; `reason` is the
+    acquirer's word for it, such as "fraudulent" or "product_not_received"; `at` (UTC) is when it came to this status.
+    """
+
+    reference: str
+    of_key: str
+    amount: Decimal
+    currency: str
+    reason: str
+    status: DisputeStatus
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DisputePage:
+    """Disputes in the order in which they opened or changed; `next` is the cursor after the last of them.
+
+    An empty page means that there are no more for now; `next` is then the cursor that was given.
+    """
+
+    disputes: tuple[Dispute, ...]
+    next: str
+
+
 Outcome = Approved | Declined | Challenged
 Finding = Approved | Declined | Challenged | Voided | NotFound
+MovementFinding = Moved | Refused | NotFound
 
 
 class OutcomeUnknown(Exception):
@@ -107,9 +158,11 @@ class AcquirerRefused(Exception):
 
 
 class Acquirer(Protocol):
-    """A bank's interface. `find` and `end_challenge` move no money, the others may.
+    """A bank's interface; each method says whether it moves money.
 
-    A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now.
+    A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now. This
+    holds for a capture, a void and a refund too, a refusal included: a caller that lost the answer may finish what it
+    began by sending the same key again. (A purchase is never sent again: its card is not kept for that.)
 
     Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a new key also raise
     AcquirerRefused, for a key that was used for something else.
@@ -128,13 +181,13 @@ class Acquirer(Protocol):
         """Take money from a stored card without the customer (merchant-initiated). Moves money."""
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""
+        """Take what an authorization holds, or a part of it. Moves money. Raises: AcquirerRefused."""
 
     async def void(self, key: str, of_key: str) -> Finding:
         """Undo the authorization or charge made under `of_key`, or end its open challenge. Moves money.
 
         Returns what is true of `of_key` afterwards: Voided (also if it was already), NotFound (and it never will be
-        accepted later), or Declined. Raises: AcquirerRefused if it can't be undone any more.
+        accepted later), or Declined. Raises: AcquirerRefused if it can't be undone any more (refunded or disputed).
         """
 
     async def end_challenge(self, of_key: str) -> Finding:
@@ -144,10 +197,32 @@ class Acquirer(Protocol):
         """
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
-        """Give captured money back and return the refund's reference. Moves money. Raises: AcquirerRefused."""
+        """Give captured money back and return the refund's reference. Moves money.
+
+        Raises: AcquirerRefused if it is more than what is left, or disputed (unless that was won).
+        """
 
     async def find(self, key: str) -> Finding:
         """What became of the purchase under `key`. Moves no money."""
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """What became of the capture, void or refund under `key` of the purchase `of_key`/`reference`. Moves no money.
+
+        Moved and Refused are final. NotFound is not: a question still on its way may arrive later, so finish it by
+        sending the same key again.
+        """
+
+    async def disputes(self, after: str) -> DisputePage:
+        """The disputes that opened or changed after a cursor, "" for all; each change shows up again. Moves no money.
+
+        The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
+        """
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """Tell the bank the merchant's side of an open dispute; a later text replaces it. Moves no money.
+
+        Raises: AcquirerRefused if there is no such dispute or it is closed.
+        """
 
     async def close(self) -> None:
         """Let go of connections."""

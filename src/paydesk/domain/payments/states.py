@@ -21,6 +21,12 @@ class PaymentState(StrEnum):
     """The money is taken."""
     VOIDED = "voided"
     """The hold was let go."""
+    PARTIALLY_REFUNDED = "partially_refunded"
+    """Some of the money was given back."""
+    REFUNDED = "refunded"
+    """All of the money was given back."""
+    CHARGED_BACK = "charged_back"
+    """The customer's bank took back what was left; if the merchant wins the dispute it comes again."""
 
 
 PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
@@ -30,11 +36,25 @@ PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
     PaymentState.CHALLENGED: frozenset({PaymentState.CAPTURED, PaymentState.AUTHORIZED, PaymentState.DECLINED}),
     PaymentState.DECLINED: frozenset({PaymentState.PROCESSING}),
     PaymentState.AUTHORIZED: frozenset({PaymentState.CAPTURED, PaymentState.VOIDED}),
-    PaymentState.CAPTURED: frozenset(),
+    PaymentState.CAPTURED: frozenset(
+        {PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED, PaymentState.CHARGED_BACK}
+    ),
+    PaymentState.PARTIALLY_REFUNDED: frozenset({PaymentState.REFUNDED, PaymentState.CHARGED_BACK}),
+    PaymentState.CHARGED_BACK: frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED}),
     PaymentState.VOIDED: frozenset(),
+    PaymentState.REFUNDED: frozenset(),
 }
 
 PAID = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
+"""The merchant has been told that the customer paid, and nothing was undone since."""
+
+TAKEN = frozenset(
+    {PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED, PaymentState.CHARGED_BACK}
+)
+"""The money was captured once, whatever became of it."""
+
+REPORTED = TAKEN | {PaymentState.AUTHORIZED, PaymentState.VOIDED}
+"""The merchant has been told that the customer paid, whatever was undone since."""
 
 
 class AttemptState(StrEnum):
@@ -66,4 +86,29 @@ ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
     AttemptState.APPROVED: frozenset(),
     AttemptState.DECLINED: frozenset(),
     AttemptState.VOIDED: frozenset(),
+}
+
+
+class MovementKind(StrEnum):
+    """How money moves after the authorization."""
+
+    CAPTURE = "capture"
+    VOID = "void"
+    REFUND = "refund"
+
+
+class MovementState(StrEnum):
+    """Where a capture, a void or a refund stands."""
+
+    PROCESSING = "processing"
+    """The intent is committed; the acquirer may or may not have acted."""
+    DONE = "done"
+    REFUSED = "refused"
+    """The acquirer would not; nothing moved."""
+
+
+MOVEMENT_TRANSITIONS: Mapping[MovementState, frozenset[MovementState]] = {
+    MovementState.PROCESSING: frozenset({MovementState.DONE, MovementState.REFUSED}),
+    MovementState.DONE: frozenset(),
+    MovementState.REFUSED: frozenset(),
 }

@@ -36,6 +36,22 @@ class PaymentReport:
     email: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReversalReport:
+    """What is told of a refund, void or chargeback: `status` is the order's now, `reference_id` is its own id.
+
+    Amounts are in the payment's currency; those that don't belong to the event are None.
+    """
+
+    event: str
+    status: str
+    reference_id: int
+    refund_amount: Decimal | None = None
+    total_refunded_amount: Decimal | None = None
+    chargeback_amount: Decimal | None = None
+    reason: str | None = None
+
+
 class _Date(msgspec.Struct, frozen=True):
     date: str
     timezone_type: int
@@ -53,6 +69,11 @@ class _PaymentOrder(msgspec.Struct, frozen=True):
     merchant_rolling_reserve: Decimal
     fees: Decimal
     date: _Date
+    reference_id: int | UnsetType = UNSET
+    refund_amount: Decimal | UnsetType = UNSET
+    total_refunded_amount: Decimal | UnsetType = UNSET
+    chargeback_amount: Decimal | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -89,21 +110,9 @@ def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None 
 
     As in the spec's samples a subscription's payment_order has no `payment_system`, its envelope no `with_risk_check`.
     """
-    split = report.split
     envelope = _PaymentEnvelope(
         event="payment",
-        payment_order=_PaymentOrder(
-            id=report.payment_id,
-            merchant_order_id=report.merchant_order_id,
-            payment_system=UNSET if subscription else _CARDS,
-            status="successful",
-            paid_amount=plain_number(split.paid),
-            paid_currency=report.currency,
-            merchant_net_revenue=plain_number(split.net),
-            merchant_rolling_reserve=plain_number(split.reserve),
-            fees=plain_number(split.fees),
-            date=_Date(f"{report.at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}", _PHP_ZONE_BY_NAME, "UTC"),
-        ),
+        payment_order=_order(report, "successful", one_time=not subscription),
         user=_User(
             firstname=report.first_name,
             lastname=report.last_name,
@@ -115,3 +124,41 @@ def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None 
         with_risk_check=UNSET if subscription else False,
     )
     return _encoder.encode(envelope).decode()
+
+
+class _ReversalEnvelope(msgspec.Struct, frozen=True):
+    event: str
+    payment_order: _PaymentOrder
+
+
+def reversal_envelope(report: PaymentReport, reversal: ReversalReport, *, one_time: bool) -> str:
+    """The pingback of a refund, void or chargeback, as JSON text without `pingback_ts` (wire.md §2)."""
+    order = msgspec.structs.replace(
+        _order(report, reversal.status, one_time=one_time),
+        reference_id=reversal.reference_id,
+        refund_amount=_number(reversal.refund_amount),
+        total_refunded_amount=_number(reversal.total_refunded_amount),
+        chargeback_amount=_number(reversal.chargeback_amount),
+        reason=UNSET if reversal.reason is None else reversal.reason,
+    )
+    return _encoder.encode(_ReversalEnvelope(reversal.event, order)).decode()
+
+
+def _number(amount: Decimal | None) -> Decimal | UnsetType:
+    return UNSET if amount is None else plain_number(amount)
+
+
+def _order(report: PaymentReport, status: str, *, one_time: bool) -> _PaymentOrder:
+    split = report.split
+    return _PaymentOrder(
+        id=report.payment_id,
+        merchant_order_id=report.merchant_order_id,
+        payment_system=_CARDS if one_time else UNSET,
+        status=status,
+        paid_amount=plain_number(split.paid),
+        paid_currency=report.currency,
+        merchant_net_revenue=plain_number(split.net),
+        merchant_rolling_reserve=plain_number(split.reserve),
+        fees=plain_number(split.fees),
+        date=_Date(f"{report.at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}", _PHP_ZONE_BY_NAME, "UTC"),
+    )

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Final, TypeVar
 
-from paydesk.adapters.acquirers.interface import Finding, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import DisputePage, Finding, MovementFinding, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 
@@ -62,6 +62,26 @@ class SimulatedAcquirer:
     async def find(self, key: str) -> Finding:
         """What became of a purchase. Moves no money."""
         return with_page(self._base_url, await self._ask(partial(self.bank.find, key)))
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """What became of a capture, void or refund. Moves no money."""
+        return await self._ask(partial(self.bank.find_movement, key, of_key))
+
+    async def disputes(self, after: str) -> DisputePage:
+        """The disputes that opened or changed after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.disputes, after))
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """Tell the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""
+        await self._ask(partial(self.bank.submit_evidence, reference, text))
+
+    async def open_dispute(self, of_key: str, reason: str) -> str:
+        """Dispute a purchase as its customer would; returns the reference. Moves money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.open_dispute, of_key, reason))
+
+    async def close_dispute(self, reference: str, won: bool) -> None:
+        """Decide a dispute as the customer's bank would. Moves money. Raises: AcquirerRefused."""
+        await self._ask(partial(self.bank.close_dispute, reference, won))
 
     async def close(self) -> None:
         """Let the bank finish what it has begun, and close its record."""

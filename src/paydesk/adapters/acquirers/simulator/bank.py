@@ -16,19 +16,25 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    DisputePage,
     Finding,
+    Moved,
+    MovementFinding,
     NotFound,
     Outcome,
     OutcomeUnknown,
     Purchase,
+    Refused,
     Voided,
 )
+from paydesk.adapters.acquirers.simulator import disputing
 from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference, plain
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 from paydesk.core.clock import utc_now
 
 Decision = Literal["approve", "reject", "close"]
+_MOVEMENTS = frozenset({Kind.CAPTURE, Kind.VOID, Kind.REFUND})
 _GIVES_REFERENCE = (Kind.AUTHORIZE, Kind.CHARGE, Kind.APPROVE)
 
 
@@ -59,6 +65,7 @@ class Bank:
         """
         with self.record.transaction():
             answer = self._purchase(purchase, Kind.CHARGE if stored else Kind.AUTHORIZE)
+            disputing.dispute_if_asked(self.record, purchase.key, at=self._now())
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -67,6 +74,9 @@ class Bank:
         """Take what an authorization holds, once, at most all of it. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             answer = self._move(Kind.CAPTURE, key, reference, amount, currency, _why_not_capture)
+            taken = self.record.decided(key)
+            if taken is not None and taken.of_key is not None:
+                disputing.dispute_if_asked(self.record, taken.of_key, at=self._now())
         if isinstance(answer, Exception):
             raise answer
 
@@ -99,6 +109,38 @@ class Bank:
         """What became of the purchase under `key`. Moves no money."""
         standing = self._standing(key)
         return standing.finding() if standing else NotFound()
+
+    def find_movement(self, key: str, of_key: str) -> MovementFinding:
+        """What became of the capture, void or refund under `key` of the purchase `of_key`. Moves no money."""
+        with self.record.transaction():
+            used = self.record.decided(key)
+            if used is None:
+                refusal = self.record.refused(key, of_key)
+                return Refused(refusal.result) if refusal else NotFound()
+            if used.kind not in _MOVEMENTS or used.of_key != of_key:
+                return Refused(f"the key was used for another {used.kind}")
+            if used.kind is Kind.VOID and used.result == Status.DECLINED:
+                return Refused("the payment was declined: there is nothing to void")
+            return Moved(used.reference)
+
+    def disputes(self, after: str) -> DisputePage:
+        """The disputes that opened or were decided after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return disputing.disputes_after(self.record, after)
+
+    def open_dispute(self, of_key: str, reason: str) -> str:
+        """Let the customer's bank take back what is left of a purchase. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            return disputing.open_dispute(self.record, of_key, reason, at=self._now())
+
+    def close_dispute(self, reference: str, won: bool) -> None:
+        """Decide a dispute for the merchant or for the customer. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            disputing.close_dispute(self.record, reference, won=won, at=self._now())
+
+    def submit_evidence(self, reference: str, text: str) -> None:
+        """Keep the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            disputing.submit_evidence(self.record, reference, text, at=self._now())
 
     def challenge(self, reference: str) -> Challenge | None:
         """The challenge for its page, None if there is none of that reference."""
@@ -213,6 +255,9 @@ class Bank:
             return (
                 used.reference if same else self._refuse(key, standing.key, f"the key was used for another {used.kind}")
             )
+        refused = self.record.refused(key, standing.key)
+        if refused is not None:
+            return AcquirerRefused(refused.result)
         problem = _why_not_money(standing, amount, currency) or why_not(standing, amount)
         if problem:
             return self._refuse(key, standing.key, problem)
@@ -228,8 +273,12 @@ class Bank:
             if used.kind is not Kind.VOID or used.of_key != of_key or standing is None:
                 return self._refuse(key, of_key, f"the key was used for another {used.kind}")
             return standing.finding()
-        if standing is not None and standing.refunded:
-            return self._refuse(key, of_key, "the payment was refunded and can't be voided any more")
+        refused = self.record.refused(key, of_key)
+        if refused is not None:
+            return AcquirerRefused(refused.result)
+        problem = _why_not_void(standing) if standing is not None else ""
+        if problem:
+            return self._refuse(key, of_key, problem)
         before = standing or Standing(of_key, Status.BLOCKED)
         self._write(before, Kind.VOID, key=key, result=before.status, amount=before.captured or before.held)
         after = self._standing(of_key)
@@ -305,8 +354,18 @@ def _why_not_capture(standing: Standing, amount: Decimal) -> str:
     return ""
 
 
+def _why_not_void(standing: Standing) -> str:
+    """Why a purchase can't be voided, empty if it can."""
+    if standing.refunded:
+        return "the payment was refunded and can't be voided any more"
+    return disputing.why_disputed(standing)
+
+
 def _why_not_refund(standing: Standing, amount: Decimal) -> str:
     """Why an amount can't be refunded, empty if it can."""
+    disputed = disputing.why_disputed(standing)
+    if disputed:
+        return disputed
     if amount > standing.net:
         return f"{plain(amount)} can't be refunded, {plain(standing.net)} is left of what was captured"
     return ""

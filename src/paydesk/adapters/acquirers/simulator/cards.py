@@ -18,7 +18,8 @@ class SampleCard:
     """A test card: any expiry date to come and any security code are right.
 
     `outcome` is one line for people. `at_checkout` and `later` (charges of the stored card) are "approved",
-    "challenged" or a decline reason. `answer_lost`: the bank decides, but its answer never arrives.
+    "challenged" or a decline reason. `answer_lost`: the bank decides, but its answer never arrives. `disputed`: its
+    customer wants the money back as soon as it is taken.
     """
 
     number: str
@@ -26,6 +27,7 @@ class SampleCard:
     at_checkout: str = APPROVED
     later: str = APPROVED
     answer_lost: bool = False
+    disputed: bool = False
 
     @property
     def brand(self) -> Brand:
@@ -49,11 +51,14 @@ TEST_CARDS: Final[tuple[SampleCard, ...]] = (
     _declined("4000000000000127", "Declined: wrong CVC", DeclineReason.WRONG_CVC),
     _declined("4000000000000119", "Declined: processing error", DeclineReason.PROCESSING_ERROR),
     SampleCard("4000000000000341", "Approved, but every later charge is declined", later=DeclineReason.DECLINED),
-    SampleCard("4000000000000259", "Approved, and charged back later"),
+    SampleCard("4000000000000259", "Approved, and charged back as soon as it is captured", disputed=True),
     SampleCard("4000000000009987", "Approved, but the bank's answer is lost", answer_lost=True),
 )
 
 BY_NUMBER: Final[Mapping[str, SampleCard]] = {card.number: card for card in TEST_CARDS}
+
+DISPUTED_LAST4: Final = frozenset(card.number[-4:] for card in TEST_CARDS if card.disputed)
+"""Enough to know an approved card by: no two test cards end alike, and any other number is declined."""
 
 ANY_OTHER: Final = _declined("", "Declined", DeclineReason.DECLINED)
 """What happens to a number that is not a test card."""

@@ -10,7 +10,16 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TypeVar
 
-from paydesk.adapters.acquirers.interface import Acquirer, Finding, NotFound, Outcome, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    DisputePage,
+    Finding,
+    MovementFinding,
+    NotFound,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+)
 
 _Answer = TypeVar("_Answer")
 
@@ -20,7 +29,8 @@ class Lies:
     """How an acquirer misbehaves.
 
     `lose_questions` and `lose_answers` are probabilities from 0 to 1 (a lost question never reaches the bank, a lost
-    answer is one to something that the bank did); `hide_for` is how many seconds after a purchase `find` knows nothing.
+    answer is one to something that the bank did); `hide_for` is how many seconds after a purchase, capture, void or
+    refund a look-up knows nothing.
     """
 
     lose_questions: float = 0.0
@@ -52,11 +62,11 @@ class LyingAcquirer:
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
-        await self._spoiled(lambda: self.honest.capture(key, reference, amount, currency))
+        await self._spoiled(lambda: self.honest.capture(key, reference, amount, currency), hide=key)
 
     async def void(self, key: str, of_key: str) -> Finding:
         """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
-        return await self._spoiled(lambda: self.honest.void(key, of_key))
+        return await self._spoiled(lambda: self.honest.void(key, of_key), hide=key)
 
     async def end_challenge(self, of_key: str) -> Finding:
         """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""
@@ -64,7 +74,7 @@ class LyingAcquirer:
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
         """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
-        return await self._spoiled(lambda: self.honest.refund(key, reference, amount, currency))
+        return await self._spoiled(lambda: self.honest.refund(key, reference, amount, currency), hide=key)
 
     async def find(self, key: str) -> Finding:
         """NotFound while a purchase is hidden, then the truth. Moves no money."""
@@ -72,12 +82,26 @@ class LyingAcquirer:
             return NotFound()
         return await self.honest.find(key)
 
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """NotFound while a capture, void or refund is hidden, then the truth. Moves no money."""
+        if self._clock() < self._hidden_until.get(key, float("-inf")):
+            return NotFound()
+        return await self.honest.find_movement(key, of_key, reference)
+
+    async def disputes(self, after: str) -> DisputePage:
+        """As the honest acquirer, whom this leaves alone. Moves no money."""
+        return await self.honest.disputes(after)
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""
+        await self._spoiled(lambda: self.honest.submit_evidence(reference, text))
+
     async def close(self) -> None:
         """Let go of the honest acquirer."""
         await self.honest.close()
 
     async def _spoiled(self, call: Callable[[], Awaitable[_Answer]], *, hide: str = "") -> _Answer:
-        """Pass a call on, or lose its question or its answer; a purchase under the key `hide` is hidden for a while."""
+        """Pass a call on, or lose its question or its answer; what it did under the key `hide` is hidden for a while."""
         if self._chance.random() < self._lies.lose_questions:
             raise OutcomeUnknown("the question was lost on its way")
         if hide:

@@ -43,6 +43,9 @@ create table if not exists operation (
 ) strict;
 create unique index if not exists operation_key_decides_once on operation (key) where kind <> 'refuse';
 create index if not exists operation_of_purchase on operation (of_key, seq);
+create index if not exists operation_of_dispute on operation (seq)
+    where kind in ('dispute', 'dispute_won', 'dispute_lost');
+create index if not exists operation_refused on operation (key, seq) where kind = 'refuse';
 create index if not exists operation_by_reference on operation (reference) where reference <> '';
 create trigger if not exists operation_is_never_changed before update on operation
     begin select raise(abort, 'the record is append-only'); end;
@@ -68,6 +71,10 @@ class Kind(StrEnum):
     CAPTURE = "capture"
     VOID = "void"
     REFUND = "refund"
+    DISPUTE = "dispute"
+    DISPUTE_WON = "dispute_won"
+    DISPUTE_LOST = "dispute_lost"
+    EVIDENCE = "evidence"
     REFUSE = "refuse"
 
 
@@ -75,9 +82,10 @@ class Kind(StrEnum):
 class Operation:
     """One line of the record.
 
-    `key` is the caller's idempotency key (None for what a customer does on the challenge page); `of_key` the key of the
-    purchase that it concerns (its own for a purchase); `amount` is in the main unit; `capture` says whether an approval
-    takes the money at once; `result` is "approved", "challenged", a decline reason, or what was refused and why.
+    `key` is the caller's idempotency key (None for what a customer does on the challenge page, and for disputes);
+    `of_key` the key of the purchase that it concerns (its own for a purchase); `amount` is in the main unit; `capture`
+    says whether an approval takes the money at once; `result` is "approved", "challenged", a decline reason, what was
+    refused and why, a dispute's reason, or the text of evidence. All that concerns a dispute has its reference.
     """
 
     at: datetime
@@ -154,6 +162,11 @@ class Record:
         """The operation that used up the idempotency key, refusals aside."""
         return next(iter(self._read("where key = ? and kind <> 'refuse'", key)), None)
 
+    def refused(self, key: str, of_key: str) -> Operation | None:
+        """The first refusal of a request under `key` that concerned the purchase `of_key`."""
+        refusals = self._read("where key = ? and kind = 'refuse' order by seq", key)
+        return next((refusal for refusal in refusals if refusal.of_key == of_key), None)
+
     def of_purchase(self, key: str) -> list[Operation]:
         """All that concerns the purchase under `key`, in order."""
         return self._read("where of_key = ? order by seq", key)
@@ -169,6 +182,11 @@ class Record:
         while page := self._read(f"where seq > ? order by seq limit {_PAGE}", seq):
             yield from page
             seq = page[-1].seq
+
+    def dispute_operations(self, after: int, limit: int) -> list[Operation]:
+        """At most `limit` openings and endings of disputes that came after the operation `after`, in order."""
+        kinds = "kind in ('dispute', 'dispute_won', 'dispute_lost')"
+        return self._read(f"where seq > ? and {kinds} order by seq limit {int(limit)}", after)
 
     def card_token(self, key: str, card: str) -> str:
         """A mark by which a repeated key is seen to name the same card; of no use across keys, so it links nobody."""

@@ -5,14 +5,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import aiohttp
 import msgspec
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Finding, Outcome, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    DisputePage,
+    Finding,
+    MovementFinding,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+)
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
-from paydesk.adapters.acquirers.simulator.wire import AboutKey, Answer, Movement, Refusal, finding_of
+from paydesk.adapters.acquirers.simulator.wire import (
+    AboutKey,
+    After,
+    Answer,
+    Claim,
+    Decided,
+    Evidence,
+    Movement,
+    Refusal,
+    finding_of,
+    movement_finding_of,
+)
+
+_Question = Purchase | Movement | AboutKey | After | Claim | Decided | Evidence
+_Wanted = TypeVar("_Wanted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +86,30 @@ class RemoteSimulator:
         """What became of a purchase. Moves no money. Raises: OutcomeUnknown."""
         return await self._finding("find", AboutKey(key))
 
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown."""
+        answer = await self._ask("find_movement", AboutKey(of_key, key))
+        try:
+            return movement_finding_of(answer)
+        except ValueError as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    async def disputes(self, after: str) -> DisputePage:
+        """The disputes that changed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._read("disputes", After(after), DisputePage)
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """Tell the merchant's side of a dispute. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        await self._ask("submit_evidence", Evidence(reference, text))
+
+    async def open_dispute(self, of_key: str, reason: str) -> str:
+        """Dispute a purchase as its customer would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return (await self._ask("open_dispute", Claim(of_key, reason))).reference
+
+    async def close_dispute(self, reference: str, won: bool) -> None:
+        """Decide a dispute as the customer's bank would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        await self._ask("close_dispute", Decided(reference, won))
+
     async def close(self) -> None:
         """Let go of connections."""
         if self._session is not None:
@@ -78,7 +124,11 @@ class RemoteSimulator:
         except ValueError as error:
             raise OutcomeUnknown(str(error)) from error
 
-    async def _ask(self, path: str, question: Purchase | Movement | AboutKey) -> Answer:
+    async def _ask(self, path: str, question: _Question) -> Answer:
+        """Ask for an answer."""
+        return await self._read(path, question, Answer)
+
+    async def _read(self, path: str, question: _Question, wanted: type[_Wanted]) -> _Wanted:
         """Ask once (a POST is never repeated by the HTTP client) and trust nothing but a complete answer."""
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout)
@@ -91,7 +141,7 @@ class RemoteSimulator:
             raise OutcomeUnknown(f"no answer from the bank: {type(error).__name__}") from error
         try:
             if status == 200:
-                return msgspec.json.decode(body, type=Answer)
+                return msgspec.json.decode(body, type=wanted)
             if status == 409:
                 raise AcquirerRefused(msgspec.json.decode(body, type=Refusal).refused)
         except msgspec.DecodeError as error:

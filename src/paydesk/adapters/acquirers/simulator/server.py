@@ -15,10 +15,22 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
-from paydesk.adapters.acquirers.simulator.wire import DONE, AboutKey, Answer, Movement, Refusal, answer_of
+from paydesk.adapters.acquirers.simulator.wire import (
+    DONE,
+    AboutKey,
+    After,
+    Answer,
+    Claim,
+    Decided,
+    Evidence,
+    Movement,
+    Refusal,
+    answer_of,
+    movement_answer_of,
+)
 
 _Question = TypeVar("_Question")
 
@@ -48,6 +60,23 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
     async def find(asked: AboutKey) -> Answer:
         return answer_of(await acquirer.find(asked.of_key))
 
+    async def find_movement(asked: AboutKey) -> Answer:
+        return movement_answer_of(await acquirer.find_movement(asked.key, asked.of_key, ""))
+
+    async def disputes(asked: After) -> DisputePage:
+        return await acquirer.disputes(asked.cursor)
+
+    async def open_dispute(asked: Claim) -> Answer:
+        return Answer(DONE, await acquirer.open_dispute(asked.of_key, asked.reason))
+
+    async def close_dispute(asked: Decided) -> Answer:
+        await acquirer.close_dispute(asked.reference, asked.won)
+        return Answer(DONE)
+
+    async def submit_evidence(asked: Evidence) -> Answer:
+        await acquirer.submit_evidence(asked.reference, asked.text)
+        return Answer(DONE)
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
@@ -63,13 +92,20 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             _question("/void", AboutKey, void),
             _question("/end_challenge", AboutKey, end_challenge),
             _question("/find", AboutKey, find),
+            _question("/find_movement", AboutKey, find_movement),
+            _question("/disputes", After, disputes),
+            _question("/open_dispute", Claim, open_dispute),
+            _question("/close_dispute", Decided, close_dispute),
+            _question("/submit_evidence", Evidence, submit_evidence),
             Route("/healthz", _healthy),
             Mount("/simulator", challenge_app(acquirer.bank)),
         ],
     )
 
 
-def _question(path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[Answer]]) -> Route:
+def _question(
+    path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[Answer | DisputePage]]
+) -> Route:
     """A route that reads a question, and writes the bank's answer or its refusal."""
     decoder = msgspec.json.Decoder(asked)
 
@@ -89,7 +125,7 @@ def _question(path: str, asked: type[_Question], answer: Callable[[_Question], A
     return Route(path, endpoint, methods=["POST"])
 
 
-def _json(answer: Answer | Refusal, status: int) -> Response:
+def _json(answer: Answer | DisputePage | Refusal, status: int) -> Response:
     """A JSON response."""
     return Response(msgspec.json.encode(answer), status_code=status, media_type="application/json")
 

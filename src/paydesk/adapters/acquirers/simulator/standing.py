@@ -13,6 +13,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    DisputeStatus,
     Finding,
     NotFound,
     Outcome,
@@ -36,7 +37,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One purchase as it is now; amounts are in the main unit of `currency`."""
+    """One purchase as it is now; amounts are in the main unit of `currency`.
+
+    `charged_back` is what a dispute took that is open or lost; `dispute` names the latest one.
+    """
 
     key: str
     status: Status
@@ -49,12 +53,15 @@ class Standing:
     reason: DeclineReason | None = None
     captured: Decimal = Decimal(0)
     refunded: Decimal = Decimal(0)
+    charged_back: Decimal = Decimal(0)
+    dispute: str = ""
+    dispute_status: DisputeStatus | None = None
     first_answer: Outcome | None = None
 
     @property
     def net(self) -> Decimal:
         """The money that the customer is rid of."""
-        return self.captured - self.refunded
+        return self.captured - self.refunded - self.charged_back
 
     @property
     def held(self) -> Decimal:
@@ -115,6 +122,13 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
             return replace(standing, captured=operation.amount)
         case Kind.REFUND:
             return replace(standing, refunded=standing.refunded + operation.amount)
+        case Kind.DISPUTE:
+            taken, reference = operation.amount, operation.reference
+            return replace(standing, charged_back=taken, dispute=reference, dispute_status=DisputeStatus.OPEN)
+        case Kind.DISPUTE_WON:
+            return replace(standing, charged_back=Decimal(0), dispute_status=DisputeStatus.WON)
+        case Kind.DISPUTE_LOST:
+            return replace(standing, dispute_status=DisputeStatus.LOST)
         case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED}:
             return replace(standing, status=Status.VOIDED, captured=Decimal(0))
     return standing

@@ -13,7 +13,10 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Finding,
+    Moved,
+    MovementFinding,
     NotFound,
+    Refused,
     Voided,
 )
 
@@ -34,13 +37,41 @@ class AboutKey(msgspec.Struct, frozen=True):
     key: str = ""
 
 
+class After(msgspec.Struct, frozen=True):
+    """A question for the disputes after a cursor."""
+
+    cursor: str
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A customer's wish to have the money of the purchase under `of_key` back."""
+
+    of_key: str
+    reason: str
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """The end of a dispute."""
+
+    reference: str
+    won: bool
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """The merchant's side of a dispute."""
+
+    reference: str
+    text: str
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the bank says: one of the interface's findings, or the reference of a movement."""
+    """What the bank says: one of the interface's findings, or the reference of a movement or dispute."""
 
     kind: str
     reference: str = ""
     network_reference: str = ""
     reason: DeclineReason | None = None
+    why: str = ""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -78,6 +109,29 @@ def finding_of(answer: Answer) -> Finding:
             return Challenged(answer.reference, url="")
         case Answer(kind="voided"):
             return Voided()
+        case Answer(kind="not_found"):
+            return NotFound()
+    raise ValueError(f'"{answer.kind}" is not an answer of the bank')
+
+
+def movement_answer_of(finding: MovementFinding) -> Answer:
+    """Write down what became of a capture, void or refund."""
+    match finding:
+        case Moved(reference):
+            return Answer("moved", reference)
+        case Refused(reason):
+            return Answer("refused", why=reason)
+        case NotFound():
+            return Answer("not_found")
+
+
+def movement_finding_of(answer: Answer) -> MovementFinding:
+    """Read back what became of a capture, void or refund. Raises: ValueError if it is none of that."""
+    match answer:
+        case Answer(kind="moved"):
+            return Moved(answer.reference)
+        case Answer(kind="refused"):
+            return Refused(answer.why)
         case Answer(kind="not_found"):
             return NotFound()
     raise ValueError(f'"{answer.kind}" is not an answer of the bank')

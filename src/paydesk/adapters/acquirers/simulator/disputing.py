@@ -1,0 +1,139 @@
+"""Disputes at the simulated bank: each step is one operation of its record, made inside a transaction of the caller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.simulator.cards import DISPUTED_LAST4
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
+from paydesk.adapters.acquirers.simulator.standing import Standing, standing_of
+
+_PAGE: Final = 100
+_CARDS_REASON: Final = "fraudulent"
+_LONGEST_EVIDENCE: Final = 20_000
+_STATUS_AFTER: Final = {
+    Kind.DISPUTE: DisputeStatus.OPEN,
+    Kind.DISPUTE_WON: DisputeStatus.WON,
+    Kind.DISPUTE_LOST: DisputeStatus.LOST,
+}
+
+
+def dispute_if_asked(record: Record, of_key: str, *, at: datetime) -> None:
+    """Open the dispute of a card that is charged back as soon as its money is taken. Moves money."""
+    standing = standing_of(record.of_purchase(of_key))
+    if standing is not None and standing.last4 in DISPUTED_LAST4 and standing.net and not standing.dispute:
+        _open(record, standing, _CARDS_REASON, at)
+
+
+def open_dispute(record: Record, of_key: str, reason: str, *, at: datetime) -> str:
+    """Take back what is left of a purchase and return the dispute's reference, an open one's again. Moves money.
+
+    Raises: AcquirerRefused if there is nothing to take back.
+    """
+    standing = standing_of(record.of_purchase(of_key))
+    if standing is None:
+        raise AcquirerRefused("there is no purchase under this key to dispute")
+    if standing.dispute_status is DisputeStatus.OPEN:
+        return standing.dispute
+    if standing.dispute_status is DisputeStatus.LOST:
+        raise AcquirerRefused(f"the dispute {standing.dispute} of this purchase was lost already")
+    if standing.net <= 0:
+        raise AcquirerRefused("nothing of this purchase is captured and left to dispute")
+    return _open(record, standing, reason, at)
+
+
+def close_dispute(record: Record, reference: str, *, won: bool, at: datetime) -> None:
+    """Decide an open dispute: the money returns if it is won and stays away if not. Moves money.
+
+    Raises: AcquirerRefused if there is no such dispute, or it was decided the other way.
+    """
+    decision = DisputeStatus.WON if won else DisputeStatus.LOST
+    opened, status = _found(record, reference)
+    if status is decision:
+        return
+    if status is not DisputeStatus.OPEN:
+        raise AcquirerRefused(f"the dispute {reference} was {status} already")
+    kind = Kind.DISPUTE_WON if won else Kind.DISPUTE_LOST
+    record.write(replace(opened, at=at, kind=kind))
+
+
+def submit_evidence(record: Record, reference: str, text: str, *, at: datetime) -> None:
+    """Keep the merchant's text about an open dispute, the latest again changes nothing. Moves no money.
+
+    Raises: AcquirerRefused if there is no such dispute, it is closed, or the text is none or too long.
+    """
+    opened, status = _found(record, reference)
+    if status is not DisputeStatus.OPEN:
+        raise AcquirerRefused(f"the dispute {reference} was {status}; evidence comes too late")
+    if not text.strip() or len(text) > _LONGEST_EVIDENCE:
+        raise AcquirerRefused(f"evidence is a text of 1 to {_LONGEST_EVIDENCE} characters")
+    given = [line.result for line in record.of_purchase(opened.of_key or "") if _is_evidence(line, reference)]
+    if given[-1:] != [text]:
+        record.write(replace(opened, at=at, kind=Kind.EVIDENCE, amount=Decimal(0), result=text))
+
+
+def disputes_after(record: Record, after: str) -> DisputePage:
+    """A page of the openings and endings after a cursor, which is a place in the record. Raises: AcquirerRefused."""
+    if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise AcquirerRefused("the cursor is none of this bank")
+    lines = record.dispute_operations(int(after or 0), _PAGE)
+    return DisputePage(tuple(map(_dispute, lines)), str(lines[-1].seq) if lines else after)
+
+
+def why_disputed(standing: Standing) -> str:
+    """Why no money of a disputed purchase can be given back, empty if it can."""
+    if standing.dispute_status in {DisputeStatus.OPEN, DisputeStatus.LOST}:
+        state = "is disputed" if standing.dispute_status is DisputeStatus.OPEN else "was charged back"
+        return f"the payment {state} (dispute {standing.dispute}): the customer's bank has taken the money back"
+    return ""
+
+
+def _open(record: Record, standing: Standing, reason: str, at: datetime) -> str:
+    """Record a new dispute over all that is left."""
+    reference = new_reference("dispute")
+    record.write(
+        Operation(
+            at=at,
+            key=None,
+            kind=Kind.DISPUTE,
+            of_key=standing.key,
+            result=reason,
+            amount=standing.net,
+            currency=standing.currency,
+            last4=standing.last4,
+            reference=reference,
+        )
+    )
+    return reference
+
+
+def _found(record: Record, reference: str) -> tuple[Operation, DisputeStatus]:
+    """How a dispute was opened, and how it stands. Raises: AcquirerRefused."""
+    for kind in (Kind.DISPUTE_WON, Kind.DISPUTE_LOST, Kind.DISPUTE):
+        line = record.named(reference, kind)
+        if line is not None:
+            return line, _STATUS_AFTER[kind]
+    raise AcquirerRefused("there is no dispute of this reference")
+
+
+def _is_evidence(line: Operation, reference: str) -> bool:
+    """Whether a line is the merchant's text about this dispute."""
+    return line.kind is Kind.EVIDENCE and line.reference == reference
+
+
+def _dispute(line: Operation) -> Dispute:
+    """A line of the record as the dispute that it opened or decided."""
+    assert line.of_key is not None
+    return Dispute(
+        reference=line.reference,
+        of_key=line.of_key,
+        amount=line.amount,
+        currency=line.currency,
+        reason=line.result,
+        status=_STATUS_AFTER[line.kind],
+        at=line.at,
+    )

@@ -1,0 +1,212 @@
+-- name: begin_capture(merchant_id, live, payment_id, requested_by, request_key, lookup_at, now)^
+-- The intent to take what an authorization holds. Of a capture and a void one gets through, and only before ship_by.
+with held as (
+    update payment
+       set moving_id = nextval('movement_id_seq')
+     where merchant_id = :merchant_id and live = :live and id = :payment_id
+       and state = 'authorized' and moving_id is null and ship_by > :now
+ returning *
+), begun as (
+    insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
+                          requested_by, request_key, created_at, lookup_at)
+    select h.merchant_id, h.live, h.moving_id, h.id, 'capture', 'processing', h.amount, h.currency,
+           h.moving_id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at
+      from held h
+      join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+ returning *
+)
+select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+  from begun b
+  join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
+  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
+
+-- name: begin_void(merchant_id, live, payment_id, requested_by, request_key, lookup_at, now)^
+-- The intent to let go of an authorization because the merchant asks for it.
+with held as (
+    update payment
+       set moving_id = nextval('movement_id_seq')
+     where merchant_id = :merchant_id and live = :live and id = :payment_id
+       and state = 'authorized' and moving_id is null
+ returning *
+), begun as (
+    insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
+                          requested_by, request_key, created_at, lookup_at)
+    select h.merchant_id, h.live, h.moving_id, h.id, 'void', 'processing', h.amount, h.currency,
+           h.moving_id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at
+      from held h
+      join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+ returning *
+)
+select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+  from begun b
+  join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
+  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
+
+-- name: begin_refund(merchant_id, live, payment_id, amount, requested_by, request_key, lookup_at, now)^
+-- The intent to give money back (null: all that is left). The payment's row keeps account of what refunds in progress
+-- have reserved, so that however many race, no more is ever asked of the acquirer than was captured.
+with locked as materialized (
+    select merchant_id, live, id, coalesce(:amount::numeric, amount - refunded - refunding) as asked
+      from payment
+     where merchant_id = :merchant_id and live = :live and id = :payment_id
+       for update
+), held as (
+    update payment p
+       set refunding = p.refunding + l.asked
+      from locked l
+     where p.merchant_id = l.merchant_id and p.live = l.live and p.id = l.id
+       and p.state in ('captured', 'partially_refunded')
+       and l.asked > 0 and p.refunded + p.refunding + l.asked <= p.amount
+ returning p.*, l.asked
+), begun as (
+    insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
+                          requested_by, request_key, created_at, lookup_at)
+    select h.merchant_id, h.live, fresh.id, h.id, 'refund', 'processing', h.asked, h.currency,
+           fresh.id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at
+      from held h
+      join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+     cross join lateral (select nextval('movement_id_seq') as id) fresh
+ returning *
+)
+select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+  from begun b
+  join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
+  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
+
+-- name: find_by_request(merchant_id, live, request_key)^
+-- The movement that a caller's key has begun before.
+select * from movement where merchant_id = :merchant_id and live = :live and request_key = :request_key;
+
+-- name: find_movement(merchant_id, live, id)^
+select * from movement where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: movements_to_record(merchant_ids, lives, movement_ids)
+-- What a movement changes and tells: it with its payment as it stands, customer, fee plan and where the merchant hears.
+select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.payment_id, m.requested_by,
+       p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
+       p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
+       p.subscription_id, p.pingback_url as form_url, p.sign_version,
+       u.first_name, u.last_name, u.username, u.country, u.email, f.fees_returned,
+       s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
+       s.settlement_days
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
+  join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id
+  join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
+  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  join merchant s on s.id = m.merchant_id
+  join fee_plan f on f.merchant_id = m.merchant_id
+ where m.state = 'processing';
+
+-- name: record_movements(merchant_ids, lives, movement_ids, revisions, references, states, refunded, pending_taken, reserve_taken, fees_taken, funds_due_ats, events, pingback_urls, pingback_formats, payloads, posting_movements, posting_accounts, posting_amounts, now)
+-- Money moved at the acquirer: payment and movement follow, the ledger gets its posting and the merchant the pingback,
+-- or nothing does. Each was worked out from one revision of its payment; rows come back for those that still fit.
+with outcome as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :revisions::integer[],
+                  :references::text[], :states::text[], :refunded::numeric[], :pending_taken::numeric[],
+                  :reserve_taken::numeric[], :fees_taken::numeric[], :funds_due_ats::timestamptz[], :events::text[],
+                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[])
+        as o (merchant_id, live, movement_id, revision, reference, state, refunded, pending_taken, reserve_taken,
+              fees_taken, funds_due_at, event, pingback_url, pingback_format, payload)
+), moved as (
+    update payment p
+       set state = o.state, revision = p.revision + 1,
+           moving_id = case when m.kind = 'refund' then p.moving_id end,
+           ship_by = case when m.kind = 'refund' then p.ship_by end,
+           shipping_due_at = case when m.kind = 'refund' then p.shipping_due_at end,
+           captured_at = case when m.kind = 'capture' then :now else p.captured_at end,
+           funds_due_at = case when m.kind = 'capture' then o.funds_due_at else p.funds_due_at end,
+           refunded = p.refunded + o.refunded,
+           refunding = p.refunding - case when m.kind = 'refund' then m.amount else 0 end,
+           pending_taken = p.pending_taken + o.pending_taken,
+           reserve_taken = p.reserve_taken + o.reserve_taken,
+           fees_taken = p.fees_taken + o.fees_taken
+      from outcome o
+      join movement m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id
+     where p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
+       and p.revision = o.revision and coalesce(m.state = 'processing', false)
+       and (m.kind = 'refund' or p.moving_id = m.id)
+ returning p.*, m.id as movement_id, m.kind, o.reference, o.event, o.pingback_url as send_to, o.pingback_format,
+           o.payload
+), done as (
+    update movement m
+       set state = 'done', acquirer_reference = moved.reference, finished_at = :now, lookup_at = null,
+           leased_until = null
+      from moved
+     where m.merchant_id = moved.merchant_id and m.live = moved.live and m.id = moved.movement_id
+), posting as materialized (
+    select moved.*, nextval('ledger_posting_id_seq') as posting_id from moved where kind <> 'void'
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select posting.merchant_id, posting.live, posting.posting_id, posting.kind, posting.id, e.account,
+           posting.currency, e.amount, :now
+      from posting
+      join unnest(:posting_movements::bigint[], :posting_accounts::text[], :posting_amounts::numeric[])
+        as e (movement_id, account, amount)
+        on e.movement_id = posting.movement_id
+     where e.amount <> 0
+), told as (
+    insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
+                          state, due_at, created_at)
+    select merchant_id, live, event, id, movement_id, send_to, sign_version, key_id, pingback_format, payload,
+           case when send_to is null then 'waiting' else 'due' end, :now, :now
+      from moved
+     where event is not null
+)
+select merchant_id, live, id as payment_id, movement_id from moved;
+
+-- name: record_refusals(merchant_ids, lives, movement_ids, refusals, now)
+-- The acquirer would not move anything: the payment is free for another try, and what a refund reserved is free again.
+with outcome as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :refusals::text[])
+        as o (merchant_id, live, movement_id, refusal)
+), refused as (
+    update movement m
+       set state = 'refused', refusal = o.refusal, finished_at = :now, lookup_at = null, leased_until = null
+      from outcome o
+     where m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id and m.state = 'processing'
+ returning m.*
+), freed as (
+    update payment p
+       set moving_id = case when r.authorization_moved then null else p.moving_id end,
+           refunding = p.refunding - r.reserved
+      from (
+          select merchant_id, live, payment_id, bool_or(kind <> 'refund') as authorization_moved,
+                 coalesce(sum(amount) filter (where kind = 'refund'), 0) as reserved
+            from refused
+           group by merchant_id, live, payment_id
+      ) r
+     where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
+)
+select merchant_id, live, payment_id, id as movement_id from refused;
+
+-- name: claim_movements(now, most, lease)
+-- Movements whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time.
+with due as materialized (
+    select merchant_id, id
+      from movement
+     where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+     order by lookup_at
+     limit :most
+       for update skip locked
+)
+update movement m
+   set leased_until = clock_timestamp() + :lease::interval, lookups = m.lookups + 1
+  from due
+  join merchant s on s.id = due.merchant_id
+  join movement same on same.merchant_id = due.merchant_id and same.id = due.id
+  join payment p on p.merchant_id = same.merchant_id and p.live = same.live and p.id = same.payment_id
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+ where m.merchant_id = due.merchant_id and m.id = due.id
+returning m.*, a.idempotency_key as of_key, a.acquirer_reference as reference,
+          case when m.live then interval '0' else s.test_clock end as clock;
+
+-- name: schedule_movements(merchant_ids, lives, movement_ids, lookup_ats, alerted_ats)!
+-- Nothing was learnt: ask again later.
+update movement m
+   set lookup_at = o.lookup_at, leased_until = null, alerted_at = coalesce(m.alerted_at, o.alerted_at)
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :lookup_ats::timestamptz[],
+              :alerted_ats::timestamptz[])
+    as o (merchant_id, live, movement_id, lookup_at, alerted_at)
+ where m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id and m.state = 'processing';
