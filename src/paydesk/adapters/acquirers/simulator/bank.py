@@ -112,16 +112,15 @@ class Bank:
 
     def find_movement(self, key: str, of_key: str) -> MovementFinding:
         """What became of the capture, void or refund under `key` of the purchase `of_key`. Moves no money."""
-        with self.record.transaction():
-            used = self.record.decided(key)
-            if used is None:
-                refusal = self.record.refused(key, of_key)
-                return Refused(refusal.result) if refusal else NotFound()
-            if used.kind not in _MOVEMENTS or used.of_key != of_key:
-                return Refused(f"the key was used for another {used.kind}")
-            if used.kind is Kind.VOID and used.result == Status.DECLINED:
-                return Refused("the payment was declined: there is nothing to void")
-            return Moved(used.reference)
+        used = self.record.decided(key)
+        if used is None:
+            refusal = self.record.refused(key, of_key)
+            return Refused(refusal.result) if refusal else NotFound()
+        if used.kind not in _MOVEMENTS or used.of_key != of_key:
+            return Refused(f"the key was used for another {used.kind}")
+        if used.kind is Kind.VOID and used.result == Status.DECLINED:
+            return Refused("the payment was declined: there is nothing to void")
+        return Moved(used.reference)
 
     def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or were decided after a cursor. Moves no money. Raises: AcquirerRefused."""

@@ -101,7 +101,7 @@ class LyingAcquirer:
         await self.honest.close()
 
     async def _spoiled(self, call: Callable[[], Awaitable[_Answer]], *, hide: str = "") -> _Answer:
-        """Pass a call on, or lose its question or its answer; what it did under the key `hide` is hidden for a while."""
+        """Pass a call on, or lose its question or its answer; what it did under `hide` is hidden for a while."""
         if self._chance.random() < self._lies.lose_questions:
             raise OutcomeUnknown("the question was lost on its way")
         if hide:

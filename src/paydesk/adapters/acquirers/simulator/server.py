@@ -63,20 +63,6 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
     async def find_movement(asked: AboutKey) -> Answer:
         return movement_answer_of(await acquirer.find_movement(asked.key, asked.of_key, ""))
 
-    async def disputes(asked: After) -> DisputePage:
-        return await acquirer.disputes(asked.cursor)
-
-    async def open_dispute(asked: Claim) -> Answer:
-        return Answer(DONE, await acquirer.open_dispute(asked.of_key, asked.reason))
-
-    async def close_dispute(asked: Decided) -> Answer:
-        await acquirer.close_dispute(asked.reference, asked.won)
-        return Answer(DONE)
-
-    async def submit_evidence(asked: Evidence) -> Answer:
-        await acquirer.submit_evidence(asked.reference, asked.text)
-        return Answer(DONE)
-
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
@@ -93,14 +79,36 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             _question("/end_challenge", AboutKey, end_challenge),
             _question("/find", AboutKey, find),
             _question("/find_movement", AboutKey, find_movement),
-            _question("/disputes", After, disputes),
-            _question("/open_dispute", Claim, open_dispute),
-            _question("/close_dispute", Decided, close_dispute),
-            _question("/submit_evidence", Evidence, submit_evidence),
+            *_dispute_questions(acquirer),
             Route("/healthz", _healthy),
             Mount("/simulator", challenge_app(acquirer.bank)),
         ],
     )
+
+
+def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
+    """The routes that are about disputes, those of the bank's own side included."""
+
+    async def disputes(asked: After) -> DisputePage:
+        return await acquirer.disputes(asked.cursor)
+
+    async def open_dispute(asked: Claim) -> Answer:
+        return Answer(DONE, await acquirer.open_dispute(asked.of_key, asked.reason))
+
+    async def close_dispute(asked: Decided) -> Answer:
+        await acquirer.close_dispute(asked.reference, asked.won)
+        return Answer(DONE)
+
+    async def submit_evidence(asked: Evidence) -> Answer:
+        await acquirer.submit_evidence(asked.reference, asked.text)
+        return Answer(DONE)
+
+    return [
+        _question("/disputes", After, disputes),
+        _question("/open_dispute", Claim, open_dispute),
+        _question("/close_dispute", Decided, close_dispute),
+        _question("/submit_evidence", Evidence, submit_evidence),
+    ]
 
 
 def _question(

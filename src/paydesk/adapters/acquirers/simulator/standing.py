@@ -122,6 +122,14 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
             return replace(standing, captured=operation.amount)
         case Kind.REFUND:
             return replace(standing, refunded=standing.refunded + operation.amount)
+        case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED}:
+            return replace(standing, status=Status.VOIDED, captured=Decimal(0))
+    return _after_dispute(standing, operation)
+
+
+def _after_dispute(standing: Standing, operation: Operation) -> Standing:
+    """The standing after an opening or ending of a dispute; evidence and anything else leave it as it is."""
+    match operation.kind:
         case Kind.DISPUTE:
             taken, reference = operation.amount, operation.reference
             return replace(standing, charged_back=taken, dispute=reference, dispute_status=DisputeStatus.OPEN)
@@ -129,8 +137,6 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
             return replace(standing, charged_back=Decimal(0), dispute_status=DisputeStatus.WON)
         case Kind.DISPUTE_LOST:
             return replace(standing, dispute_status=DisputeStatus.LOST)
-        case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED}:
-            return replace(standing, status=Status.VOIDED, captured=Decimal(0))
     return standing
 
 
