@@ -11,6 +11,7 @@ from paydesk import __version__
 from paydesk.commands import (
     checking,
     clock,
+    ledger,
     merchants,
     pingbacks,
     postgres,
@@ -51,10 +52,13 @@ app.command(
 )(postgres.postgres)
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
+app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.add_typer(merchants.app, name="merchant")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(subscriptions.app, name="subscription")
 app.add_typer(clock.app, name="clock")
+app.add_typer(ledger.ledger, name="ledger")
+app.add_typer(ledger.payouts, name="payout")
 
 
 def main() -> None:

@@ -39,3 +39,22 @@ class Page:
             "until": self.until,
             "most": self.most,
         }
+
+
+def read_moment(text: str) -> datetime:
+    """A moment (UTC) as ISO 8601, whose dates without a zone are UTC, or as Unix seconds.
+
+    Raises: ValueError, saying what was expected.
+    """
+    try:
+        if text.isascii() and text.isdigit():
+            moment = datetime.fromtimestamp(int(text[:13]), UTC)
+        else:
+            # An unencoded "+" of a zone arrives as a space.
+            moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
+            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        moment = None
+    if moment is None or not EARLIEST <= moment <= LATEST:
+        raise ValueError(f'"{text[:40]}" is no date; write it like 2026-11-20, 2026-11-20T09:44:16Z or 1795167856')
+    return moment

@@ -13,8 +13,9 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, Unavailable
 from paydesk.core.periods import Period, occurrence
 from paydesk.database.statements import load_statements
+from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.clock import HeldClock, held_clock
-from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.janitor import settle_due as settle_attempts
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.charging import BillingRun
@@ -42,6 +43,11 @@ class What(StrEnum):
     """A charge that never reached the bank; it is due again at once, and counts as no failure."""
     STOPPED = "subscription_stopped"
     EXPIRED = "subscription_expired"
+    VOIDED = "payment_voided"
+    """An authorization that was not shipped in time was let go."""
+    SETTLED = "settlement"
+    """A payment's net became available."""
+    RELEASED = "reserve_release"
     PINGBACK_ACKNOWLEDGED = "pingback_acknowledged"
     PINGBACK_FAILED = "pingback_failed"
 
@@ -89,15 +95,16 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """When the next charge, expiry and pingback fall due."""
+    """When the next charge, expiry, deadline of an authorization and pingback fall due."""
 
     charge: datetime
     expiry: datetime
+    shipping: datetime
     sending: datetime
 
     @property
     def first(self) -> datetime:
-        return min(self.charge, self.expiry, self.sending)
+        return min(self.charge, self.expiry, self.shipping, self.sending)
 
 
 async def advance(
@@ -159,14 +166,17 @@ class _Journey:
         while (due := await self._next_due()).first <= self._target:
             at = max(due.first, at)
             await self._clock.move_to(at)
+            await self._move_funds(at)
             if not await self._act(due, at):
                 await self._wait_for_others(at)
             await self._settle(at)
             yield at
+        await self._move_funds(self._target)
 
     async def _next_due(self) -> _Due:
         row = await queries.next_due(self._desk.database, merchant_id=self._merchant_id)
-        return _Due(row["charge_at"] or NEVER, row["expire_at"] or NEVER, row["send_at"] or NEVER)
+        names = ("charge_at", "expire_at", "ship_at", "send_at")
+        return _Due(*(row[name] or NEVER for name in names))
 
     async def _act(self, due: _Due, at: datetime) -> int:
         """Charge, expire and send what is due at a moment; returns how much that was. Moves money."""
@@ -179,6 +189,11 @@ class _Journey:
         if done or due.sending <= at:
             done += await self._sender.send_due_once(at, merchant_id=merchant_id)
         return done
+
+    async def _move_funds(self, at: datetime) -> None:
+        """Settle and release what is due by a moment; each posting has the moment at which it was due."""
+        while await settle_due(self._desk.database, real_now=utc_now(), merchant_id=self._merchant_id, at=at):
+            pass
 
     async def _wait_for_others(self, at: datetime) -> None:
         """Something is due, and somebody else was faster or holds its row: give them a moment."""
@@ -197,7 +212,7 @@ class _Journey:
             if row["attempts"]:
                 real_now = utc_now()
                 await queries.look_up_now(database, merchant_id=self._merchant_id, at=at, real_now=real_now)
-                await settle_due(self._desk, now=real_now)
+                await settle_attempts(self._desk, now=real_now)
             self._patience -= time.monotonic() - before
             await self._pause(_SOON)
 

@@ -1,5 +1,6 @@
 -- name: next_due(merchant_id)^
--- When the test side's next charge, expiry and pingback fall due (null: never); only what nobody has in hand.
+-- When the test side's next charge, expiry, deadline of an authorization and pingback fall due (null: never); only what
+-- nobody has in hand.
 select (select min(date_next)
           from subscription
          where merchant_id = :merchant_id and live = false and date_next is not null and charging_attempt_id is null
@@ -9,6 +10,10 @@ select (select min(date_next)
          where merchant_id = :merchant_id and live = false and state = 'Active' and date_next is null
            and charging_attempt_id is null
        ) as expire_at,
+       (select min(shipping_due_at)
+          from payment
+         where merchant_id = :merchant_id and live = false and shipping_due_at is not null and moving_id is null
+       ) as ship_at,
        (select p.due_at
           from merchant m
           join pingback p on p.merchant_id = m.id and p.live = false
@@ -67,6 +72,17 @@ with event as (
     select s.date_expired, 2, 'subscription_expired', s.id, null, null
       from subscription s
      where s.merchant_id = :merchant_id and s.live = false and s.date_expired between :since and :until
+     union all
+    select v.finished_at, 2, 'payment_voided', null, v.payment_id, null
+      from movement v
+     where v.merchant_id = :merchant_id and v.live = false and v.kind = 'void' and v.state = 'done'
+       and v.requested_by = 'deadline' and v.finished_at between :since and :until
+     union all
+    select l.at, 2, l.kind, p.subscription_id, p.id, null
+      from ledger_entry l
+      join payment p on p.merchant_id = l.merchant_id and p.live = l.live and p.id = l.payment_id
+     where l.merchant_id = :merchant_id and l.live = false and l.account = 'available'
+       and l.kind in ('settlement', 'reserve_release') and l.at between :since and :until
      union all
     select t.at, 3, case when t.acknowledged then 'pingback_acknowledged' else 'pingback_failed' end,
            coalesce(g.subscription_id, p.subscription_id), g.payment_id, g.id

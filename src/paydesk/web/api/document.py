@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from paydesk.web.api.answers import REFERENCE
+from paydesk.web.api.balance_shapes import BALANCE_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
 
 INTRODUCTION = (
@@ -32,7 +33,7 @@ def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_addre
             {"url": sandbox_address, "description": "Sandbox: test data"},
         ],
     )
-    _, shapes = msgspec.json.schema_components(ANSWERS, ref_template=REFERENCE)
+    _, shapes = msgspec.json.schema_components((*ANSWERS, *BALANCE_ANSWERS), ref_template=REFERENCE)
     components = document.setdefault("components", {})
     components["schemas"] = _with_numbers(shapes)
     for methods in document["paths"].values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi.exceptions import RequestValidationError
@@ -12,31 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound
-from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
+from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place, read_moment
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.web.api.cursors import read_cursor
 from paydesk.web.errors import problem_json
 
 MOST_ROWS = 100
-
-
-def read_moment(text: str) -> datetime:
-    """A moment (UTC) as ISO 8601, whose dates without a zone are UTC, or as Unix seconds.
-
-    Raises: ValueError, saying what was expected.
-    """
-    try:
-        if text.isascii() and text.isdigit():
-            moment = datetime.fromtimestamp(int(text[:13]), UTC)
-        else:
-            # An unencoded "+" of a zone arrives as a space.
-            moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        moment = None
-    if moment is None or not EARLIEST <= moment <= LATEST:
-        raise ValueError(f'"{text[:40]}" is no date; write it like 2026-11-20, 2026-11-20T09:44:16Z or 1795167856')
-    return moment
 
 
 def _storable(text: str) -> str:
@@ -49,8 +30,8 @@ Moment = Annotated[datetime, BeforeValidator(read_moment), WithJsonSchema({"type
 Text = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_storable)]
 
 
-class ListParameters(BaseModel):
-    """What every list takes."""
+class PageParameters(BaseModel):
+    """What every list takes: which rows, from when to when."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,8 +43,6 @@ class ListParameters(BaseModel):
         description="Only what was made at this time or later: ISO 8601 (UTC without a zone) or Unix seconds.",
     )
     until: Moment | None = Field(None, alias="to", description="Only what was made before this time.")
-    merchant_order_id: Text | None = Field(None, description="Only with this order reference.")
-    email: Text | None = Field(None, description="Only of the customer with this e-mail address, in any case.")
 
     def asked(self, name: str, shop: Shop) -> dict[str, str]:
         """What a cursor of this list is bound to: all but the page itself."""
@@ -78,6 +57,13 @@ class ListParameters(BaseModel):
         """
         before = read_cursor(self.cursor, asked) if self.cursor is not None else Place(LATEST, LARGEST_ID)
         return Page(self.limit + 1, before, self.since or EARLIEST, self.until or LATEST)
+
+
+class ListParameters(PageParameters):
+    """What the lists take that are about orders."""
+
+    merchant_order_id: Text | None = Field(None, description="Only with this order reference.")
+    email: Text | None = Field(None, description="Only of the customer with this e-mail address, in any case.")
 
 
 class PaymentParameters(ListParameters):

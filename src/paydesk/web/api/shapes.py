@@ -272,7 +272,8 @@ class ClockEvent(msgspec.Struct, frozen=True):
         str,
         Meta(
             description="`payment`, `payment_declined`, `payment_failed`, `subscription_stopped`, "
-            "`subscription_expired`, `pingback_acknowledged` or `pingback_failed`."
+            "`subscription_expired`, `payment_voided`, `settlement`, `reserve_release`, "
+            "`pingback_acknowledged` or `pingback_failed`."
         ),
     ]
     subscription_id: int | None

@@ -78,8 +78,8 @@ def _payment_fields(seen: SeenPayment) -> dict[str, Any]:
         "subscription_id": seen.subscription_id,
         "card": _card(seen.card),
         "decline_reason": seen.decline_reason,
-        "created_at": _seconds(seen.created_at),
-        "paid_at": _seconds(seen.paid_at),
+        "created_at": seconds_of(seen.created_at),
+        "paid_at": seconds_of(seen.paid_at),
         "live": seen.live,
     }
 
@@ -92,8 +92,8 @@ def _attempt(seen: SeenAttempt) -> Attempt:
         currency=seen.currency,
         card=_card(seen.card),
         decline_reason=seen.decline_reason,
-        created_at=_seconds(seen.created_at),
-        finished_at=_seconds(seen.finished_at),
+        created_at=seconds_of(seen.created_at),
+        finished_at=seconds_of(seen.finished_at),
     )
 
 
@@ -117,7 +117,7 @@ def pingback_with_attempts(seen: SeenPingback, attempts: list[PingbackAttempt]) 
     sent = [
         SentPingback(
             number=one.number,
-            at=_seconds(one.at),
+            at=seconds_of(one.at),
             url=one.url,
             request_headers=one.request_headers,
             request_body=one.request_body,
@@ -143,9 +143,9 @@ def _pingback_fields(seen: SeenPingback) -> dict[str, Any]:
         "sign_version": pingback.sign_version,
         "format": pingback.format,
         "attempts_count": pingback.attempts,
-        "due_at": _seconds(pingback.due_at),
-        "created_at": _seconds(pingback.created_at),
-        "finished_at": _seconds(pingback.finished_at),
+        "due_at": seconds_of(pingback.due_at),
+        "created_at": seconds_of(pingback.created_at),
+        "finished_at": seconds_of(pingback.finished_at),
         "payload": msgspec.Raw(pingback.payload.encode()),
         "live": pingback.live,
     }
@@ -154,10 +154,12 @@ def _pingback_fields(seen: SeenPingback) -> dict[str, Any]:
 def summary_shape(summary: Summary) -> ClockJourney:
     """What an advance of the test clock did."""
     return ClockJourney(
-        started_at=_seconds(summary.started_at),
-        now=_seconds(summary.now),
+        started_at=seconds_of(summary.started_at),
+        now=seconds_of(summary.now),
         events=[
-            ClockEvent(_seconds(event.at), str(event.what), event.subscription_id, event.payment_id, event.pingback_id)
+            ClockEvent(
+                seconds_of(event.at), str(event.what), event.subscription_id, event.payment_id, event.pingback_id
+            )
             for event in summary.events
         ],
         counts={str(what): times for what, times in summary.counts.items()},
@@ -166,5 +168,6 @@ def summary_shape(summary: Summary) -> ClockJourney:
     )
 
 
-def _seconds(at: datetime | None) -> int:
+def seconds_of(at: datetime | None) -> int:
+    """A moment in Unix seconds, 0 when unset (spec: dates)."""
     return int(at.timestamp()) if at is not None else 0

@@ -1,0 +1,180 @@
+"""`paydesk balance`, `paydesk ledger export` and `paydesk payout`: what a merchant has, and how it came to be."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.showing import AsJson, note, progress, show_facts, show_json, show_table
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed, SetupError
+from paydesk.core.money import parse_amount, parse_currency, plain_number
+from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
+from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
+from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
+from paydesk.domain.merchants.accounts import find_merchant, shop_of
+from paydesk.domain.merchants.clock import shop_time
+
+ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
+payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)
+
+MerchantId = Annotated[int, typer.Argument(metavar="MERCHANT_ID", min=1, help="The merchant's id.")]
+Live = Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")]
+Format = Literal["csv", "jsonl"]
+
+_COLUMNS = tuple(Posting.__slots__)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+@command
+async def balance(merchant_id: MerchantId, live: Live = False, as_json: AsJson = False) -> None:
+    """Show what a merchant has, by currency: pending, available, and reserve with the days of its release."""
+    async with deployment() as here:
+        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
+        releases = await reserve_calendar(here.database, shop)
+        held = await balances(here.database, shop)
+    if as_json:
+        show_json({"balances": [asdict(one) for one in held], "reserve_releases": [asdict(one) for one in releases]})
+        return
+    show_table(
+        ("currency", "pending", "available", "reserve"),
+        [(one.currency, one.pending, one.available, one.reserve) for one in held],
+    )
+    if releases:
+        typer.echo()
+        show_table(("reserve released on", "currency", "amount"), [(r.day, r.currency, r.amount) for r in releases])
+
+
+@ledger.command(epilog="Example: paydesk ledger export 1 --live --from 2026-01-01 --to 2026-02-01 --output january.csv")
+@command
+async def export(
+    merchant_id: MerchantId,
+    live: Live = False,
+    since: Annotated[str, typer.Option("--from", help="First moment, like 2026-01-01 (UTC).")] = "",
+    until: Annotated[str, typer.Option("--to", help="Moment before which it ends.")] = "",
+    form: Annotated[Format, typer.Option("--format", help="Comma-separated values, or a JSON object a line.")] = "csv",
+    output: Annotated[Path | None, typer.Option(help="File to write; standard output if left out.")] = None,
+) -> None:
+    """Write every posting of a period, oldest first: gross + fees = pending + available + reserve on each line.
+
+    The lines add up to the difference of the balances at the two ends of the period.
+    """
+    begin, end = _moment(since, "--from", EARLIEST), _moment(until, "--to", LATEST)
+    async with deployment() as here:
+        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
+        total = await count_postings(here.database, shop, since=begin, until=end)
+        with ExitStack() as stack:
+            file = stack.enter_context(_writing(output)) if output is not None else sys.stdout
+            step = stack.enter_context(progress("Writing", total))
+            async with statement(here.database, shop, since=begin, until=end) as postings:
+                lines = await _write(file, form, postings, step)
+    note(f"{lines} postings written")
+
+
+@payouts.command(epilog="Example: paydesk payout record 1 125.00 USD --reference TRF-2026-0117 --live")
+@command
+async def record(
+    merchant_id: MerchantId,
+    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, like 125.00.")],
+    currency: Annotated[str, typer.Argument(metavar="CURRENCY", help="Which currency, like USD.")],
+    reference: Annotated[str, typer.Option(help="What the merchant's bank statement shows.")],
+    live: Live = False,
+    as_json: AsJson = False,
+) -> None:
+    """Record that you have sent a merchant money, out of its available balance. Sends nothing itself."""
+    known = parse_currency(currency, "CURRENCY")
+    async with deployment() as here:
+        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
+        payout = await record_payout(
+            here.database,
+            shop,
+            parse_amount(amount, known, "AMOUNT"),
+            known,
+            reference=reference,
+            recorded_by="command",
+            now=await shop_time(here.database, shop, real_now=utc_now()),
+        )
+    if as_json:
+        show_json(asdict(payout))
+    else:
+        show_facts(_facts(payout))
+
+
+@payouts.command("list", epilog="Example: paydesk payout list 1 --live")
+@command
+async def list_(
+    merchant_id: MerchantId,
+    live: Live = False,
+    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest payouts, newest first."""
+    async with deployment() as here:
+        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
+        found = await browse_payouts(here.database, shop, Page(last))
+    if as_json:
+        show_json([asdict(one) for one in found])
+        return
+    show_table(
+        ("id", "at", "amount", "currency", "reference", "recorded by"),
+        [(one.id, one.at, one.amount, one.currency, one.reference, one.recorded_by) for one in found],
+    )
+
+
+def _moment(text: str, name: str, default: datetime) -> datetime:
+    if not text:
+        return default
+    try:
+        return read_moment(text)
+    except ValueError as error:
+        raise Malformed(f"{name}: {error}") from error
+
+
+def _writing(path: Path) -> IO[str]:
+    try:
+        return path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from error
+
+
+async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], step: Callable[[], None]) -> int:
+    """Write the lines one after the other, however many; returns how many."""
+    table = csv.writer(file, lineterminator="\n")
+    if form == "csv":
+        table.writerow(_COLUMNS)
+    lines = 0
+    async for posting in postings:
+        if form == "csv":
+            table.writerow(_cells(posting))
+        else:
+            file.write(_encoder.encode(posting).decode() + "\n")
+        lines += 1
+        step()
+    return lines
+
+
+def _cells(posting: Posting) -> list[Any]:
+    """A posting's line: times in ISO 8601, UTC; amounts as plain numbers; nothing for what there is none of."""
+    values = asdict(posting) | {"at": posting.at.isoformat(), "kind": str(posting.kind)}
+    for name in ("gross", "fees", "pending", "available", "reserve"):
+        values[name] = plain_number(values[name])
+    return [values[name] for name in _COLUMNS]
+
+
+def _facts(payout: Payout) -> list[tuple[str, object]]:
+    return [
+        ("payout", payout.id),
+        ("amount", f"{plain_number(payout.amount)} {payout.currency}"),
+        ("reference", payout.reference),
+        ("at", payout.at),
+    ]

@@ -1,0 +1,120 @@
+"""What a merchant has with Paydesk: pending, available and reserved money, and the statement that explains it.
+
+Nothing here is stored: a balance is a sum of ledger entries. Moves no money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "", "balances.sql")
+
+_BATCH = 1000
+_PATIENCE = 3600.0
+"""Seconds that reading a whole statement may take."""
+
+
+class PostingKind(StrEnum):
+    """What a posting in the ledger was for."""
+
+    CAPTURE = "capture"
+    SETTLEMENT = "settlement"
+    """A payment's net became available."""
+    RESERVE_RELEASE = "reserve_release"
+    REFUND = "refund"
+    CHARGEBACK = "chargeback"
+    CHARGEBACK_FEE = "chargeback_fee"
+    CHARGEBACK_REVERSAL = "chargeback_reversal"
+    """A dispute was won: the money came back."""
+    PAYOUT = "payout"
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What is owed to a merchant in one currency; each may be negative, reserve excepted."""
+
+    currency: str
+    pending: Decimal
+    available: Decimal
+    reserve: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """How much of the reserve is released on a day of the merchant's calendar."""
+
+    day: date
+    currency: str
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One line of the statement: `gross + fees == pending + available + reserve`, all changes seen by the merchant.
+
+    `gross` came from or went to customers and the merchant's bank; `at` is UTC.
+    """
+
+    id: int
+    at: datetime
+    kind: PostingKind
+    payment_id: int | None
+    payout_id: int | None
+    currency: str
+    gross: Decimal
+    fees: Decimal
+    pending: Decimal
+    available: Decimal
+    reserve: Decimal
+
+
+async def balances(database: Database, shop: Shop, *, until: datetime | None = None) -> list[Balance]:
+    """The shop's balances by currency, of all that is written, or just before a moment (UTC)."""
+    rows = queries.balances(database, merchant_id=shop.merchant_id, live=shop.live, until=until)
+    return [Balance(row["currency"], row["pending"], row["available"], row["reserve"]) async for row in rows]
+
+
+async def reserve_calendar(database: Database, shop: Shop) -> list[Release]:
+    """When the shop's reserve is released, day by day."""
+    rows = queries.reserve_calendar(database, merchant_id=shop.merchant_id, live=shop.live)
+    return [Release(row["day"], row["currency"], row["amount"]) async for row in rows]
+
+
+async def browse_postings(database: Database, shop: Shop, page: Page) -> list[Posting]:
+    """A page of the shop's statement, newest first."""
+    rows = queries.postings(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
+    return [_posting(row) async for row in rows]
+
+
+async def count_postings(database: Database, shop: Shop, *, since: datetime, until: datetime) -> int:
+    """How many postings a period has: the length of the way for a progress bar."""
+    return int(
+        await queries.count_postings(database, merchant_id=shop.merchant_id, live=shop.live, since=since, until=until)
+    )
+
+
+@asynccontextmanager
+async def statement(
+    database: Database, shop: Shop, *, since: datetime, until: datetime
+) -> AsyncIterator[AsyncIterator[Posting]]:
+    """All postings of a period, oldest first, as they are at one moment, in bounded memory; for a block."""
+    values = (shop.merchant_id, shop.live, since, until)
+    async with database.acquire() as connection, connection.transaction(readonly=True):
+        rows = connection.cursor(queries.statement.sql, *values, prefetch=_BATCH, timeout=_PATIENCE)
+        yield (_posting(row) async for row in rows)
+
+
+def _posting(row: Mapping[str, Any]) -> Posting:
+    values = {name: row[name] for name in Posting.__slots__}
+    return Posting(**{**values, "kind": PostingKind(row["kind"])})

@@ -1,0 +1,88 @@
+-- name: balances(merchant_id, live, until)
+-- What is owed to the merchant in each currency just before a moment (null: all that is written): a balance is a sum.
+select currency,
+       coalesce(-sum(amount) filter (where account = 'pending'), 0) as pending,
+       coalesce(-sum(amount) filter (where account = 'available'), 0) as available,
+       coalesce(-sum(amount) filter (where account = 'reserve'), 0) as reserve
+  from ledger_entry
+ where merchant_id = :merchant_id and live = :live and account in ('pending', 'available', 'reserve')
+   and (:until::timestamptz is null or at < :until)
+ group by currency
+ order by currency;
+
+-- name: reserve_calendar(merchant_id, live)
+-- On which day of the merchant's calendar how much of the reserve is released.
+select (case when p.settled_at is null then p.captured_at + make_interval(days => m.reserve_days) else p.funds_due_at
+        end at time zone m.time_zone)::date as day,
+       p.currency, sum(p.reserve - p.reserve_taken) as amount
+  from payment p
+  join merchant m on m.id = p.merchant_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.funds_due_at is not null and p.reserve > p.reserve_taken
+ group by day, p.currency
+ order by day, p.currency;
+
+-- name: postings(merchant_id, live, since, until, before_at, before_id, most)
+-- A page of the statement, newest first: each posting with what it changed of the merchant's balances.
+select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payment_id, min(e.payout_id) as payout_id,
+       min(e.currency) as currency,
+       coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0) as gross,
+       coalesce(sum(e.amount) filter (where e.account = 'fees'), 0) as fees,
+       coalesce(-sum(e.amount) filter (where e.account = 'pending'), 0) as pending,
+       coalesce(-sum(e.amount) filter (where e.account = 'available'), 0) as available,
+       coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0) as reserve
+  from ledger_entry e
+ where e.merchant_id = :merchant_id and e.live = :live and e.at >= :since and e.at < :until
+   and (e.at, e.posting_id) < (:before_at, :before_id)
+ group by e.at, e.posting_id
+ order by e.at desc, e.posting_id desc
+ limit :most;
+
+-- name: statement(merchant_id, live, since, until)
+-- The same for a whole period, oldest first, to be read by a cursor.
+select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payment_id, min(e.payout_id) as payout_id,
+       min(e.currency) as currency,
+       coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0) as gross,
+       coalesce(sum(e.amount) filter (where e.account = 'fees'), 0) as fees,
+       coalesce(-sum(e.amount) filter (where e.account = 'pending'), 0) as pending,
+       coalesce(-sum(e.amount) filter (where e.account = 'available'), 0) as available,
+       coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0) as reserve
+  from ledger_entry e
+ where e.merchant_id = :merchant_id and e.live = :live and e.at >= :since and e.at < :until
+ group by e.at, e.posting_id
+ order by e.at, e.posting_id;
+
+-- name: count_postings(merchant_id, live, since, until)$
+select count(distinct posting_id) from ledger_entry where merchant_id = :merchant_id and live = :live and at >= :since and at < :until;
+
+-- name: lock_merchant(merchant_id)$
+-- Payouts of a merchant come one after the other, or two could spend the same balance.
+select id from merchant where id = :merchant_id for no key update;
+
+-- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, now)^
+-- Money that an operator has sent to the merchant's bank, if so much was available.
+with available as (
+    select coalesce(-sum(amount), 0) as amount
+      from ledger_entry
+     where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
+), paid as (
+    insert into payout (merchant_id, live, currency, amount, reference, recorded_by, at)
+    select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :now
+      from available
+     where available.amount >= :amount::numeric
+ returning *
+), posting as materialized (
+    select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payout_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, 'payout', id, e.account, currency, e.amount, at
+      from posting
+     cross join lateral (values ('available', amount), ('bank', -amount)) as e (account, amount)
+)
+select * from paid;
+
+-- name: payouts(merchant_id, live, before_at, before_id, most)
+select *
+  from payout
+ where merchant_id = :merchant_id and live = :live and (at, id) < (:before_at, :before_id)
+ order by at desc, id desc
+ limit :most;

@@ -1,0 +1,56 @@
+"""How captured money becomes available to its merchant: first the net, then the reserve, each when its time comes."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import structlog
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+
+queries = load_statements(__package__ or "", "settling.sql")
+log = structlog.get_logger()
+
+MOST = 1000
+"""Payments that one statement moves on."""
+
+PAUSE = 15.0
+"""Seconds between looks when nothing was due: money that waited for days can wait for these."""
+
+
+async def settle_due(
+    database: Database,
+    *,
+    real_now: datetime,
+    merchant_id: int | None = None,
+    at: datetime | None = None,
+    most: int = MOST,
+) -> int:
+    """Settle payments and release reserves that are due; returns how many moved on. Moves no money at an acquirer.
+
+    Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
+    counts, and `at` is its time (UTC).
+    Source: spec, Order delivery (Pending Balance).
+    """
+    moved = queries.settle(database, real_now=real_now, at=at, merchant_id=merchant_id, most=most)
+    return len([row async for row in moved])
+
+
+async def run_settling(database: Database, stop: asyncio.Event) -> None:
+    """Settle what is due until told to stop."""
+    while not stop.is_set():
+        try:
+            busy = await settle_due(database, real_now=utc_now()) > 0
+        except Exception as error:
+            log.warning("settling will try again", why=f"{type(error).__name__}: {error}")
+            busy = False
+        if busy:
+            continue
+        try:
+            async with asyncio.timeout(PAUSE):
+                await stop.wait()
+        except TimeoutError:
+            continue

@@ -1,0 +1,48 @@
+-- name: settle(real_now, at, merchant_id, most)
+-- Money whose time has come moves on, each by its side's own time: first a payment's net from pending to available, then
+-- what is left of its reserve. The row says which is next and when; several workers never take the same one. Under a
+-- test clock that is being moved the posting has the very moment at which it was due.
+with due as materialized (
+    select p.merchant_id, p.live, p.id, p.reserve_days,
+           case when :merchant_id::bigint is null then p.shop_now else p.funds_due_at end as moment
+      from merchant m
+     cross join (values (true), (false)) side (live)
+     cross join lateral (
+         select coalesce(:at::timestamptz,
+                         :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end) as now
+     ) shop
+     cross join lateral (
+         select merchant_id, live, id, funds_due_at, shop.now as shop_now, m.reserve_days
+           from payment
+          where merchant_id = m.id and live = side.live and funds_due_at <= shop.now
+          order by funds_due_at
+          limit :most
+            for update skip locked
+     ) p
+     where :merchant_id::bigint is null or (m.id = :merchant_id and not side.live)
+     limit :most
+), moved as (
+    update payment p
+       set revision = p.revision + 1,
+           settled_at = coalesce(p.settled_at, due.moment),
+           reserve_released_at = case when p.settled_at is not null then due.moment end,
+           funds_due_at = case when p.settled_at is null and p.reserve > p.reserve_taken
+                               then p.captured_at + make_interval(days => due.reserve_days)
+                          end
+      from due
+     where p.merchant_id = due.merchant_id and p.live = due.live and p.id = due.id
+ returning p.*, due.moment
+), posting as materialized (
+    select moved.*, nextval('ledger_posting_id_seq') as posting_id,
+           case when reserve_released_at is null then 'settlement' else 'reserve_release' end as kind,
+           case when reserve_released_at is null then 'pending' else 'reserve' end as source,
+           case when reserve_released_at is null then net - pending_taken else reserve - reserve_taken end as ready
+      from moved
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, kind, id, e.account, currency, e.amount, moment
+      from posting
+     cross join lateral (values (source, ready), ('available', -ready)) as e (account, amount)
+     where ready <> 0
+)
+select merchant_id, live, id as payment_id, kind, currency, ready as amount from posting;

@@ -1,0 +1,88 @@
+"""What the API answers about a merchant's money; amounts are JSON numbers, negative where something was taken."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from paydesk.web.api.shapes import Seconds
+
+Cursor = Annotated[str | None, Meta(description="Continues the list; null at its end.")]
+
+
+class ReserveRelease(msgspec.Struct, frozen=True):
+    """A part of the reserve that becomes available."""
+
+    day: Annotated[str, Meta(description="The day in your time zone.", examples=["2026-11-20"])]
+    amount: Decimal
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """What you have in one currency."""
+
+    currency: str
+    pending: Annotated[Decimal, Meta(description="Captured, and not settled yet.")]
+    available: Annotated[Decimal, Meta(description="To be paid out; negative if more was taken back than you had.")]
+    reserve: Annotated[Decimal, Meta(description="Held back for a time, in case customers want their money back.")]
+    reserve_releases: list[ReserveRelease]
+
+
+class BalanceSheet(msgspec.Struct, frozen=True):
+    """Your balances, one for each currency."""
+
+    success: bool
+    data: list[Balance]
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """One change of your balances: `gross` + `fees` = `pending` + `available` + `reserve`."""
+
+    id: int
+    kind: Annotated[
+        str,
+        Meta(
+            description="`capture`, `settlement`, `reserve_release`, `refund`, `chargeback`, `chargeback_fee`, "
+            "`chargeback_reversal` or `payout`."
+        ),
+    ]
+    at: Seconds
+    payment_id: int | None
+    payout_id: int | None
+    currency: str
+    gross: Annotated[Decimal, Meta(description="What customers paid or got back, or what was paid out.")]
+    fees: Annotated[Decimal, Meta(description="Fees; negative when you pay them.")]
+    pending: Decimal
+    available: Decimal
+    reserve: Decimal
+
+
+class PostingList(msgspec.Struct, frozen=True):
+    """A page of your ledger, newest first."""
+
+    success: bool
+    data: list[Posting]
+    next_cursor: Cursor
+
+
+class Payout(msgspec.Struct, frozen=True):
+    """Money that was sent to you."""
+
+    id: int
+    currency: str
+    amount: Decimal
+    reference: Annotated[str, Meta(description="What your bank statement shows.")]
+    at: Seconds
+
+
+class PayoutList(msgspec.Struct, frozen=True):
+    """A page of payouts, newest first."""
+
+    success: bool
+    data: list[Payout]
+    next_cursor: Cursor
+
+
+BALANCE_ANSWERS = (BalanceSheet, PostingList, PayoutList)
