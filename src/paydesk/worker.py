@@ -13,6 +13,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.settling import run_settling
+from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
@@ -60,12 +61,13 @@ def billing_pace(settings: Settings) -> Pace:
 
 
 async def _keep_house(settings: Settings, database: Database, stop: asyncio.Event) -> None:
-    """Make and drop the logs' partitions, forget old counters, send what waited, measure what is open."""
+    """Make and drop the logs' partitions, forget old counters and answers, send what waited, measure what is open."""
     while not stop.is_set():
         try:
             now = utc_now()
             await keep_partitions(database, now=now, months=settings.retention_months)
             await forget_form_counts(database, before=now - FORM_COUNTS_KEPT)
+            await forget_calls(database, before=now - KEPT)
             await send_all_waiting(database, now=now)
             await watch_open_outcomes(database, now=now)
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -10,10 +11,12 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.periods import Period, parse_period
+from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.subscriptions.advancing import advance
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.services import ByPrivateKey, Services
+from paydesk.web.api.idempotency import ByIdempotencyKey
+from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import ClockAdvanced
 from paydesk.web.api.showing import summary_shape
 
@@ -52,12 +55,18 @@ router = APIRouter(tags=["Test clock"])
         }
     },
 )
-async def post_test_clock(request: Request, caller: ByPrivateKey, services: Services) -> Response:
+async def post_test_clock(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey
+) -> Response:
     """Move the time of your test data forward; whatever falls due on the way happens, in order, each at its own time.
 
     Renewals, retries, stops, expiries and pingbacks, as the workers would do them. Returns when all is done, with what
     happened. 409 on live data, which has no clock, and while somebody else moves this clock.
     """
+    return await once.answer(caller.shop, partial(_advance, request, caller, services))
+
+
+async def _advance(request: Request, caller: Caller, services: ApiServices, _key: str | None) -> Response:
     by = _period(await read_fields(request))
     if caller.shop.live:
         raise Conflict("live data has no test clock; call it below the sandbox base")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.paging import Place
+from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.subscriptions.browsing import (
     SeenSubscription,
     SubscriptionFilter,
@@ -20,6 +22,7 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.cursors import write_cursor
+from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.parameters import SubscriptionParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import OneSubscription, Subscription, SubscriptionList
@@ -69,12 +72,20 @@ async def show(caller: ByPrivateKey, services: Services, subscription_id: _Id) -
     operation_id="cancel_subscription",
     responses=described(OneSubscription, 404, 409, 413),
 )
-async def post_cancel(request: Request, caller: ByPrivateKey, services: Services, subscription_id: _Id) -> Response:
+async def post_cancel(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
+) -> Response:
     """Cancel one subscription at once: nothing is charged any more, and one `subscription_cancelled` pingback says so.
 
     A charge that was already on its way to the bank stands if the bank approves it. Cancelling again changes nothing
     and answers the same. The body may be empty, `[]` or `{}`.
     """
+    return await once.answer(caller.shop, partial(_cancel, request, caller, services, subscription_id))
+
+
+async def _cancel(
+    request: Request, caller: Caller, services: ApiServices, subscription_id: str, _key: str | None
+) -> Response:
     known = known_id(subscription_id, "subscription")
     await read_fields(request)
     database = services.desk.database
