@@ -15,13 +15,19 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    Dispute,
+    DisputePage,
+    DisputeStatus,
+    Moved,
     NotFound,
     OutcomeUnknown,
+    Refused,
     Voided,
 )
 from paydesk.adapters.acquirers.simulator.record import Kind
 
 CHALLENGED_CARD = "4000000000003220"
+DISPUTED_CARD = "4000000000000259"
 LOST_ANSWER_CARD = "4000000000009987"
 TEN = Decimal("10.00")
 
@@ -43,7 +49,7 @@ async def challenged(counter: Counter, **changes: Any) -> tuple[str, Challenged]
 
 
 class TestAuthorizing:
-    @pytest.mark.parametrize("number", ["4242424242424242", "5555555555554444", "378282246310005", "4000000000000259"])
+    @pytest.mark.parametrize("number", ["4242424242424242", "5555555555554444", "378282246310005"])
     async def test_a_good_card_is_charged(self, counter: Counter, number: str) -> None:
         key, reference = await approved(counter, number=number)
         assert counter.standing(key).net == TEN
@@ -324,7 +330,7 @@ class TestRefunding:
 
 
 class TestChargingStoredCards:
-    @pytest.mark.parametrize("number", ["4242424242424242", "4000000000003220", "4000000000000259"])
+    @pytest.mark.parametrize("number", ["4242424242424242", "4000000000003220"])
     async def test_a_stored_card_is_charged_without_the_customer(self, counter: Counter, number: str) -> None:
         card = CardDetails(number, 12, 2030, "Ada Lovelace")
         purchase = counter.purchase(card=card, network_reference="network_1", return_url="")
@@ -346,3 +352,167 @@ class TestChargingStoredCards:
     async def test_the_first_payment_must_be_named(self, counter: Counter) -> None:
         with pytest.raises(AcquirerRefused, match="first payment"):
             await counter.acquirer.charge_stored(counter.purchase())
+
+
+class TestFindingMovements:
+    async def test_a_capture_a_refund_and_a_void_are_found_by_their_keys(self, counter: Counter) -> None:
+        key, reference = await approved(counter, capture=False)
+        await counter.acquirer.capture("capture", reference, TEN, "USD")
+        refund = await counter.acquirer.refund("refund", reference, Decimal(4), "USD")
+        assert isinstance(await counter.acquirer.find_movement("capture", key, reference), Moved)
+        assert await counter.acquirer.find_movement("refund", key, reference) == Moved(refund)
+        other, its_reference = await approved(counter, capture=False)
+        await counter.acquirer.void("void", other)
+        assert isinstance(await counter.acquirer.find_movement("void", other, its_reference), Moved)
+
+    async def test_what_was_never_asked_for_is_not_found(self, counter: Counter) -> None:
+        key, reference = await approved(counter, capture=False)
+        assert await counter.acquirer.find_movement("never sent", key, reference) == NotFound()
+
+    async def test_a_refusal_is_found_and_stays(self, counter: Counter) -> None:
+        key, reference = await approved(counter, capture=False)
+        with pytest.raises(AcquirerRefused, match="0 is left"):
+            await counter.acquirer.refund("refund", reference, TEN, "USD")
+        found = await counter.acquirer.find_movement("refund", key, reference)
+        assert isinstance(found, Refused)
+        assert "0 is left" in found.reason
+        await counter.acquirer.capture("capture", reference, TEN, "USD")
+        with pytest.raises(AcquirerRefused, match="0 is left"):
+            await counter.acquirer.refund("refund", reference, TEN, "USD")
+        assert counter.standing(key).net == TEN
+
+    async def test_a_void_of_nothing_is_found_as_refused(self, counter: Counter) -> None:
+        purchase = counter.purchase("4000000000000002")
+        await counter.acquirer.authorize(purchase)
+        await counter.acquirer.void("void", purchase.key)
+        found = await counter.acquirer.find_movement("void", purchase.key, "")
+        assert isinstance(found, Refused)
+
+    async def test_a_key_of_another_payments_movement_is_refused(self, counter: Counter) -> None:
+        _, reference = await approved(counter)
+        other, its_reference = await approved(counter)
+        await counter.acquirer.refund("refund", reference, Decimal(1), "USD")
+        assert isinstance(await counter.acquirer.find_movement("refund", other, its_reference), Refused)
+
+
+async def disputed(counter: Counter, **changes: Any) -> tuple[str, str, Dispute]:
+    key, reference = await approved(counter, number=DISPUTED_CARD, **changes)
+    (dispute,) = (await counter.acquirer.disputes("")).disputes
+    return key, reference, dispute
+
+
+class TestDisputing:
+    async def test_the_disputed_card_is_charged_back_as_soon_as_it_is_charged(self, counter: Counter) -> None:
+        key, _, dispute = await disputed(counter)
+        assert dispute == Dispute(
+            dispute.reference, key, TEN, "USD", "fraudulent", DisputeStatus.OPEN, counter.clock.now
+        )
+        assert (counter.standing(key).net, counter.standing(key).charged_back) == (0, TEN)
+        assert isinstance(await counter.acquirer.find(key), Approved)
+
+    async def test_or_as_soon_as_it_is_captured_and_over_what_was_captured(self, counter: Counter) -> None:
+        key, reference = await approved(counter, number=DISPUTED_CARD, capture=False)
+        assert await counter.acquirer.disputes("") == DisputePage((), "")
+        for _ in range(2):
+            await counter.acquirer.capture("capture", reference, Decimal(4), "USD")
+        (dispute,) = (await counter.acquirer.disputes("")).disputes
+        assert (dispute.of_key, dispute.amount) == (key, 4)
+
+    async def test_a_stored_card_too(self, counter: Counter) -> None:
+        stored = CardDetails(DISPUTED_CARD, 12, 2030, "Ada Lovelace")
+        purchase = counter.purchase(card=stored, network_reference="network_1", return_url="")
+        assert isinstance(await counter.acquirer.charge_stored(purchase), Approved)
+        assert counter.standing(purchase.key).charged_back == TEN
+
+    async def test_a_checked_card_has_nothing_to_dispute(self, counter: Counter) -> None:
+        await approved(counter, number=DISPUTED_CARD, amount="0", capture=False)
+        assert (await counter.acquirer.disputes("")).disputes == ()
+
+    async def test_a_cursor_gives_only_what_changed_since(self, counter: Counter) -> None:
+        _, _, dispute = await disputed(counter)
+        first = await counter.acquirer.disputes("")
+        assert await counter.acquirer.disputes(first.next) == DisputePage((), first.next)
+        counter.clock.now += timedelta(days=3)
+        await counter.acquirer.close_dispute(dispute.reference, False)
+        (closed,) = (await counter.acquirer.disputes(first.next)).disputes
+        assert closed == replace(dispute, status=DisputeStatus.LOST, at=counter.clock.now)
+
+    async def test_pages_lead_through_all_disputes_in_order(self, counter: Counter) -> None:
+        keys = [(await approved(counter, number=DISPUTED_CARD))[0] for _ in range(120)]
+        seen, cursor = [], ""
+        while (page := await counter.acquirer.disputes(cursor)).disputes:
+            seen += [dispute.of_key for dispute in page.disputes]
+            cursor = page.next
+        assert seen == keys
+
+    @pytest.mark.parametrize("cursor", ["x", "-1", "9" * 30, "1; drop table operation"])
+    async def test_a_cursor_of_nobody_is_refused(self, counter: Counter, cursor: str) -> None:
+        with pytest.raises(AcquirerRefused, match="cursor"):
+            await counter.acquirer.disputes(cursor)
+
+    async def test_a_dispute_covers_what_refunds_left(self, counter: Counter) -> None:
+        key, reference = await approved(counter)
+        await counter.acquirer.refund("refund", reference, Decimal("3.50"), "USD")
+        opened = await counter.acquirer.open_dispute(key, "product_not_received")
+        assert await counter.acquirer.open_dispute(key, "again") == opened
+        (dispute,) = (await counter.acquirer.disputes("")).disputes
+        assert (dispute.amount, dispute.reason) == (Decimal("6.50"), "product_not_received")
+        assert counter.standing(key).net == 0
+
+    async def test_what_is_not_captured_can_not_be_disputed(self, counter: Counter) -> None:
+        held, _ = await approved(counter, capture=False)
+        for key, why in ((held, "nothing"), ("never seen", "no purchase")):
+            with pytest.raises(AcquirerRefused, match=why):
+                await counter.acquirer.open_dispute(key, "fraudulent")
+
+    @pytest.mark.parametrize("lost", [False, True])
+    async def test_disputed_money_can_be_neither_refunded_nor_voided(self, counter: Counter, lost: bool) -> None:
+        key, reference, dispute = await disputed(counter)
+        if lost:
+            await counter.acquirer.close_dispute(dispute.reference, False)
+        with pytest.raises(AcquirerRefused, match=dispute.reference):
+            await counter.acquirer.refund("refund", reference, Decimal(1), "USD")
+        with pytest.raises(AcquirerRefused, match=dispute.reference):
+            await counter.acquirer.void("void", key)
+        assert counter.standing(key).net == 0
+
+    async def test_a_won_dispute_gives_the_money_back_and_it_can_be_refunded(self, counter: Counter) -> None:
+        key, reference, dispute = await disputed(counter)
+        for _ in range(2):
+            await counter.acquirer.close_dispute(dispute.reference, True)
+        assert (counter.standing(key).net, counter.standing(key).charged_back) == (TEN, 0)
+        await counter.acquirer.refund("refund", reference, TEN, "USD")
+        assert counter.standing(key).net == 0
+
+    @pytest.mark.parametrize("won", [True, False])
+    async def test_the_end_of_a_dispute_is_final(self, counter: Counter, won: bool) -> None:
+        _, _, dispute = await disputed(counter)
+        await counter.acquirer.close_dispute(dispute.reference, won)
+        with pytest.raises(AcquirerRefused, match="already"):
+            await counter.acquirer.close_dispute(dispute.reference, not won)
+        with pytest.raises(AcquirerRefused, match="too late"):
+            await counter.acquirer.submit_evidence(dispute.reference, "a receipt")
+
+    async def test_evidence_is_kept_for_the_bank(self, counter: Counter) -> None:
+        _, _, dispute = await disputed(counter)
+        for text in ("a receipt", "a receipt", "a signature"):
+            await counter.acquirer.submit_evidence(dispute.reference, text)
+        given = [line.result for line in counter.record.operations() if line.kind is Kind.EVIDENCE]
+        assert given == ["a receipt", "a signature"]
+        assert len((await counter.acquirer.disputes("")).disputes) == 1
+
+    async def test_a_dispute_of_nobody_is_refused(self, counter: Counter) -> None:
+        with pytest.raises(AcquirerRefused, match="no dispute"):
+            await counter.acquirer.submit_evidence("dispute_unknown", "a receipt")
+        with pytest.raises(AcquirerRefused, match="no dispute"):
+            await counter.acquirer.close_dispute("dispute_unknown", True)
+
+    async def test_of_a_refund_and_a_dispute_at_once_only_one_gets_the_money(self, counter: Counter) -> None:
+        key, reference = await approved(counter)
+        await asyncio.gather(
+            counter.acquirer.refund("refund", reference, TEN, "USD"),
+            counter.acquirer.open_dispute(key, "fraudulent"),
+            return_exceptions=True,
+        )
+        assert counter.standing(key).net == 0
+        assert counter.standing(key).refunded + counter.standing(key).charged_back == TEN
