@@ -25,7 +25,15 @@ from pathlib import Path
 
 import uvloop
 
-from paydesk.adapters.acquirers.interface import Approved, Finding, NotFound, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    DisputePage,
+    Finding,
+    MovementFinding,
+    NotFound,
+    Outcome,
+    Purchase,
+)
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
@@ -157,6 +165,17 @@ class Yes:
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
         """Nobody asks here."""
         return key
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """Nobody asks here."""
+        return NotFound()
+
+    async def disputes(self, after: str) -> DisputePage:
+        """There are none."""
+        return DisputePage((), after)
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """Nobody asks here."""
 
     async def close(self) -> None:
         """Nothing is open."""

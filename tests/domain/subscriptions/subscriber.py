@@ -14,7 +14,9 @@ from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Declined,
     DeclineReason,
+    DisputePage,
     Finding,
+    MovementFinding,
     NotFound,
     Outcome,
     OutcomeUnknown,
@@ -83,6 +85,15 @@ class ObedientBank:
         raise AcquirerRefused("not asked for here")
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        raise AcquirerRefused("not asked for here")
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        return NotFound()
+
+    async def disputes(self, after: str) -> DisputePage:
+        return DisputePage((), after)
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
         raise AcquirerRefused("not asked for here")
 
     async def close(self) -> None:
