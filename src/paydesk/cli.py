@@ -9,6 +9,7 @@ import typer
 
 from paydesk import __version__
 from paydesk.commands import (
+    chargebacks,
     checking,
     clock,
     ledger,
@@ -57,6 +58,7 @@ app.add_typer(merchants.app, name="merchant")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(subscriptions.app, name="subscription")
 app.add_typer(clock.app, name="clock")
+app.add_typer(chargebacks.app, name="chargeback")
 app.add_typer(ledger.ledger, name="ledger")
 app.add_typer(ledger.payouts, name="payout")
 

@@ -117,6 +117,8 @@ create table chargeback (
 );
 create unique index chargeback_by_reference on chargeback (merchant_id, live, acquirer, acquirer_reference);
 create index chargeback_by_payment on chargeback (merchant_id, live, payment_id);
+-- Serves the look for subscriptions that a chargeback ends.
+create index chargeback_open on chargeback (merchant_id, live, payment_id) where state = 'open';
 create index chargeback_by_time on chargeback (merchant_id, live, opened_at, id);
 
 -- How far each acquirer's disputes have been read; one worker reads at a time.

@@ -13,6 +13,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, Unavailable
 from paydesk.core.periods import Period, occurrence
 from paydesk.database.statements import load_statements
+from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.clock import HeldClock, held_clock
 from paydesk.domain.payments.janitor import settle_due as settle_attempts
@@ -43,6 +44,7 @@ class What(StrEnum):
     """A charge that never reached the bank; it is due again at once, and counts as no failure."""
     STOPPED = "subscription_stopped"
     EXPIRED = "subscription_expired"
+    CHARGEBACK = "chargeback"
     VOIDED = "payment_voided"
     """An authorization that was not shipped in time was let go."""
     SETTLED = "settlement"
@@ -170,6 +172,7 @@ class _Journey:
             if not await self._act(due, at):
                 await self._wait_for_others(at)
             await self._settle(at)
+            await read_disputes(self._desk, now=utc_now())
             yield at
         await self._move_funds(self._target)
 

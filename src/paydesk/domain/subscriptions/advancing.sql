@@ -73,6 +73,11 @@ with event as (
       from subscription s
      where s.merchant_id = :merchant_id and s.live = false and s.date_expired between :since and :until
      union all
+    select c.opened_at, 2, 'chargeback', p.subscription_id, p.id, null
+      from chargeback c
+      join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
+     where c.merchant_id = :merchant_id and c.live = false and c.opened_at between :since and :until
+     union all
     select v.finished_at, 2, 'payment_voided', null, v.payment_id, null
       from movement v
      where v.merchant_id = :merchant_id and v.live = false and v.kind = 'void' and v.state = 'done'

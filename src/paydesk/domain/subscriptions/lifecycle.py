@@ -14,7 +14,7 @@ from paydesk.domain.subscriptions.schedule import Schedule, retry_at
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms
 
-Canceller = Literal["customer", "api", "merchant", "retries"]
+Canceller = Literal["customer", "api", "merchant", "retries", "chargeback"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,4 +85,38 @@ class PayoutList(msgspec.Struct, frozen=True):
     next_cursor: Cursor
 
 
-BALANCE_ANSWERS = (BalanceSheet, PostingList, PayoutList)
+class Chargeback(msgspec.Struct, frozen=True):
+    """Money that a customer's bank took back."""
+
+    id: Annotated[int, Meta(description="The `reference_id` of its pingbacks.")]
+    payment_id: int
+    merchant_order_id: str
+    subscription_id: int | None
+    status: Annotated[str, Meta(description="`open`, `won` (the money came back) or `lost`.")]
+    amount: Decimal
+    currency: str
+    fee: Annotated[Decimal, Meta(description="What the chargeback cost besides; it is kept if you win.")]
+    reason: str
+    evidence: str
+    evidence_at: Seconds
+    opened_at: Seconds
+    closed_at: Seconds
+    live: bool
+
+
+class ChargebackList(msgspec.Struct, frozen=True):
+    """A page of chargebacks, newest first."""
+
+    success: bool
+    data: list[Chargeback]
+    next_cursor: Cursor
+
+
+class OneChargeback(msgspec.Struct, frozen=True):
+    """A chargeback as it stands now."""
+
+    success: bool
+    data: Chargeback
+
+
+BALANCE_ANSWERS = (BalanceSheet, PostingList, PayoutList, ChargebackList, OneChargeback)

@@ -83,6 +83,12 @@ class SubscriptionParameters(ListParameters):
     status: Literal["Trial", "Active", "Cancelled", "Expired"] | None = Field(None, description="Only of this status.")
 
 
+class ChargebackParameters(PageParameters):
+    """What the list of chargebacks takes."""
+
+    status: Literal["open", "won", "lost"] | None = Field(None, description="Only of this status.")
+
+
 class PingbackParameters(ListParameters):
     """What the list of pingbacks takes."""
 

@@ -1,0 +1,147 @@
+"""A merchant's and an operator's side of chargebacks: reading them, and giving evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk
+
+queries = load_statements(__package__ or "")
+
+LONGEST_EVIDENCE = 20_000
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chargeback:
+    """A chargeback: `amount` and `fee` in `currency`, times UTC; `id` is the `reference_id` of its pingbacks."""
+
+    id: int
+    payment_id: int
+    merchant_order_id: str
+    subscription_id: int | None
+    state: ChargebackState
+    amount: Decimal
+    currency: str
+    fee: Decimal
+    reason: str
+    evidence: str
+    evidence_at: datetime | None
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """A payment's purchase: at which acquirer, and under which key."""
+
+    shop: Shop
+    acquirer: str
+    key: str
+
+
+async def browse_chargebacks(
+    database: Database, shop: Shop, state: ChargebackState | None, page: Page
+) -> list[Chargeback]:
+    """A page of the shop's chargebacks, newest first."""
+    rows = queries.browse(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        state=state and str(state),
+        **page.parameters(),
+    )
+    return [_chargeback(row) async for row in rows]
+
+
+async def show_chargeback(database: Database, shop: Shop, chargeback_id: int) -> Chargeback:
+    """The shop's chargeback with this id.
+
+    Raises: NotFound.
+    """
+    return _chargeback(await _row(database, shop, chargeback_id))
+
+
+async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *, now: datetime) -> Chargeback:
+    """Record the merchant's side of an open dispute and hand it to the bank; a later text replaces it. Moves no money.
+
+    `now` is the shop's time, UTC.
+    Raises: Malformed if the text is empty or too long, NotFound, Conflict if it is closed, Unavailable if the bank
+    could not be told (it is recorded then).
+    """
+    if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
+        raise Malformed(f"evidence is a text of 1 to {LONGEST_EVIDENCE} characters", "text")
+    before = await _row(desk.database, shop, chargeback_id)
+    row = await queries.record_evidence(
+        desk.database, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id, evidence=text, now=now
+    )
+    if row is None:
+        raise Conflict(f"chargeback {chargeback_id} is closed; evidence comes too late")
+    try:
+        await desk.acquirers[before["acquirer"]].submit_evidence(before["acquirer_reference"], text)
+    except AcquirerRefused as error:
+        raise Conflict(f"the bank does not take the evidence: {error}") from error
+    except (OutcomeUnknown, KeyError) as error:
+        raise Unavailable("the evidence is recorded, but the bank can't be reached; send it again later") from error
+    return await show_chargeback(desk.database, shop, chargeback_id)
+
+
+async def shop_of_chargeback(database: Database, chargeback_id: int) -> Shop:
+    """Whose chargeback it is, for an operator.
+
+    Raises: NotFound.
+    """
+    async for row in queries.shops_of(database, id=chargeback_id):
+        return Shop(row["merchant_id"], row["live"])
+    raise NotFound(f"there is no chargeback {chargeback_id}; see: paydesk chargeback list")
+
+
+async def purchase_of(database: Database, payment_id: int) -> Purchase:
+    """The purchase of a payment, for an operator.
+
+    Raises: NotFound.
+    """
+    async for row in queries.purchase_of(database, payment_id=payment_id):
+        return Purchase(Shop(row["merchant_id"], row["live"]), row["acquirer"], row["idempotency_key"])
+    raise NotFound(f"there is no payment {payment_id}")
+
+
+async def find_by_reference(database: Database, shop: Shop, acquirer: str, reference: str) -> Chargeback | None:
+    """The chargeback that an acquirer calls by this name, None while it is not recorded."""
+    row = await queries.find_by_reference(
+        database, merchant_id=shop.merchant_id, live=shop.live, acquirer=acquirer, acquirer_reference=reference
+    )
+    return _chargeback(row) if row else None
+
+
+async def dispute_reference(database: Database, shop: Shop, chargeback_id: int) -> tuple[str, str]:
+    """The acquirer of a chargeback and its own name for it.
+
+    Raises: NotFound.
+    """
+    row = await _row(database, shop, chargeback_id)
+    return row["acquirer"], row["acquirer_reference"]
+
+
+async def _row(database: Database, shop: Shop, chargeback_id: int) -> Mapping[str, Any]:
+    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id)
+    if row is None:
+        raise NotFound(f"there is no chargeback {chargeback_id}")
+    found: Mapping[str, Any] = row
+    return found
+
+
+def _chargeback(row: Mapping[str, Any]) -> Chargeback:
+    values = {name: row[name] for name in Chargeback.__slots__}
+    return Chargeback(**{**values, "state": ChargebackState(row["state"])})

@@ -1,0 +1,129 @@
+"""`/api/v1/chargebacks`: what customers' banks took back, and the merchant's evidence."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed
+from paydesk.core.money import plain_number
+from paydesk.core.paging import Place
+from paydesk.domain.chargebacks.disputing import (
+    LONGEST_EVIDENCE,
+    Chargeback,
+    browse_chargebacks,
+    give_evidence,
+    show_chargeback,
+)
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.web.api import balance_shapes as shapes
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.cursors import write_cursor
+from paydesk.web.api.parameters import ChargebackParameters, known_id, refuse_repeated
+from paydesk.web.api.services import ByPrivateKey, Services
+from paydesk.web.api.showing import seconds_of
+
+router = APIRouter(tags=["Chargebacks"])
+
+_Id = Annotated[str, Path(description="Its `id`.")]
+
+_BODY = {
+    "type": "object",
+    "required": ["text"],
+    "additionalProperties": False,
+    "properties": {
+        "text": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_EVIDENCE,
+            "description": "Your side: what was ordered, when and how it was delivered.",
+        }
+    },
+}
+
+
+@router.get(
+    "/api/v1/chargebacks",
+    summary="List chargebacks",
+    operation_id="list_chargebacks",
+    responses=described(shapes.ChargebackList),
+    dependencies=[Depends(refuse_repeated)],
+)
+async def list_chargebacks(
+    caller: ByPrivateKey, services: Services, wanted: Annotated[ChargebackParameters, Query()]
+) -> Response:
+    """Chargebacks, newest first."""
+    asked = wanted.asked("chargebacks", caller.shop)
+    state = ChargebackState(wanted.status) if wanted.status else None
+    found = await browse_chargebacks(services.desk.database, caller.shop, state, wanted.page(asked))
+    shown, more = found[: wanted.limit], len(found) > wanted.limit
+    cursor = write_cursor(Place(shown[-1].opened_at, shown[-1].id), asked) if more else None
+    return answer(shapes.ChargebackList(True, [_shape(one, caller.shop.live) for one in shown], cursor))
+
+
+@router.get(
+    "/api/v1/chargebacks/{chargeback_id}",
+    summary="Show a chargeback",
+    operation_id="show_chargeback",
+    responses=described(shapes.OneChargeback, 404),
+)
+async def show(caller: ByPrivateKey, services: Services, chargeback_id: _Id) -> Response:
+    """One chargeback as it stands."""
+    found = await show_chargeback(services.desk.database, caller.shop, known_id(chargeback_id, "chargeback"))
+    return answer(shapes.OneChargeback(True, _shape(found, caller.shop.live)))
+
+
+@router.post(
+    "/api/v1/chargebacks/{chargeback_id}/evidence",
+    summary="Give evidence",
+    operation_id="give_evidence",
+    responses=described(shapes.OneChargeback, 404, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": _BODY},
+                "application/x-www-form-urlencoded": {"schema": _BODY},
+            },
+        }
+    },
+)
+async def post_evidence(request: Request, caller: ByPrivateKey, services: Services, chargeback_id: _Id) -> Response:
+    """Tell the customer's bank your side while the chargeback is open; a later text replaces an earlier one."""
+    known = known_id(chargeback_id, "chargeback")
+    text = _text(await read_fields(request))
+    found = await give_evidence(services.desk, caller.shop, known, text, now=caller.now)
+    return answer(shapes.OneChargeback(True, _shape(found, caller.shop.live)))
+
+
+def _text(fields: dict[str, Any]) -> str:
+    unknown = sorted(set(fields) - {"text"})
+    if unknown:
+        raise Malformed(f'there is no field "{unknown[0][:40]}", only text', unknown[0])
+    text = fields.get("text")
+    if not isinstance(text, str):
+        raise Malformed('text is missing; give your evidence like {"text": "Delivered on 3 March, signed for"}', "text")
+    return text
+
+
+def _shape(found: Chargeback, live: bool) -> shapes.Chargeback:
+    return shapes.Chargeback(
+        id=found.id,
+        payment_id=found.payment_id,
+        merchant_order_id=found.merchant_order_id,
+        subscription_id=found.subscription_id,
+        status=str(found.state),
+        amount=plain_number(found.amount),
+        currency=found.currency,
+        fee=plain_number(found.fee),
+        reason=found.reason,
+        evidence=found.evidence,
+        evidence_at=seconds_of(found.evidence_at),
+        opened_at=seconds_of(found.opened_at),
+        closed_at=seconds_of(found.closed_at),
+        live=live,
+    )
