@@ -1,0 +1,203 @@
+"""A dispute at the bank: the money, the fee, the pingback, the subscription; each once, however often it is told."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.domain.chargebacks.disputing import browse_chargebacks, give_evidence, purchase_of, show_chargeback
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.ledger.balances import balances
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+
+CHARGED_BACK = "4000000000000259"
+
+Buy = Callable[..., Awaitable[int]]
+
+
+@pytest.fixture
+def told(database: Database, shop: Shop) -> Callable[[], Awaitable[list[dict[str, Any]]]]:
+    """What the merchant is told besides the payment, oldest first."""
+
+    async def read() -> list[dict[str, Any]]:
+        rows = await database.fetch(
+            "select payload from pingback where merchant_id = $1 and event <> 'payment' order by id", shop.merchant_id
+        )
+        return [json.loads(row["payload"], parse_float=Decimal) for row in rows]
+
+    return read
+
+
+@pytest.fixture(autouse=True)
+async def _from_the_start(database: Database) -> None:
+    """Each test has a bank of its own, whose disputes nobody has read."""
+    await database.execute("delete from dispute_reading")
+
+
+Told = Callable[[], Awaitable[list[dict[str, Any]]]]
+
+
+async def held(database: Database, shop: Shop) -> tuple[Decimal, Decimal, Decimal]:
+    """Pending, available and reserve in USD."""
+    (balance,) = await balances(database, shop)
+    return balance.pending, balance.available, balance.reserve
+
+
+async def state_of(database: Database, shop: Shop, payment_id: int) -> str:
+    row = await database.fetchrow(
+        "select state from payment where merchant_id = $1 and id = $2", shop.merchant_id, payment_id
+    )
+    assert row is not None
+    return str(row["state"])
+
+
+async def test_a_chargeback_takes_the_money_and_a_fee_and_is_told(
+    desk: Desk, shop: Shop, database: Database, buy: Buy, told: Told
+) -> None:
+    payment_id = await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    assert (found.payment_id, found.state, found.amount, found.fee) == (payment_id, ChargebackState.OPEN, 10, 15)
+    assert await state_of(database, shop, payment_id) == "charged_back"
+    (envelope,) = await told()
+    order = envelope["payment_order"]
+    assert envelope["event"] == "chargeback"
+    assert order["status"] == "reversal_chargeback"
+    assert (order["reference_id"], order["chargeback_amount"], order["reason"]) == (found.id, 10, found.reason)
+    # 10.00 = 9.00 net (of which 0.40 are fees that stay with Paydesk) + 0.50 reserve; and 15.00 for the chargeback.
+    assert await held(database, shop) == (Decimal(0), Decimal("-15.50") + Decimal("-0.10"), Decimal(0))
+
+
+async def test_reading_again_changes_nothing(desk: Desk, shop: Shop, database: Database, buy: Buy, told: Told) -> None:
+    await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    before = await held(database, shop)
+    await database.execute("update dispute_reading set place = ''")
+    assert await read_disputes(desk, now=utc_now()) == 0
+    assert await held(database, shop) == before
+    assert len(await told()) == 1
+
+
+async def test_workers_that_read_at_once_record_it_once(
+    desk: Desk, shop: Shop, database: Database, buy: Buy, told: Told
+) -> None:
+    await buy(CHARGED_BACK)
+    await asyncio.gather(*(read_disputes(desk, now=utc_now()) for _ in range(6)))
+    assert len(await told()) == 1
+    assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1
+
+
+async def test_a_dispute_that_is_won_brings_the_money_back_but_not_the_fee(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
+) -> None:
+    payment_id = await buy()
+    before = await held(database, shop)
+    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    await read_disputes(desk, now=utc_now())
+    bank.close_dispute(reference, won=True)
+    await read_disputes(desk, now=utc_now())
+    assert await state_of(database, shop, payment_id) == "captured"
+    after = await held(database, shop)
+    assert sum(after) == sum(before) - 15
+    events = [(envelope["event"], envelope["payment_order"]["status"]) for envelope in await told()]
+    assert events == [("chargeback", "reversal_chargeback"), ("chargeback_reversed", "successful")]
+
+
+async def test_a_dispute_that_is_lost_is_final(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
+) -> None:
+    payment_id = await buy()
+    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    await read_disputes(desk, now=utc_now())
+    bank.close_dispute(reference, won=False)
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, ChargebackState.LOST, Page(10))
+    assert found.closed_at is not None
+    assert await state_of(database, shop, payment_id) == "charged_back"
+    assert len(await told()) == 1
+    with pytest.raises(Conflict):
+        await give_evidence(desk, shop, found.id, "too late", now=utc_now())
+
+
+async def test_a_dispute_first_heard_of_when_it_is_over_is_recorded_whole(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
+) -> None:
+    payment_id = await buy()
+    bank.close_dispute(bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent"), won=True)
+    await read_disputes(desk, now=utc_now())
+    assert await state_of(database, shop, payment_id) == "captured"
+    assert [envelope["event"] for envelope in await told()] == ["chargeback", "chargeback_reversed"]
+
+
+async def test_a_chargeback_of_a_partly_refunded_payment_covers_what_is_left(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
+) -> None:
+    payment_id = await buy()
+    await refund(desk, shop, payment_id, Decimal("4.00"), requested_by="api", now=utc_now())
+    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    assert found.amount == Decimal("6.00")
+    bank.close_dispute(reference, won=True)
+    await read_disputes(desk, now=utc_now())
+    assert await state_of(database, shop, payment_id) == "partially_refunded"
+    assert (await told())[-1]["payment_order"]["status"] == "reversal_refunded_partially"
+
+
+async def test_settled_money_is_taken_from_what_is_available(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy
+) -> None:
+    payment_id = await buy()
+    await settle_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=utc_now() + timedelta(days=8))
+    pending, available, reserve = await held(database, shop)
+    assert (pending, reserve) == (Decimal(0), Decimal("0.50"))
+    bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    await read_disputes(desk, now=utc_now())
+    assert await held(database, shop) == (Decimal(0), available - Decimal("9.50") - 15, Decimal(0))
+
+
+async def test_a_muted_event_is_not_told(desk: Desk, shop: Shop, database: Database, buy: Buy, told: Told) -> None:
+    await database.execute("update merchant set muted_events = '{chargeback}' where id = $1", shop.merchant_id)
+    await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    assert await told() == []
+    assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1
+
+
+async def test_evidence_is_recorded_and_handed_to_the_bank(
+    desk: Desk, shop: Shop, database: Database, buy: Buy
+) -> None:
+    await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    await give_evidence(desk, shop, found.id, "Delivered on 3 March", now=utc_now())
+    shown = await show_chargeback(database, shop, found.id)
+    assert (shown.evidence, shown.evidence_at is not None) == ("Delivered on 3 March", True)
+    with pytest.raises(Malformed):
+        await give_evidence(desk, shop, found.id, "  ", now=utc_now())
+
+
+async def test_another_merchants_chargeback_is_not_found(
+    desk: Desk, shop: Shop, other_shop: Shop, database: Database, buy: Buy
+) -> None:
+    await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    with pytest.raises(NotFound):
+        await show_chargeback(database, other_shop, found.id)
+    with pytest.raises(NotFound):
+        await give_evidence(desk, other_shop, found.id, "mine", now=utc_now())
+    assert await browse_chargebacks(database, other_shop, None, Page(10)) == []
