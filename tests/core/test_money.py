@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,14 +11,20 @@ from paydesk.core.errors import Malformed
 from paydesk.core.money import (
     LARGEST,
     FeePlan,
+    Funds,
+    Reversal,
     Split,
     minor_digits,
     parse_amount,
     parse_currency,
     split_payment,
+    split_reversal,
 )
 
 AMOUNTS = st.decimals(min_value=0, max_value=LARGEST, places=4)
+PAID = st.decimals(min_value=Decimal("0.0001"), max_value=LARGEST, places=4) | st.decimals(
+    min_value=Decimal("0.0001"), max_value=5, places=4
+)
 RATES = st.decimals(min_value=0, max_value=Decimal("0.999999"), places=6)
 PLANS = st.builds(FeePlan, RATES, st.decimals(min_value=0, max_value=10_000, places=4), RATES)
 
@@ -122,3 +129,69 @@ def test_paid_is_always_net_and_reserve_and_fees_of_four_decimals(paid: Decimal,
 
 def test_nothing_is_due_on_a_payment_of_nothing() -> None:
     assert split_payment(Decimal(0), FeePlan()) == Split(Decimal(0), Decimal(0), Decimal(0), Decimal(0))
+
+
+def funds_after(funds: Funds, amount: Decimal, taken: Reversal) -> Funds:
+    """Where the money is once an amount was given back."""
+    return replace(
+        funds,
+        given_back=funds.given_back + amount,
+        pending_taken=funds.pending_taken + taken.pending,
+        reserve_taken=funds.reserve_taken + taken.reserve,
+        fees_taken=funds.fees_taken + taken.fees,
+    )
+
+
+class TestGivingBack:
+    @given(PAID, PLANS, st.data(), st.booleans(), st.booleans(), st.booleans())
+    def test_the_parts_sum_to_the_amount_and_none_is_negative(
+        self, paid: Decimal, plan: FeePlan, data: st.DataObject, returned: bool, settled: bool, released: bool
+    ) -> None:
+        amount = data.draw(st.decimals(Decimal("0.0001"), paid, places=4))
+        funds = Funds(split_payment(paid, plan), settled=settled, released=released)
+        parts = split_reversal(funds, amount, fees_returned=returned)
+        assert parts.pending + parts.available + parts.reserve + parts.fees == amount
+        assert min(parts.pending, parts.available, parts.reserve, parts.fees) >= 0
+        assert parts.reserve <= funds.split.reserve
+        assert parts.fees <= funds.split.fees
+        assert not (settled and parts.pending)
+        assert not (released and parts.reserve)
+        assert returned or not parts.fees
+        for part in (parts.pending, parts.available, parts.reserve, parts.fees):
+            assert part == part.quantize(Decimal("0.0001"))
+
+    @given(PAID, PLANS, st.data(), st.booleans())
+    def test_many_parts_take_exactly_what_the_whole_takes(
+        self, paid: Decimal, plan: FeePlan, data: st.DataObject, returned: bool
+    ) -> None:
+        start = Funds(split_payment(paid, plan))
+        cents = int(paid * 10000)
+        cuts = data.draw(st.lists(st.integers(1, cents), max_size=12))
+        funds = start
+        for cut in sorted({*cuts, cents}):
+            amount = Decimal(cut) / 10000 - funds.given_back
+            funds = funds_after(funds, amount, split_reversal(funds, amount, fees_returned=returned))
+        whole = funds_after(start, paid, split_reversal(start, paid, fees_returned=returned))
+        assert funds == whole
+        assert funds.reserve_taken == start.split.reserve
+
+    def test_fees_are_kept_unless_the_plan_returns_them(self) -> None:
+        funds = Funds(split_payment(Decimal("10.00"), FeePlan()))
+        assert split_reversal(funds, Decimal("10.00"), fees_returned=False) == Reversal(
+            pending=Decimal("8.9"), available=Decimal("0.6"), reserve=Decimal("0.5"), fees=Decimal(0)
+        )
+        assert split_reversal(funds, Decimal("10.00"), fees_returned=True) == Reversal(
+            pending=Decimal("8.9"), available=Decimal(0), reserve=Decimal("0.5"), fees=Decimal("0.6")
+        )
+
+    def test_a_part_takes_its_share(self) -> None:
+        funds = Funds(split_payment(Decimal("10.00"), FeePlan()))
+        assert split_reversal(funds, Decimal("2.50"), fees_returned=True) == Reversal(
+            pending=Decimal("2.225"), available=Decimal(0), reserve=Decimal("0.125"), fees=Decimal("0.15")
+        )
+
+    def test_what_is_settled_comes_out_of_available_money(self) -> None:
+        funds = Funds(split_payment(Decimal("10.00"), FeePlan()), settled=True, released=True)
+        assert split_reversal(funds, Decimal("4"), fees_returned=False) == Reversal(
+            Decimal(0), Decimal("4"), Decimal(0), Decimal(0)
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 
 from iso4217 import Currency
 
@@ -15,6 +15,9 @@ LEDGER_DIGITS = Decimal("0.0001")
 
 LARGEST = Decimal("999999999999.9999")
 """What a `numeric(20,4)` column and a JSON number both hold without loss."""
+
+_WIDE = Context(prec=60)
+"""Holds the product of two amounts without loss, so that what is rounded up was not rounded before."""
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
 
@@ -120,18 +123,20 @@ class Reversal:
 def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Reversal:
     """Divide what is given back: the reserve's share, the fees' share if they are returned, the rest from the merchant.
 
-    Shares are reckoned from all that was given back so far, so that many parts take no more than the whole. What the
-    merchant bears comes out of pending money of this payment as far as there is any, then out of available money.
+    Shares are reckoned from all that was given back so far and rounded up to four decimals, so that many parts take
+    exactly what one whole refund takes, whatever they are. (Rounded down, the last part could be too small for what the
+    others left.) What the merchant bears comes out of pending money of this payment as far as there is any, then out of
+    available money. No part is negative; they sum to the amount.
     """
-    whole = funds.split.paid
 
-    def share(of: Decimal) -> Decimal:
-        return (of * (funds.given_back + amount) / whole).quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
+    def due(of: Decimal, taken: Decimal, most: Decimal) -> Decimal:
+        """What is still to be taken of a whole, now that this much is given back."""
+        share = _WIDE.divide(_WIDE.multiply(of, funds.given_back + amount), funds.split.paid)
+        share = share.quantize(LEDGER_DIGITS, ROUND_CEILING, _WIDE)
+        return min(max(share - taken, Decimal(0)), most)
 
-    reserve = Decimal(0) if funds.released else max(share(funds.split.reserve) - funds.reserve_taken, Decimal(0))
-    fees = max(share(funds.split.fees) - funds.fees_taken, Decimal(0)) if fees_returned else Decimal(0)
-    reserve = min(reserve, amount)
-    fees = min(fees, amount - reserve)
+    reserve = Decimal(0) if funds.released else due(funds.split.reserve, funds.reserve_taken, amount)
+    fees = due(funds.split.fees, funds.fees_taken, amount - reserve) if fees_returned else Decimal(0)
     rest = amount - reserve - fees
     left = Decimal(0) if funds.settled else max(funds.split.net - funds.pending_taken, Decimal(0))
     pending = min(rest, left)

@@ -19,7 +19,13 @@ from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_chec
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import Desk, Payer, Result, pay
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, PAYMENT_TRANSITIONS
+from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
+
+GUARDED = (
+    ("payment", PAYMENT_TRANSITIONS),
+    ("payment_attempt", ATTEMPT_TRANSITIONS),
+    ("movement", MOVEMENT_TRANSITIONS),
+)
 
 REQUEST = CheckoutRequest(
     merchant_order_id="",
@@ -99,6 +105,9 @@ def till(desk: Desk, shop: Shop) -> Till:
 async def _no_other_lookups(database: Database) -> None:
     """A janitor asks for all merchants, so that what other tests have left would be in the way."""
     await database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    await database.execute(
+        "update movement set lookup_at = lookup_at + interval '100 years' where lookup_at < now() + interval '1 year'"
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -119,13 +128,14 @@ async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
         end $$;
         create trigger guarded before update on payment for each row execute function guard_transition();
         create trigger guarded before update on payment_attempt for each row execute function guard_transition();
+        create trigger guarded before update on movement for each row execute function guard_transition();
         """
     )
     await database.executemany(
         "insert into transition (row_of, was, became) values ($1, $2, $3)",
         [
             (table, str(was), str(became))
-            for table, transitions in (("payment", PAYMENT_TRANSITIONS), ("payment_attempt", ATTEMPT_TRANSITIONS))
+            for table, transitions in GUARDED
             for was, reached in transitions.items()
             for became in reached
         ],
@@ -133,7 +143,4 @@ async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await database.execute(
-            "drop trigger guarded on payment; drop trigger guarded on payment_attempt;"
-            " drop function guard_transition; drop table transition"
-        )
+        await database.execute("drop function guard_transition cascade; drop table transition")

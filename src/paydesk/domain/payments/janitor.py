@@ -1,6 +1,7 @@
 """The janitor: finds out, by key, what became of attempts whose outcome nobody recorded.
 
-It never mints a key, never sends a charge again, and never takes silence for a decline.
+It never mints a key, never sends a charge again, and never takes silence for a decline. Captures, voids and refunds
+without an outcome are finished in the same rounds (movements.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
     Approval,
@@ -86,7 +88,8 @@ async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) ->
     """Look after open outcomes until told to stop; the pause between rounds is in seconds."""
     while not stop.is_set():
         try:
-            busy = await settle_due(desk, now=utc_now()) > 0
+            now = utc_now()
+            busy = await settle_due(desk, now=now) + await finish_movements(desk, now=now) > 0
         except Exception as error:
             log.warning("the janitor will try again", why=f"{type(error).__name__}: {error}")
             busy = False
@@ -271,6 +274,7 @@ def _alarming(lookup: Lookup, now: datetime) -> bool:
 
 
 async def watch_open_outcomes(database: Database, *, now: datetime) -> None:
-    """Measure how many attempts are without an outcome for more than a minute, for the operator."""
-    count = await queries.attempts_unknown(database, older_than=now - timedelta(minutes=1))
-    metrics.OPEN_OUTCOMES.set(count)
+    """Measure how many attempts and movements are without an outcome for more than a minute, for the operator."""
+    minute_ago = now - timedelta(minutes=1)
+    attempts = await queries.attempts_unknown(database, older_than=minute_ago)
+    metrics.OPEN_OUTCOMES.set(attempts + await count_unknown(database, older_than=minute_ago))

@@ -7,6 +7,8 @@ UNKNOWN = Counter("paydesk_payments_unknown_total", "Acquirer calls that ended w
 LATE_APPROVALS = Counter("paydesk_late_approvals_total", "Approvals that turned up after we gave up, and were voided")
 LOOKUPS = Counter("paydesk_lookups_total", "Questions that the janitor asked acquirers, by finding", ["finding"])
 OPEN_OUTCOMES = Gauge(
-    "paydesk_unknown_outcomes", "Attempts older than a minute whose outcome is open", multiprocess_mode="mostrecent"
+    "paydesk_unknown_outcomes",
+    "Payments, captures, voids and refunds older than a minute whose outcome is open",
+    multiprocess_mode="mostrecent",
 )
 FORMS = Counter("paydesk_checkout_forms_total", "Checkout forms by the status of the answer", ["status"])

@@ -7,6 +7,7 @@ acquirer has never seen it, sends the same key once more, which an acquirer take
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import metrics
 from paydesk.domain.payments.after import Change, change_of
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import MovementKind
@@ -33,8 +35,11 @@ FIRST_LOOK = timedelta(seconds=30)
 BACKOFF = (timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5), timedelta(hours=1))
 ALERT_AFTER = timedelta(hours=24)
 LEASE = timedelta(minutes=1)
-READ_AGAIN = 10
-"""How often a payment that others change at the same moment is read again."""
+READ_AGAIN = 50
+"""How often a payment that others change at the same moment is read again, before the janitor is left to do it."""
+
+_SHORT = 0.002
+"""Seconds by which the pause before reading again grows, so that those who race get out of each other's way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,35 @@ async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
     return await asyncio.shield(call)
 
 
+async def carry_out_all(desk: Desk, movements: Sequence[Movement], *, real_now: datetime) -> list[Result]:
+    """Ask the acquirers for movements whose intents are committed, all at once, and record the answers. Moves money.
+
+    Each shop's time is `real_now` (UTC) and its clock; what is not known afterwards is left to the janitor.
+    """
+    answers = await asyncio.gather(*(_answer(desk, movement) for movement in movements))
+    recorded = await _record_all(desk.database, list(zip(movements, answers, strict=True)), real_now=real_now)
+    return [
+        Refused(answer.reason)
+        if isinstance(answer, bank.Refused)
+        else Done()
+        if movement.id in recorded
+        else Unsettled()
+        for movement, answer in zip(movements, answers, strict=True)
+    ]
+
+
+async def _answer(desk: Desk, movement: Movement) -> bank.Moved | bank.Refused | None:
+    """What the acquirer says when it is asked for a movement; None if nobody knows. Moves money."""
+    try:
+        return await _ask(desk, movement)
+    except bank.OutcomeUnknown as error:
+        log.warning("outcome unknown", movement_id=movement.id, kind=str(movement.kind), why=str(error))
+    except Exception:
+        log.exception("the call to the acquirer failed", movement_id=movement.id)
+    metrics.UNKNOWN.inc()
+    return None
+
+
 async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> Result:
     """Whatever goes wrong leaves the movement to the janitor. Moves money."""
     try:
@@ -122,6 +156,7 @@ async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> 
         log.warning("outcome not recorded, the database is away", movement_id=movement.id, why=type(error).__name__)
     except Exception:
         log.exception("the call to the acquirer failed", movement_id=movement.id)
+    metrics.UNKNOWN.inc()
     return Unsettled()
 
 
@@ -163,12 +198,18 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
     """
     left = {movement.id: (movement, reference) for movement, reference in done}
     recorded: set[int] = set()
-    for _ in range(READ_AGAIN):
+    lost = 0
+    while left and lost < READ_AGAIN:
         changes = await _changes(database, [movement for movement, _ in left.values()], now=now)
         if not changes:
             break
-        recorded |= await _write(database, changes, {key: reference for key, (_, reference) in left.items()}, now)
-        left = {key: value for key, value in left.items() if key not in recorded}
+        written = await _write(database, changes, {key: reference for key, (_, reference) in left.items()}, now)
+        recorded |= written
+        left = {key: value for key, value in left.items() if key not in written}
+        # Of several movements of one payment one is written at a time.
+        lost = 0 if written else lost + 1
+        if lost:
+            await asyncio.sleep(random.uniform(0, _SHORT * lost))  # noqa: S311 (no secret)
     return recorded
 
 
@@ -213,6 +254,25 @@ async def _write(
     return {row["movement_id"] async for row in rows}
 
 
+async def _record_all(
+    database: Database,
+    found: Sequence[tuple[Movement, bank.Moved | bank.Refused | None]],
+    *,
+    real_now: datetime,
+) -> set[int]:
+    """Write down what acquirers said, each by its shop's own time; returns the ids of movements that were recorded."""
+    recorded: set[int] = set()
+    for clock in {movement.clock for movement, _ in found}:
+        here = [(movement, answer) for movement, answer in found if movement.clock == clock]
+        done = [(movement, answer.reference) for movement, answer in here if isinstance(answer, bank.Moved)]
+        refused = [(movement, answer.reason) for movement, answer in here if isinstance(answer, bank.Refused)]
+        if done:
+            recorded |= await record_done(database, done, now=real_now + clock)
+        if refused:
+            recorded |= await record_refusals(database, refused, now=real_now + clock)
+    return recorded
+
+
 async def record_refusals(database: Database, refused: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:
     """Record movements that the acquirer would not make; returns the ids of those that ended. Moves no money."""
     rows = queries.record_refusals(
@@ -235,16 +295,14 @@ async def finish_movements(desk: Desk, *, now: datetime, most: int = 100) -> int
     movements = [movement_of(row) async for row in claimed]
     answers = await asyncio.gather(*(_finish(desk, movement) for movement in movements))
     found = list(zip(movements, answers, strict=True))
-    for clock in {movement.clock for movement in movements}:
-        here = [(movement, answer) for movement, answer in found if movement.clock == clock]
-        done = [(movement, answer.reference) for movement, answer in here if isinstance(answer, bank.Moved)]
-        refused = [(movement, answer.reason) for movement, answer in here if isinstance(answer, bank.Refused)]
-        if done:
-            await record_done(desk.database, done, now=now + clock)
-        if refused:
-            await record_refusals(desk.database, refused, now=now + clock)
+    await _record_all(desk.database, found, real_now=now)
     await _ask_later(desk.database, [movement for movement, answer in found if answer is None], now=now)
     return len(movements)
+
+
+async def count_unknown(database: Database, *, older_than: datetime) -> int:
+    """How many movements that were begun before a time (real, UTC) are without an outcome."""
+    return int(await queries.movements_unknown(database, older_than=older_than))
 
 
 async def _finish(desk: Desk, movement: Movement) -> bank.Moved | bank.Refused | None:

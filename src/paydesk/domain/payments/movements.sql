@@ -131,7 +131,7 @@ with outcome as (
 ), done as (
     update movement m
        set state = 'done', acquirer_reference = moved.reference, finished_at = :now, lookup_at = null,
-           leased_until = null
+           leased_until = null, muted = moved.event is null and moved.kind <> 'capture'
       from moved
      where m.merchant_id = moved.merchant_id and m.live = moved.live and m.id = moved.movement_id
 ), posting as materialized (
@@ -210,3 +210,11 @@ update movement m
               :alerted_ats::timestamptz[])
     as o (merchant_id, live, movement_id, lookup_at, alerted_at)
  where m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id and m.state = 'processing';
+
+-- name: movements_unknown(older_than)$
+-- For the operator's gauge: movements whose outcome is still open. Their times are the shop's own.
+select count(*)
+  from movement m
+  join merchant s on s.id = m.merchant_id
+ where m.lookup_at is not null
+   and m.created_at - case when m.live then interval '0' else s.test_clock end < :older_than;

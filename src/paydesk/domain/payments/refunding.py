@@ -1,0 +1,238 @@
+"""Giving money back: a part or all of what was captured, or the hold of what was not captured yet (wire.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import asyncpg
+
+from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
+from paydesk.core.money import minor_digits
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import movements
+from paydesk.domain.payments.after import PART, WHOLE
+from paydesk.domain.payments.movements import carry_out, first_look, movement_of
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
+
+queries = load_statements(__package__ or "", "refunding.sql")
+
+INVALID_AMOUNT = "Invalid requested amount"
+NOTHING_LEFT = "This transaction was already refunded"
+"""What clients in the field look for (wire.md §3, Errors)."""
+
+REFUNDABLE = frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED})
+GIVEN_BACK = frozenset({PaymentState.REFUNDED, PaymentState.VOIDED})
+_LOOK_AGAIN = 50
+"""How often a payment is looked at anew that somebody else changes at the same moment."""
+
+
+class RefundStatus(StrEnum):
+    """How a refund is answered: where it leaves its order, or that the acquirer has not answered yet."""
+
+    WHOLE = WHOLE
+    PART = PART
+    PROCESSING = "processing"
+
+
+@dataclass(frozen=True, slots=True)
+class Refund:
+    """A refund, or the void of an authorization; amounts are in main units of `currency`.
+
+    `reference_id` is its own id, `total` what was given back of the order in all so far.
+    """
+
+    payment_id: int
+    reference_id: int
+    status: RefundStatus
+    merchant_order_id: str
+    currency: str
+    amount: Decimal
+    total: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRefund:
+    """A refund or void in a payment's history; `at` (UTC) is when it ended, or began if it has not."""
+
+    reference_id: int
+    amount: Decimal
+    state: MovementState
+    at: datetime
+
+
+async def refund(
+    desk: Desk,
+    shop: Shop,
+    payment_id: int,
+    amount: Decimal | None,
+    *,
+    requested_by: str,
+    request_key: str | None = None,
+    now: datetime,
+) -> Refund:
+    """Give back an amount (None: all that is left) of a payment. Moves money.
+
+    Of an authorization that is not captured yet the hold is let go, which is possible for all of it only. `amount` is
+    in main units of the payment's currency, and its decimals count as they are written. `request_key` is the caller's
+    own name for this request: one key moves money once, whoever sends it again gets what became of it. `now` is the
+    shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells of its end.
+
+    Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that can't be given back, or
+        if nothing is left; Conflict if the payment is not paid, is charged back or is just being captured, and if the
+        acquirer refuses, with its reason.
+    """
+    names = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id}
+    for _ in range(_LOOK_AGAIN):
+        if request_key is not None and (known := await _known(desk.database, shop, request_key)) is not None:
+            return await _same(desk.database, shop, known, payment_id, amount)
+        row = await queries.refundable(desk.database, **names)
+        if row is None:
+            raise NotFound(f"there is no payment {payment_id}")
+        kind = _what_to_do(row, payment_id, amount)
+        asked = {"requested_by": requested_by, "request_key": request_key, "lookup_at": first_look(), "now": now}
+        begun = await _begin(desk.database, kind, amount, names | asked)
+        if begun is not None:
+            await carry_out(desk, movement_of(begun), now=now)
+            return await _shown_or_begun(desk.database, shop, row, begun)
+    raise Unavailable(f"payment {payment_id} is being changed by many at once; nothing was given back, try again")
+
+
+def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None) -> MovementKind:
+    """Whether to refund or to void, from how the payment stands.
+
+    Raises: Malformed, Conflict.
+    """
+    state = PaymentState(row["state"])
+    if state in GIVEN_BACK:
+        raise Malformed(NOTHING_LEFT)
+    if state is PaymentState.CHARGED_BACK:
+        raise Conflict(f"payment {payment_id} was charged back: the customer has the money already")
+    if state not in REFUNDABLE and state is not PaymentState.AUTHORIZED:
+        raise Conflict(f"payment {payment_id} is {state}: it is not paid, there is nothing to give back")
+    if row["amount"] == 0:
+        raise Conflict(f"payment {payment_id} cost nothing, there is nothing to give back")
+    left = row["amount"] - row["refunded"] - row["refunding"]
+    if left <= 0:
+        raise Malformed(NOTHING_LEFT)
+    if amount is not None and not _is_amount(amount, row["currency"], left):
+        raise Malformed(INVALID_AMOUNT, "amount")
+    if state in REFUNDABLE:
+        return MovementKind.REFUND
+    if row["moving"] is not None:
+        under_way = "captured" if row["moving"] == MovementKind.CAPTURE else "voided"
+        raise Conflict(f"payment {payment_id} is just being {under_way}; try again in a moment")
+    if amount not in (None, left):
+        raise Malformed(
+            f"payment {payment_id} is authorized and not captured yet: only all of it can be given back; "
+            "leave the amount out, or wait until its shipment is confirmed",
+            "amount",
+        )
+    return MovementKind.VOID
+
+
+def _is_amount(amount: Decimal, currency: str, most: Decimal) -> bool:
+    """Whether this can be given back: above 0, at most `most`, with no more decimals than the currency has."""
+    if not (amount.is_finite() and 0 < amount <= most):
+        return False
+    exponent = amount.as_tuple().exponent
+    return isinstance(exponent, int) and -exponent <= minor_digits(currency)
+
+
+async def _begin(
+    database: Database, kind: MovementKind, amount: Decimal | None, asked: dict[str, Any]
+) -> Mapping[str, Any] | None:
+    """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
+    row: Mapping[str, Any] | None
+    try:
+        if kind is MovementKind.VOID:
+            row = await movements.queries.begin_void(database, **asked)
+        else:
+            row = await movements.queries.begin_refund(database, **asked, amount=amount)
+    except asyncpg.UniqueViolationError:
+        return None
+    return row
+
+
+async def _known(database: Database, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
+    """The movement that was begun under a caller's key."""
+    row: Mapping[str, Any] | None = await movements.queries.find_by_request(
+        database, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key
+    )
+    return row
+
+
+async def _same(
+    database: Database, shop: Shop, known: Mapping[str, Any], payment_id: int, amount: Decimal | None
+) -> Refund:
+    """What became of a request that was made before.
+
+    Raises: Conflict if the key named something else then.
+    """
+    is_refund = known["kind"] in (MovementKind.REFUND, MovementKind.VOID) and known["payment_id"] == payment_id
+    if not is_refund or amount not in (None, known["amount"]):
+        raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
+    return await _shown(database, shop, known["id"])
+
+
+async def _shown_or_begun(database: Database, shop: Shop, row: Mapping[str, Any], begun: Mapping[str, Any]) -> Refund:
+    """A refund as it stands now; if the database is away, it is on its way, as far as anybody can say."""
+    try:
+        return await _shown(database, shop, begun["id"])
+    except AWAY:
+        return Refund(
+            payment_id=begun["payment_id"],
+            reference_id=begun["id"],
+            status=RefundStatus.PROCESSING,
+            merchant_order_id=row["merchant_order_id"],
+            currency=begun["currency"],
+            amount=begun["amount"],
+            total=row["refunded"],
+        )
+
+
+async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
+    """A refund as it stands now, whoever recorded its outcome.
+
+    Raises: Conflict if the acquirer refused it.
+    """
+    row = await queries.show_refund(database, merchant_id=shop.merchant_id, live=shop.live, id=reference_id)
+    state = MovementState(row["state"])
+    if state is MovementState.REFUSED:
+        raise Conflict(f"the bank refused the refund: {row['refusal']}")
+    done = state is MovementState.DONE
+    total = row["paid"] if done and row["kind"] == MovementKind.VOID else row["refunded"]
+    status = RefundStatus.WHOLE if total == row["paid"] else RefundStatus.PART
+    return Refund(
+        payment_id=row["payment_id"],
+        reference_id=row["id"],
+        status=status if done else RefundStatus.PROCESSING,
+        merchant_order_id=row["merchant_order_id"],
+        currency=row["currency"],
+        amount=row["amount"],
+        total=total,
+    )
+
+
+async def refunds_of(database: Database, shop: Shop, payment_id: int) -> list[SeenRefund]:
+    """What was given back of a payment, is on its way, or was refused, first to last."""
+    rows = queries.refunds_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
+    return [SeenRefund(row["id"], row["amount"], MovementState(row["state"]), row["at"]) async for row in rows]
+
+
+async def shop_of_payment(database: Database, payment_id: int) -> Shop:
+    """The side of the merchant that a payment belongs to, for an operator who knows its id.
+
+    Raises: NotFound.
+    """
+    row = await queries.side_of_payment(database, id=payment_id)
+    if row is None:
+        raise NotFound(f"there is no payment {payment_id}")
+    return Shop(row["merchant_id"], row["live"])
