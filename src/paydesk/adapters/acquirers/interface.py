@@ -46,6 +46,8 @@ class Purchase:
     for an authorization only. The acquirer must refuse the key after `not_after` (UTC, real time, never a test
     clock's), which is what makes "not found" final. `return_url` is where a challenge sends the browser back to.
     `network_reference` marks a merchant-initiated charge of a stored card and names the customer's first payment.
+    `keep_card` says that the card will be charged again without the customer: its approval's `network_reference` is for
+    that.
     """
 
     key: str
@@ -56,6 +58,7 @@ class Purchase:
     not_after: datetime
     return_url: str = ""
     network_reference: str | None = None
+    keep_card: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +164,8 @@ class Acquirer(Protocol):
     """A bank's interface; each method says whether it moves money.
 
     A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now. This
-    holds for a capture, a void and a refund too, a refusal included: a caller that lost the answer may finish what it
-    began by sending the same key again. (A purchase is never sent again: its card is not kept for that.)
+    holds for a capture, a void and a refund too: a caller that lost the answer may finish what it began by sending the
+    same key again. (A purchase is never sent again: its card is not kept for that.)
 
     Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a new key also raise
     AcquirerRefused, for a key that was used for something else.
@@ -208,8 +211,8 @@ class Acquirer(Protocol):
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of the capture, void or refund under `key` of the purchase `of_key`/`reference`. Moves no money.
 
-        Moved and Refused are final. NotFound is not: a question still on its way may arrive later, so finish it by
-        sending the same key again.
+        Moved and Refused are final. NotFound is not: a question still on its way may arrive later, and an acquirer may
+        keep no record of refusals; finish it by sending the same key again.
         """
 
     async def disputes(self, after: str) -> DisputePage:

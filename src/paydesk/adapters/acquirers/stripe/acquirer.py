@@ -1,0 +1,204 @@
+"""Stripe as an acquirer: each purchase is a PaymentIntent with our key in its metadata and as its idempotency key.
+
+Card numbers are sent through the API, which Stripe allows to accounts that it approved for that only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    CardDetails,
+    Challenged,
+    Declined,
+    DeclineReason,
+    DisputePage,
+    Finding,
+    MovementFinding,
+    NotFound,
+    Outcome,
+    Purchase,
+    Voided,
+)
+from paydesk.adapters.acquirers.stripe.amounts import minor_units
+from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
+from paydesk.adapters.acquirers.stripe.disputes import Disputes
+from paydesk.adapters.acquirers.stripe.looking import Looking
+from paydesk.adapters.acquirers.stripe.movements import Movements
+from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of
+from paydesk.core.clock import utc_now
+
+_CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
+
+
+class StripeAcquirer:
+    """Asks Stripe, or what stands in for it at `api_base`.
+
+    How unknown outcomes are resolved, and why that is safe, is told in `looking.py`.
+    """
+
+    name: str = "stripe"
+    hold_period: timedelta = timedelta(days=7)
+
+    def __init__(
+        self, secret_key: str, *, api_base: str = "", timeout: float = 30.0, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        """Prepare calls; no connection is made yet. `timeout` is the seconds that Stripe has for a whole answer.
+
+        Raises: SetupError.
+        """
+        elsewhere = urlsplit(api_base)
+        own = (f"{elsewhere.scheme}://{elsewhere.netloc}",) if api_base else ()
+        self.challenge_origins: tuple[str, ...] = (_CHALLENGE_ORIGIN, *own)
+        self._now: Final = now
+        self._calls: Final = Calls(secret_key, api_base, timeout)
+        self._looking: Final = Looking(self._calls, now)
+        self._movements: Final = Movements(self._calls, self._looking)
+        self._disputes: Final = Disputes(self._calls, self._looking)
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        """Take or hold money from the card of a customer who is present. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        if not purchase.return_url.startswith(("https://", "http://")):
+            raise AcquirerRefused("3-D Secure needs a return_url that starts with https:// or http://")
+        units = minor_units(purchase.amount, purchase.currency)
+        return await self._once(purchase, self._check if units == 0 else self._charge_present)
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        """Take money from the card that Stripe keeps since the first payment. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        if not purchase.network_reference:
+            raise AcquirerRefused("a charge of a stored card must name the customer's first payment")
+        if not purchase.network_reference.startswith("cus_"):
+            raise AcquirerRefused("Stripe does not keep this card: the customer has to give it again")
+        minor_units(purchase.amount, purchase.currency)
+        return await self._once(purchase, self._charge_kept)
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Take what an authorization holds. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        await self._movements.capture(key, reference, amount, currency)
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase, or use up its key. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._movements.void(key, of_key)
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown."""
+        return await self._movements.end_challenge(of_key)
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Give captured money back. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._movements.refund(key, reference, amount, currency)
+
+    async def find(self, key: str) -> Finding:
+        """What became of a purchase; one that has not arrived never will. Moves no money. Raises: OutcomeUnknown."""
+        intent = await self._looking.purchase(key)
+        if intent is None:
+            return NotFound()
+        return finding_of(intent, voided=await self._looking.is_voided(intent))
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown."""
+        return await self._movements.find(key, of_key, reference)
+
+    async def disputes(self, after: str) -> DisputePage:
+        """What happened to disputes after a cursor. Moves no money. Raises: OutcomeUnknown."""
+        return await self._disputes.after(after)
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """Hand in the merchant's side, once only. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        await self._disputes.submit_evidence(reference, text)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._calls.close()
+
+    async def _once(self, purchase: Purchase, take: Callable[[Purchase], Any]) -> Outcome:
+        """Send a purchase unless it is too late; say what its key stands for if that was used before. Moves money."""
+        if self._now() > purchase.not_after:
+            return _as_outcome(await self.find(purchase.key))
+        try:
+            intent: Intent = await take(purchase)
+        except Rejected as rejected:
+            return Declined(rejected.reason)
+        except KeyTaken:
+            if isinstance(await self.find(purchase.key), NotFound):
+                return Declined(DeclineReason.TOO_LATE)
+            raise AcquirerRefused("the key was used for another purchase before") from None
+        self._looking.remember(purchase.key, intent)
+        outcome = _as_outcome(finding_of(intent, voided=False))
+        if isinstance(outcome, Challenged) and not outcome.url:
+            # Nothing that a redirect could answer.
+            await self._movements.end_challenge(purchase.key)
+            return Declined(DeclineReason.AUTHENTICATION_FAILED)
+        return outcome
+
+    async def _charge_present(self, purchase: Purchase) -> Intent:
+        """Make and confirm a PaymentIntent with the customer's card."""
+        method = await self._payment_method(purchase.key, purchase.card)
+        kept: dict[str, Any] = {}
+        if purchase.keep_card:
+            kept = {"customer": await self._customer(purchase), "setup_future_usage": "off_session"}
+        return await self._pay(purchase, {"payment_method": method, "return_url": purchase.return_url, **kept})
+
+    async def _charge_kept(self, purchase: Purchase) -> Intent:
+        """Make and confirm a PaymentIntent with a card that Stripe keeps, without the customer."""
+        customer, _, method = (purchase.network_reference or "").partition("/")
+        return await self._pay(purchase, {"customer": customer, "payment_method": method, "off_session": True})
+
+    async def _pay(self, purchase: Purchase, how: dict[str, Any]) -> Intent:
+        """Ask for the money, in one call."""
+        asked = {
+            "amount": minor_units(purchase.amount, purchase.currency),
+            "currency": purchase.currency.lower(),
+            "capture_method": "automatic" if purchase.capture else "manual",
+            "confirm": True,
+            "metadata": {KEY: purchase.key},
+            "payment_method_types": ["card"],
+            **how,
+        }
+        options = {"idempotency_key": purchase.key}
+        return await self._calls.ask(self._calls.v1.payment_intents.create_async(asked, options), Intent)
+
+    async def _check(self, purchase: Purchase) -> Intent:
+        """Check a card without taking money, and keep it if asked to: a SetupIntent."""
+        method = await self._payment_method(purchase.key, purchase.card)
+        asked: dict[str, Any] = {"metadata": {KEY: purchase.key}, "payment_method_types": ["card"]}
+        if purchase.keep_card:
+            asked |= {"customer": await self._customer(purchase), "usage": "off_session"}
+        service = self._calls.v1.setup_intents
+        made = await self._calls.ask(service.create_async(asked, {"idempotency_key": purchase.key}), Named)
+        how = {"payment_method": method, "return_url": purchase.return_url}
+        options = {"idempotency_key": f"{purchase.key}:confirm"}
+        return await self._calls.ask(service.confirm_async(made.id, how, options), Intent)
+
+    async def _payment_method(self, key: str, card: CardDetails) -> str:
+        """Hand the card over and get Stripe's name for it."""
+        numbers = {"number": card.number, "exp_month": card.exp_month, "exp_year": card.exp_year}
+        if card.cvc is not None:
+            numbers["cvc"] = card.cvc
+        asked = {"type": "card", "card": numbers, "billing_details": {"name": card.holder}}
+        options = {"idempotency_key": f"{key}:card"}
+        return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
+
+    async def _customer(self, purchase: Purchase) -> str:
+        """A customer of Stripe's to keep the card with."""
+        asked = {"name": purchase.card.holder, "metadata": {KEY: purchase.key}}
+        options = {"idempotency_key": f"{purchase.key}:customer"}
+        return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
+
+
+def _as_outcome(finding: Finding) -> Outcome:
+    """A finding as the answer to a purchase: one that never arrived, or was undone, comes too late."""
+    if isinstance(finding, NotFound | Voided):
+        return Declined(DeclineReason.TOO_LATE)
+    return finding

@@ -1,0 +1,101 @@
+"""Calls to Stripe through its official library, and what its errors mean for the money."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+import aiohttp
+import msgspec
+import stripe
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, OutcomeUnknown
+from paydesk.adapters.acquirers.stripe.declines import decline_reason, is_about_the_card
+from paydesk.core.errors import SetupError
+
+_Shape = TypeVar("_Shape")
+_CONNECT_SECONDS: Final = 5.0
+
+
+class Rejected(Exception):
+    """The card was declined, for `reason`; nothing was taken."""
+
+    def __init__(self, reason: DeclineReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class KeyTaken(Exception):
+    """Stripe has seen the idempotency key with another request: this one was not done, and never will be."""
+
+
+class Calls:
+    """The library's client, asked once per question: it never repeats a call by itself."""
+
+    def __init__(self, secret_key: str, api_base: str, timeout: float) -> None:
+        """Prepare calls; `api_base` is empty for Stripe itself, `timeout` the seconds for a whole answer.
+
+        Raises: SetupError if the library is told to print what it sends.
+        """
+        # The library's debug output repeats what it sends, card numbers included.
+        if os.environ.get("STRIPE_LOG"):
+            raise SetupError("STRIPE_LOG makes Stripe's library print card numbers; unset it")
+        logging.getLogger("stripe").setLevel(logging.WARNING)
+        stripe.enable_telemetry = False
+        http = stripe.AIOHTTPClient(timeout=aiohttp.ClientTimeout(total=timeout, connect=_CONNECT_SECONDS))
+        self._http: Final = http
+        self._client: Final = stripe.StripeClient(
+            secret_key,
+            base_addresses={"api": api_base.rstrip("/") or stripe.DEFAULT_API_BASE},
+            http_client=http,
+            max_network_retries=0,
+        )
+        # Parameters are checked by Stripe, and answers by the shapes they are read into.
+        self.v1: Final[Any] = self._client.v1
+
+    async def ask(self, call: Awaitable[Any], shape: type[_Shape]) -> _Shape:
+        """Wait for an answer and read it.
+
+        No error is chained to the library's own, which may hold what was sent.
+
+        Raises: Rejected, KeyTaken, AcquirerRefused (all: nothing was done); OutcomeUnknown for everything else.
+        """
+        try:
+            answer = await call
+        except stripe.StripeError as error:
+            raise _meaning(error) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise OutcomeUnknown(f"no answer from Stripe: {type(error).__name__}") from None
+        try:
+            return msgspec.convert(answer.last_response.data, shape, strict=False)
+        except (msgspec.ValidationError, AttributeError):
+            raise OutcomeUnknown("Stripe's answer can't be read") from None
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._http._cached_session is not None:
+            await self._http.close_async()
+
+
+def _meaning(error: stripe.StripeError) -> Exception:
+    """What an error of Stripe's means; whatever is not a clear no is unknown."""
+    match error:
+        case stripe.CardError():
+            return Rejected(_reason(error))
+        case stripe.IdempotencyError() if error.http_status == 400:
+            return KeyTaken("Stripe knows this idempotency key from another request")
+        case stripe.InvalidRequestError() if is_about_the_card(error.code):
+            return Rejected(_reason(error))
+        case stripe.InvalidRequestError():
+            return AcquirerRefused(error.user_message or "Stripe refused the request")
+        case stripe.AuthenticationError() | stripe.PermissionError():
+            return AcquirerRefused("Stripe does not accept PAYDESK_STRIPE_SECRET_KEY for this; check it")
+    return OutcomeUnknown(f"no clear answer from Stripe: {type(error).__name__}, status {error.http_status}")
+
+
+def _reason(error: stripe.StripeError) -> DeclineReason:
+    """Why a card was declined."""
+    decline_code = getattr(error.error, "decline_code", None) if error.error is not None else None
+    return decline_reason(error.code, decline_code)

@@ -1,0 +1,188 @@
+"""Capturing, voiding and refunding at Stripe; each looks first at how the purchase stands.
+
+A movement's key is Stripe's idempotency key and stands in metadata too, so that a repeated key gets the first answer
+after Stripe has forgotten it as an idempotency key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Finding,
+    Moved,
+    MovementFinding,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    Voided,
+)
+from paydesk.adapters.acquirers.stripe.amounts import minor_units, plain
+from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
+from paydesk.adapters.acquirers.stripe.looking import Looking
+from paydesk.adapters.acquirers.stripe.objects import CAPTURE, KEY, VOID, Intent, Refund, finding_of
+
+_Shape = TypeVar("_Shape")
+_OPEN: Final = frozenset({"requires_action", "requires_capture", "requires_confirmation"})
+
+
+class Movements:
+    """What may be done to a purchase afterwards."""
+
+    def __init__(self, calls: Calls, looking: Looking) -> None:
+        self._calls: Final = calls
+        self._looking: Final = looking
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        """Take what an authorization holds, or a part of it. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        intent, units = await self._money(reference, amount, currency, "capture")
+        if intent.metadata.get(CAPTURE) == key:
+            if intent.amount_received != units:
+                raise AcquirerRefused("the key was used for another capture")
+            return
+        if not intent.held:
+            gone = intent.status == "canceled"
+            raise AcquirerRefused("nothing is held any more" if gone else "nothing is left to capture")
+        if units > intent.held:
+            held = plain(intent.held, currency)
+            raise AcquirerRefused(f"{plain(units, currency)} can't be captured, {held} is held")
+        asked = {"amount_to_capture": units, "metadata": {CAPTURE: key}}
+        await self._do(self._calls.v1.payment_intents.capture_async(reference, asked, {"idempotency_key": key}), Intent)
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        """Give captured money back and return the refund's reference. Moves money.
+
+        Raises: AcquirerRefused, also while the money is disputed; OutcomeUnknown.
+        """
+        intent, units = await self._money(reference, amount, currency, "refund")
+        refunds = await self._looking.refunds(intent) if intent.amount_received else []
+        before = _under(key, refunds)
+        if before is not None:
+            if before.amount != units:
+                raise AcquirerRefused("the key was used for another refund")
+            return before.id
+        left = intent.amount_received - _given_back(intent, refunds)
+        if units > left:
+            some = f"{plain(units, currency)} can't be refunded, {plain(left, currency)}"
+            raise AcquirerRefused(f"{some} is left of what was captured")
+        return (await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key}})).id
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase: end what is open, release what is held, give back what is taken. Moves money.
+
+        Looks again if it changed under our hands. Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        for _ in range(2):
+            intent = await self._looking.purchase(of_key)
+            if intent is None:
+                return NotFound()
+            standing = finding_of(intent, voided=await self._looking.is_voided(intent))
+            if intent.status not in {*_OPEN, "succeeded"} or isinstance(standing, Voided):
+                return standing
+            if intent.status == "succeeded":
+                await self._undo(intent, key)
+                return Voided()
+            try:
+                await self._cancel(intent, key)
+            except AcquirerRefused:
+                continue
+            return Voided()
+        raise OutcomeUnknown("the payment changes while it is being voided")
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown.
+
+        Stripe can't cancel on condition: an authorization that the customer approves within the moment between look
+        and cancellation is released again, and reported as Voided, which is then true. A charge can't be undone so.
+        """
+        for _ in range(2):
+            intent = await self._looking.purchase(of_key)
+            if intent is None:
+                return NotFound()
+            if intent.status != "requires_action":
+                return finding_of(intent, voided=await self._looking.is_voided(intent))
+            try:
+                await self._cancel(intent, "")
+            except AcquirerRefused:
+                continue
+            return Voided()
+        raise OutcomeUnknown("the challenge changes while it is being ended")
+
+    async def find(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown.
+
+        Refusals leave no trace at Stripe: they are not found, and decided again if the key is sent again.
+        """
+        intent = await self._looking.intent(reference) or await self._looking.purchase(of_key)
+        if intent is None or intent.metadata.get(KEY) != of_key:
+            return NotFound()
+        if intent.metadata.get(CAPTURE) == key and intent.status == "succeeded":
+            return Moved(intent.id)
+        if intent.metadata.get(VOID) == key and (intent.status == "canceled" or intent.is_setup):
+            return Moved(intent.id)
+        refund = _under(key, await self._looking.refunds(intent)) if intent.may_have_refunds else None
+        if refund is None:
+            return NotFound()
+        return Moved(refund.id) if refund.counts else Refused(f"Stripe's refund {refund.id} {refund.status}")
+
+    async def _money(self, reference: str, amount: Decimal, currency: str, action: str) -> tuple[Intent, int]:
+        """The purchase and the amount that is to be moved, in minor units. Raises: AcquirerRefused, OutcomeUnknown."""
+        intent = await self._looking.intent(reference)
+        if intent is None or intent.is_setup or KEY not in intent.metadata:
+            raise AcquirerRefused(f"there is no payment of this reference to {action}")
+        if not amount.is_finite() or amount <= 0:
+            raise AcquirerRefused(f"{amount} is not an amount above 0")
+        if intent.currency != currency.lower():
+            raise AcquirerRefused(f"the payment is in {intent.currency.upper()}, not in {currency}")
+        return intent, minor_units(amount, currency)
+
+    async def _undo(self, intent: Intent, key: str) -> None:
+        """Give a whole charge back, or mark a checked card as void. Raises: AcquirerRefused if it was refunded."""
+        if intent.is_setup:
+            marked = {"metadata": {VOID: key}}
+            await self._do(self._calls.v1.setup_intents.update_async(intent.id, marked), Intent)
+            return
+        if any(refund.counts for refund in await self._looking.refunds(intent)):
+            raise AcquirerRefused("the payment was refunded and can't be voided any more")
+        await self._give_back(intent, key, {"metadata": {KEY: key, VOID: key}})
+
+    async def _give_back(self, intent: Intent, key: str, asked: dict[str, Any]) -> Refund:
+        """Make a refund. Raises: AcquirerRefused, OutcomeUnknown."""
+        asked = {"payment_intent": intent.id, **asked}
+        done = await self._do(self._calls.v1.refunds.create_async(asked, {"idempotency_key": key}), Refund)
+        if not done.counts:
+            raise AcquirerRefused(f"Stripe's refund {done.id} {done.status}")
+        return done
+
+    async def _cancel(self, intent: Intent, key: str) -> None:
+        """Cancel an open intent for good, marked with the void's key. Raises: AcquirerRefused if it is not open."""
+        service = self._calls.v1.setup_intents if intent.is_setup else self._calls.v1.payment_intents
+        if key:
+            await self._do(service.update_async(intent.id, {"metadata": {VOID: key}}), Intent)
+        await self._do(service.cancel_async(intent.id), Intent)
+
+    async def _do(self, call: Awaitable[Any], shape: type[_Shape]) -> _Shape:
+        """A call that moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        try:
+            return await self._calls.ask(call, shape)
+        except KeyTaken:
+            raise AcquirerRefused("the key was used for another request") from None
+        except Rejected as rejected:
+            raise AcquirerRefused(f"Stripe refused: {rejected.reason}") from None
+
+
+def _given_back(intent: Intent, refunds: list[Refund]) -> int:
+    """What refunds took of what was captured, in minor units; what a partial capture released is not part of it."""
+    counted = [refund for refund in refunds if refund.counts]
+    released = intent.amount - intent.amount_received
+    if any(refund.amount == released and KEY not in refund.metadata for refund in counted):
+        return sum(refund.amount for refund in counted) - released
+    return sum(refund.amount for refund in counted)
+
+
+def _under(key: str, refunds: list[Refund]) -> Refund | None:
+    """The refund that was made under a key."""
+    return next((refund for refund in refunds if refund.metadata.get(KEY) == key), None)

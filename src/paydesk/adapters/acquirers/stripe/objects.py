@@ -1,0 +1,142 @@
+"""What is read of Stripe's objects; all else in them is ignored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    Challenged,
+    Declined,
+    Finding,
+    NotFound,
+    OutcomeUnknown,
+    Voided,
+)
+from paydesk.adapters.acquirers.stripe.declines import decline_reason
+
+KEY = "paydesk_key"
+"""The metadata field with our idempotency key: of a purchase, or of a refund."""
+CAPTURE = "paydesk_capture"
+"""The metadata field of a purchase with the key of its capture."""
+VOID = "paydesk_void"
+"""The metadata field with the key of a void, of the purchase or of the refund that made it."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why the last attempt failed."""
+
+    code: str | None = None
+    decline_code: str | None = None
+
+
+class Redirect(msgspec.Struct, frozen=True):
+    """Where a browser goes for 3-D Secure."""
+
+    url: str | None = None
+
+
+class NextAction(msgspec.Struct, frozen=True):
+    """What the customer has to do."""
+
+    redirect_to_url: Redirect | None = None
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """The attempt that took or held the money."""
+
+    id: str
+    amount_refunded: int = 0
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """A PaymentIntent, or the SetupIntent of a card that is only checked; amounts in minor units."""
+
+    id: str
+    status: str
+    amount: int = 0
+    amount_received: int = 0
+    currency: str = ""
+    metadata: dict[str, str] = {}
+    customer: str | None = None
+    payment_method: str | None = None
+    next_action: NextAction | None = None
+    last_payment_error: Problem | None = None
+    last_setup_error: Problem | None = None
+    latest_charge: Charge | str | None = None
+
+    @property
+    def is_setup(self) -> bool:
+        """Whether this only checks a card."""
+        return self.id.startswith("seti_")
+
+    @property
+    def held(self) -> int:
+        """What is authorized and not captured, in minor units."""
+        return self.amount if self.status == "requires_capture" else 0
+
+    @property
+    def challenge_url(self) -> str:
+        """The page of its open challenge, empty if there is none."""
+        redirect = self.next_action.redirect_to_url if self.next_action else None
+        return (redirect.url if redirect else None) or ""
+
+    @property
+    def network_reference(self) -> str:
+        """Where Stripe keeps the card for later charges, empty if it doesn't."""
+        return f"{self.customer}/{self.payment_method}" if self.customer and self.payment_method else ""
+
+    @property
+    def may_have_refunds(self) -> bool:
+        """Whether it is worth asking for its refunds."""
+        return isinstance(self.latest_charge, Charge) and self.latest_charge.amount_refunded > 0
+
+
+class Refund(msgspec.Struct, frozen=True):
+    """A refund; `amount` in minor units."""
+
+    id: str
+    amount: int
+    status: str | None = None
+    metadata: dict[str, str] = {}
+
+    @property
+    def counts(self) -> bool:
+        """Whether its money has gone back or is on its way."""
+        return self.status not in {"failed", "canceled"}
+
+
+class Named(msgspec.Struct, frozen=True):
+    """Any object of which only its name matters."""
+
+    id: str
+
+
+class IntentList(msgspec.Struct, frozen=True):
+    """A page of intents."""
+
+    data: list[Intent]
+    has_more: bool = False
+
+
+class RefundList(msgspec.Struct, frozen=True):
+    """A page of refunds."""
+
+    data: list[Refund]
+    has_more: bool = False
+
+
+def finding_of(intent: Intent, *, voided: bool) -> Finding:
+    """How a purchase stands; `voided` if a refund of ours undid it. Raises: OutcomeUnknown while Stripe works on it."""
+    if voided or intent.status == "canceled" or (intent.is_setup and VOID in intent.metadata):
+        return Voided()
+    if intent.status in {"succeeded", "requires_capture"}:
+        return Approved(intent.id, intent.network_reference)
+    if intent.status == "requires_action":
+        return Challenged(intent.id, intent.challenge_url)
+    problem = intent.last_payment_error or intent.last_setup_error
+    if intent.status == "requires_payment_method" and problem is not None:
+        return Declined(decline_reason(problem.code, problem.decline_code))
+    if intent.status in {"requires_payment_method", "requires_confirmation"}:
+        return NotFound()
+    raise OutcomeUnknown(f"Stripe is not done with {intent.id}: {intent.status[:40]}")
