@@ -13,6 +13,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import run_disputes
+from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.settling import run_settling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
@@ -41,6 +42,7 @@ async def work(settings: Settings, database: Database, vault: Vault, desk: Desk,
             tasks.create_task(run_card_lookups(desk, stop), name="card changes")
             tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
             tasks.create_task(run_disputes(desk, stop), name="disputes")
+            tasks.create_task(run_deadlines(desk, stop), name="deadlines")
             tasks.create_task(run_settling(database, stop), name="settling")
             tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
     finally:

@@ -1,4 +1,4 @@
-"""Who calls the API: the merchant whose private key the call carries (wire.md §3)."""
+"""Who calls the API: the merchant whose private key the call carries, or has signed its body (wire.md §3)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import TooMany, Unauthorized
+from paydesk.core.errors import Forbidden, Malformed, TooMany, Unauthorized
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.keys import PURPOSE
+from paydesk.domain.merchants.keys import PURPOSE, find_signer
+from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version, verify
 
 queries = load_statements(__package__ or "", "callers.sql")
 
@@ -44,9 +45,53 @@ async def identify(
         minute=now.replace(second=0, microsecond=0),
         now=now,
     )
-    if row["calls"] > calls_per_minute:
-        raise TooMany("too many calls from this address; wait a minute", retry_after=60 - now.second)
+    _refuse_too_many(row["calls"], calls_per_minute, now)
     if row["merchant_id"] is None:
         raise Unauthorized("X-ApiKey is wrong: no merchant has this private key; copy it from your account")
     live = not sandbox and not row["test_mode"] and row["went_live_at"] is not None
     return Caller(Shop(row["merchant_id"], live), now if live else now + row["test_clock"])
+
+
+async def identify_signer(
+    database: Database,
+    vault: Vault,
+    fields: Parameters,
+    *,
+    client_address: str,
+    sandbox: bool,
+    calls_per_minute: int,
+    now: datetime,
+) -> Caller:
+    """The caller by the `public_key`, `sign_version` and `hash` in a call's body (wire.md §3); else as `identify`.
+
+    Raises: Unauthorized if no merchant has this key now or the body is not signed; Forbidden if the hash is wrong;
+        Malformed for an unknown version or what can't be signed; TooMany.
+    """
+    public_key, given = fields.get("public_key"), fields.get("hash")
+    if not isinstance(public_key, str) or not isinstance(given, str) or not public_key or not given:
+        raise Unauthorized(
+            "send your private key in the header X-ApiKey, or sign the body: public_key, sign_version and hash"
+        )
+    # Calls count apart from checkout forms.
+    signer = await find_signer(database, vault, _storable(public_key), f"api {client_address}", now)
+    if signer is None:
+        raise Unauthorized("public_key is wrong: no merchant has this key; copy it from your account")
+    _refuse_too_many(signer.forms_this_minute, calls_per_minute, now)
+    try:
+        genuine = verify(fields, given, signer.private_key, signature_version(fields))
+    except (UnknownSignatureVersion, MalformedForm) as error:
+        raise Malformed(str(error), "hash") from error
+    if not genuine:
+        raise Forbidden("hash is wrong: it does not match the body's other fields and the private key of public_key")
+    live = not sandbox and not signer.test_mode and signer.went_live_at is not None
+    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock)
+
+
+def _refuse_too_many(calls: int, calls_per_minute: int, now: datetime) -> None:
+    if calls > calls_per_minute:
+        raise TooMany("too many calls from this address; wait a minute", retry_after=60 - now.second)
+
+
+def _storable(key: str) -> str:
+    """The key as the database can be asked for it."""
+    return key.replace("\x00", "").encode("utf-8", "replace").decode()

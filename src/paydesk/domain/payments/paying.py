@@ -48,6 +48,9 @@ FIRST_LOOK = timedelta(seconds=5)
 
 DECLINE_WINDOW = timedelta(hours=1)
 
+TIME_TO_SHIP = timedelta(days=7)
+"""How long an authorization waits for a confirmed shipment before it is voided (spec: Limits)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -84,6 +87,32 @@ class Desk:
         if name is None:
             raise Unavailable("live payments need a live acquirer, and none is configured")
         return self.acquirers[name]
+
+    def require_holds_for_shipping(self) -> None:
+        """Make sure that every acquirer that takes new payments can hold money until goods are shipped.
+
+        Raises: Unavailable, naming the acquirer.
+        """
+        for name in (self.test_acquirer, self.live_acquirer):
+            if name is not None:
+                require_holds(self.acquirers[name])
+
+
+def require_holds(acquirer: Acquirer) -> None:
+    """Make sure that an acquirer holds money for as long as an order may wait to be shipped.
+
+    Raises: Unavailable, naming the acquirer.
+    """
+    if acquirer.hold_period < TIME_TO_SHIP:
+        raise Unavailable(
+            f"{acquirer.name} holds money for {_in_words(acquirer.hold_period)}, and goods that are shipped need "
+            f"{_in_words(TIME_TO_SHIP)}; choose another acquirer or sell without --shipped-goods"
+        )
+
+
+def _in_words(period: timedelta) -> str:
+    hours = int(period / timedelta(hours=1))
+    return f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +188,11 @@ async def _commit_intent(
 ) -> tuple[int, Purchase] | Refused:
     """Commit that this attempt is about to be made; only one caller gets through for an order. Moves no money.
 
-    Returns the attempt's id and what to ask of the acquirer, or the guard that refused.
-    Raises: Conflict if another attempt was faster.
+    What is shipped is only authorized, and captured once its shipment is confirmed; the money of a subscription is
+    taken at once (spec: Order delivery). Returns the attempt's id and what to ask of the acquirer, or the guard that
+    refused.
+
+    Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for long enough.
     """
     shop = checkout.shop
     known = await queries.prepare_attempt(
@@ -174,6 +206,9 @@ async def _commit_intent(
     limits = desk.limits
     if known["attempts"] >= limits.attempts_per_checkout or known["declines"] >= limits.declines_per_hour:
         return Refused("too_many_attempts")
+    capture = checkout.terms is not None or not known["shipped_goods"]
+    if not capture:
+        require_holds(acquirer)
     attempt_id = known["attempt_id"]
     key = f"{attempt_id}-{secrets.token_hex(12)}"
     real_now = utc_now()
@@ -188,8 +223,7 @@ async def _commit_intent(
         attempt_id=attempt_id,
         idempotency_key=key,
         acquirer=acquirer.name,
-        # Goods that are shipped are authorized first once deliveries can be confirmed.
-        capture=True,
+        capture=capture,
         **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"]),
         **_customer_row(checkout, payer),
         client_address=payer.client_address,
@@ -204,7 +238,7 @@ async def _commit_intent(
         amount=intent["amount"],
         currency=intent["currency"],
         card=payer.card,
-        capture=True,
+        capture=capture,
         not_after=not_after,
         return_url=return_url,
     )

@@ -43,6 +43,7 @@ select (select count(*)
           from payment_attempt
          where merchant_id = :merchant_id and live = :live and client_address = :client_address
            and state = 'declined' and finished_at > :declined_since) as declines,
+       (select shipped_goods from merchant where id = :merchant_id) as shipped_goods,
        nextval('payment_attempt_id_seq') as attempt_id,
        nextval('card_id_seq') as card_id;
 
@@ -137,6 +138,13 @@ with outcome as (
     update payment p
        set state = case when a.capture then 'captured' else 'authorized' end,
            net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
+           ship_by = case when not a.capture then :now::timestamptz + interval '7 days' end,
+           shipping_due_at = case when not a.capture then :now::timestamptz + interval '6 days' end,
+           captured_at = case when a.capture and p.amount > 0 then :now end,
+           funds_due_at = case when a.capture and p.amount > 0
+                               then :now::timestamptz + (select make_interval(days => m.settlement_days) from merchant m
+                                             where m.id = p.merchant_id)
+                          end,
            subscription_id = o.subscription_id, period_number = o.period_number
       from outcome o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id

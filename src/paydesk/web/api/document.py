@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.balance_shapes import BALANCE_ANSWERS
+from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
 
 INTRODUCTION = (
@@ -33,7 +34,7 @@ def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_addre
             {"url": sandbox_address, "description": "Sandbox: test data"},
         ],
     )
-    _, shapes = msgspec.json.schema_components((*ANSWERS, *BALANCE_ANSWERS), ref_template=REFERENCE)
+    _, shapes = msgspec.json.schema_components((*ANSWERS, *DELIVERY_ANSWERS, *BALANCE_ANSWERS), ref_template=REFERENCE)
     components = document.setdefault("components", {})
     components["schemas"] = _with_numbers(shapes)
     for methods in document["paths"].values():

@@ -18,7 +18,7 @@ from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.visits import Network, client_address, in_sandbox
 
-_KEY_HEADER = APIKeyHeader(
+KEY_HEADER = APIKeyHeader(
     name="X-ApiKey", scheme_name="Private key", description="The merchant's private key.", auto_error=False
 )
 
@@ -53,7 +53,7 @@ Services = Annotated[ApiServices, Depends(services_of)]
 
 
 async def authenticate(
-    request: Request, services: Services, private_key: Annotated[str | None, Security(_KEY_HEADER)]
+    request: Request, services: Services, private_key: Annotated[str | None, Security(KEY_HEADER)]
 ) -> Caller:
     """Find the caller by the header `X-ApiKey` (wire.md §3).
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from paydesk.web.api.delivery_shapes import Delivery
+
 Seconds = Annotated[int, Meta(description="Unix seconds; 0 when unset.")]
 Flag = Annotated[int, Meta(description="1 or 0.")]
 Price = Annotated[str, Meta(description="A decimal number as text.", examples=["10.00"])]
@@ -110,6 +112,10 @@ class PaymentWithAttempts(Payment, frozen=True):
     """A payment with all attempts to make it, first to last."""
 
     attempts: list[Attempt]
+    delivery_status: Annotated[
+        str, Meta(description="How far its goods are by `deliveries`: the furthest status, empty if nothing was said.")
+    ]
+    deliveries: Annotated[list[Delivery], Meta(description="What you said of its goods, first to last.")]
 
 
 class Package(msgspec.Struct, frozen=True):

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from paydesk.core.money import plain_number
+from paydesk.domain.deliveries.states import furthest
+from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.browsing import SeenAttempt, SeenCard, SeenPayment
 from paydesk.domain.payments.states import PAID, PaymentState
 from paydesk.domain.pingbacks.history import SeenPingback
@@ -15,6 +17,7 @@ from paydesk.domain.pingbacks.resending import PingbackAttempt
 from paydesk.domain.subscriptions.advancing import Summary
 from paydesk.domain.subscriptions.browsing import SeenSubscription
 from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.web.api.delivery_shapes import Delivery
 from paydesk.web.api.shapes import (
     Attempt,
     Card,
@@ -50,9 +53,17 @@ def payment_shape(seen: SeenPayment) -> Payment:
     return Payment(**_payment_fields(seen))
 
 
-def payment_with_attempts(seen: SeenPayment, attempts: list[SeenAttempt]) -> PaymentWithAttempts:
+def payment_with_attempts(
+    seen: SeenPayment, attempts: list[SeenAttempt], deliveries: list[SeenDelivery]
+) -> PaymentWithAttempts:
     """A payment as it is shown alone."""
-    return PaymentWithAttempts(**_payment_fields(seen), attempts=[_attempt(one) for one in attempts])
+    reached = furthest(one.status for one in deliveries)
+    return PaymentWithAttempts(
+        **_payment_fields(seen),
+        attempts=[_attempt(one) for one in attempts],
+        delivery_status=str(reached) if reached else "",
+        deliveries=[_delivery(one) for one in deliveries],
+    )
 
 
 def _payment_fields(seen: SeenPayment) -> dict[str, Any]:
@@ -94,6 +105,27 @@ def _attempt(seen: SeenAttempt) -> Attempt:
         decline_reason=seen.decline_reason,
         created_at=seconds_of(seen.created_at),
         finished_at=seconds_of(seen.finished_at),
+    )
+
+
+def _delivery(seen: SeenDelivery) -> Delivery:
+    """One line of a timeline as it is shown."""
+    return Delivery(
+        id=seen.id,
+        status=str(seen.status),
+        type=str(seen.type),
+        carrier_type=seen.carrier,
+        carrier_tracking_id=seen.tracking_id,
+        carrier_tracking_url=seen.tracking_url,
+        refundable=seen.refundable,
+        notify_user=seen.notify_user,
+        product_description=seen.product_description,
+        details=seen.details,
+        reason=seen.reason,
+        estimated_delivery=seconds_of(seen.estimated_at),
+        attachments=seen.attachments,
+        shipping_address=seen.shipping_address,
+        created_at=seconds_of(seen.created_at),
     )
 
 

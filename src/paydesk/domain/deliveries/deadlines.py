@@ -1,0 +1,62 @@
+"""What happens to authorized orders that nobody ships: a reminder a day before, and after seven days a void."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime
+
+import structlog
+
+from paydesk.core.clock import utc_now
+from paydesk.database.statements import load_statements
+from paydesk.domain.payments.movements import Refused, carry_out_all, first_look, movement_of
+from paydesk.domain.payments.paying import Desk
+
+queries = load_statements(__package__ or "")
+log = structlog.get_logger()
+
+PAUSE = 5.0
+"""Seconds between looks when nothing was due."""
+
+
+async def act_on_due(
+    desk: Desk, *, real_now: datetime, merchant_id: int | None = None, at: datetime | None = None, most: int = 200
+) -> int:
+    """Remind of authorizations that end within a day, and void those that are over. Moves money (back to customers).
+
+    Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
+    counts, and `at` is its time (UTC). Returns how many reminders and voids there were.
+    Source: spec, Order delivery, last row.
+    """
+    if merchant_id is None:
+        waiting = queries.sides_waiting(desk.database, real_now=real_now)
+        sides = [(row["merchant_id"], row["live"], row["shop_now"]) async for row in waiting]
+    else:
+        sides = [(merchant_id, False, at or real_now)]
+    if not sides:
+        return 0
+    merchant_ids, lives, shop_nows = (list(column) for column in zip(*sides, strict=True))
+    asked = {"merchant_ids": merchant_ids, "lives": lives, "shop_nows": shop_nows, "most": most, "real_now": real_now}
+    reminders = [row async for row in queries.remind(desk.database, **asked)]
+    begun = queries.begin_due_voids(desk.database, **asked, lookup_at=first_look())
+    movements = [movement_of(row) async for row in begun]
+    outcomes = await carry_out_all(desk, movements, real_now=real_now)
+    for movement, outcome in zip(movements, outcomes, strict=True):
+        if isinstance(outcome, Refused):
+            log.error("an authorization could not be voided", payment_id=movement.payment_id, why=outcome.reason)
+    return len(reminders) + len(movements)
+
+
+async def run_deadlines(desk: Desk, stop: asyncio.Event, *, pause: float = PAUSE) -> None:
+    """Act on what is due until told to stop; the pause between rounds is in seconds."""
+    while not stop.is_set():
+        try:
+            busy = await act_on_due(desk, real_now=utc_now()) > 0
+        except Exception as error:
+            log.warning("deadlines of shipments will be looked at again", why=f"{type(error).__name__}: {error}")
+            busy = False
+        if not busy:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stop.wait()

@@ -1,0 +1,62 @@
+"""What was said of an order's goods, as it is read again. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "")
+
+MOST = 1000
+"""Lines of a timeline that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDelivery:
+    """One line of an order's timeline; times are UTC. Unknown texts are empty, the rest is None."""
+
+    id: int
+    status: DeliveryStatus
+    type: GoodsType
+    carrier: str
+    tracking_id: str
+    tracking_url: str
+    refundable: bool | None
+    notify_user: bool | None
+    product_description: str
+    details: str
+    reason: str
+    estimated_at: datetime | None
+    attachments: list[str | dict[str, str]]
+    shipping_address: dict[str, str] | None
+    created_at: datetime
+
+
+async def read_timeline(database: Database, shop: Shop, payment_id: int) -> list[SeenDelivery]:
+    """All that was said of an order's goods, first to last; nothing if there is no such payment."""
+    rows = queries.deliveries_of(
+        database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id, most=MOST
+    )
+    return [_seen(row) async for row in rows]
+
+
+def _seen(row: Mapping[str, Any]) -> SeenDelivery:
+    address = row["shipping_address"]
+    return SeenDelivery(
+        **{
+            **dict(row),
+            "status": DeliveryStatus(row["status"]),
+            "type": GoodsType(row["type"]),
+            "attachments": msgspec.json.decode(row["attachments"]),
+            "shipping_address": None if address is None else msgspec.json.decode(address),
+        }
+    )
