@@ -89,11 +89,14 @@ class Till:
         form = {"nonce": secrets.token_hex(8)}
         return await open_checkout(self.database, self.shop, request, form=form, key_id=key_id, now=utc_now())
 
+    @property
+    def desk(self) -> Desk:
+        return Desk(self.database, self.vault, {self.acquirer.name: self.acquirer})
+
     async def pay(self, number: str, token: str = "") -> None:
         """Pay an order by card."""
-        now = utc_now()
+        now, desk = utc_now(), self.desk
         checkout = await find_checkout(self.database, token or await self.order(), now=now)
-        desk = Desk(self.database, self.vault, {self.acquirer.name: self.acquirer})
         payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1")
         await pay(desk, checkout, payer, return_url="https://pay.example/back", now=now)
 

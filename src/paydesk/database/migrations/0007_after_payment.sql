@@ -72,6 +72,7 @@ create table movement (
     requested_by text not null,
     request_key text,
     refusal text not null default '',
+    muted boolean not null default false,
     created_at timestamptz not null,
     finished_at timestamptz,
     lookups integer not null default 0,
@@ -84,6 +85,7 @@ create table movement (
     check ((state = 'processing') = (finished_at is null))
 ) with (fillfactor = 80);
 comment on table movement is 'money moved after the authorization: a capture, a void or a refund';
+comment on column movement.muted is 'the account did not want to be told of it';
 comment on column movement.request_key is 'the caller''s Idempotency-Key: one key is one movement';
 create unique index movement_by_key on movement (merchant_id, idempotency_key);
 create unique index movement_by_request on movement (merchant_id, live, request_key) where request_key is not null;
@@ -109,12 +111,14 @@ create table chargeback (
     reason text not null,
     evidence text not null default '',
     evidence_at timestamptz,
+    muted text[] not null default '{}',
     opened_at timestamptz not null,
     closed_at timestamptz,
     primary key (merchant_id, id),
     foreign key (merchant_id, payment_id) references payment (merchant_id, id),
     check ((state = 'open') = (closed_at is null))
 );
+comment on column chargeback.muted is 'what the account did not want to be told of it';
 create unique index chargeback_by_reference on chargeback (merchant_id, live, acquirer, acquirer_reference);
 create index chargeback_by_payment on chargeback (merchant_id, live, payment_id);
 -- Serves the look for subscriptions that a chargeback ends.
@@ -202,3 +206,34 @@ create table api_call (
 );
 comment on table api_call is 'first answers to calls with an Idempotency-Key, kept for 7 days';
 create index api_call_by_time on api_call (created_at);
+
+-- Serves the list of pingbacks about a payment: those of its refunds and chargebacks.
+create index pingback_of_reversed_payment on pingback (merchant_id, live, payment_id) where reversal_id is not null;
+
+-- The pingbacks about payments, about what was given back of them, and about the ends of the subscriptions that these
+-- payments began.
+create or replace function pingbacks_about(merchant bigint, side boolean, payments bigint[]) returns setof bigint
+language sql stable as $$
+    select b.id
+      from pingback b
+     where b.merchant_id = merchant and b.live = side and b.event = 'payment' and b.payment_id = any(payments)
+     union all
+    select b.id
+      from pingback b
+     where b.merchant_id = merchant and b.live = side and b.reversal_id is not null and b.payment_id = any(payments)
+     union all
+    select b.id
+      from subscription s
+      join pingback b on b.merchant_id = s.merchant_id and b.live = s.live and b.subscription_id = s.id
+     where s.merchant_id = merchant and s.live = side and s.init_payment_id = any(payments)
+       and b.event in ('subscription_cancelled', 'subscription_stopped', 'subscription_expired')
+$$;
+
+create or replace view payment_whole as
+select p.merchant_id, p.live, p.id, p.merchant_order_id, p.state, p.amount, p.currency, p.net, p.reserve, p.fees,
+       p.subscription_id, p.created_at, p.paid_at, u.first_name, u.last_name, u.username, u.country, u.email,
+       c.brand, c.last4, a.decline_reason, p.refunded
+  from payment p
+  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  join card c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.card_id
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id;

@@ -43,8 +43,9 @@ with moved as (
  returning *
 ), opened as (
     insert into chargeback (merchant_id, live, id, payment_id, state, acquirer, acquirer_reference, amount, currency,
-                            fee, reason, opened_at)
-    select merchant_id, live, :id, id, 'open', :acquirer, :acquirer_reference, :amount, :currency, :fee, :reason, :now
+                            fee, reason, muted, opened_at)
+    select merchant_id, live, :id, id, 'open', :acquirer, :acquirer_reference, :amount, :currency, :fee, :reason,
+           case when :event::text is null then array['chargeback'] else '{}' end, :now
       from moved
  returning *
 ), entry as (
@@ -82,7 +83,8 @@ with moved as (
  returning p.*, c.amount as returned
 ), closed as (
     update chargeback c
-       set state = 'won', closed_at = :now
+       set state = 'won', closed_at = :now,
+           muted = c.muted || case when :event::text is null then array['chargeback_reversed'] else '{}' end
       from moved
      where c.merchant_id = moved.merchant_id and c.live = moved.live and c.id = :id
 ), posting as materialized (

@@ -65,6 +65,17 @@ PAYMENT_RULES = (
     ),
 )
 
+AFTER_RULES = (
+    Rule("funds_agree", "what a payment has pending, reserved and taken as fees is what its ledger entries sum to"),
+    Rule(
+        "reversals_add_up", "refunds and chargebacks of a payment sum to what it says, never to more than was captured"
+    ),
+    Rule("movements_agree", "a capture or void and its payment agree on where it stands"),
+    Rule("reversals_reported", "every refund, void and chargeback has one pingback, unless the account muted it"),
+    Rule("authorizations_stand", "every authorization has a deadline, and nothing else has one"),
+)
+"""What must hold after the payment: captures, voids, refunds, chargebacks, and where the money is."""
+
 SUBSCRIPTION_RULES = (
     Rule("periods_paid", "a subscription is paid for every period before the next one, once, and for none after it"),
     Rule("counters_agree", "a subscription counts its payments, and a package its subscriptions"),
@@ -72,11 +83,16 @@ SUBSCRIPTION_RULES = (
     Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
 )
 
-RULES = PAYMENT_RULES + SUBSCRIPTION_RULES
+RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES
 
 BANK_RULES = (
     Rule("bank_money_known", "money at the simulated bank belongs to an attempt"),
     Rule("approved_money_at_bank", "an approved attempt has exactly its money at the simulated bank"),
+    Rule(
+        "chargebacks_at_bank",
+        "a payment has as much charged back as at the simulated bank",
+        ("merchant_id", "read_since"),
+    ),
     Rule("given_up_without_money", "an attempt that was declined or given up has no money at the simulated bank"),
 )
 """Compare the simulated bank's own record, the outside witness, with what Paydesk believes."""
@@ -127,6 +143,7 @@ class Scope:
             "log_kept_since": this_month - relativedelta(months=self.retention_months),
             "most_attempts": MOST_ATTEMPTS,
             "opened_before": self.now - ALERT_AFTER,
+            "read_since": self.now,
         }
         return [known[name] for name in rule.parameters]
 
@@ -187,18 +204,21 @@ async def _bring_record(connection: Any, record: Record) -> None:
     purchases = _purchases(record)
     while batch := await asyncio.to_thread(lambda: list(islice(purchases, _BATCH))):
         await connection.copy_records_to_table(
-            "bank_purchase", records=batch, columns=("key", "currency", "net", "held"), timeout=_PATIENCE
+            "bank_purchase",
+            records=batch,
+            columns=("key", "currency", "net", "held", "charged_back"),
+            timeout=_PATIENCE,
         )
     await connection.execute("analyze bank_purchase", timeout=_PATIENCE)
 
 
-def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal]]:
-    """Key, currency, net and held money of every purchase that the bank decided; each key is decided once."""
+def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Decimal]]:
+    """Key, currency, net, held and charged back money of every purchase of the bank; each key is decided once."""
     for operation in record.operations():
         if operation.kind in _PURCHASES and operation.of_key is not None:
             standing = standing_of(record.of_purchase(operation.of_key))
             if standing is not None:
-                yield standing.key, standing.currency, standing.net, standing.held
+                yield standing.key, standing.currency, standing.net, standing.held, standing.charged_back
 
 
 def _has_moved(record: Record, row: Any) -> bool:

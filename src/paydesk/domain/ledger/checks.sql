@@ -25,8 +25,9 @@ with posted as (
      group by merchant_id, payment_id
 )
 select 'payment' as table_name, p.merchant_id, p.id,
-       case when p.state <> 'captured' then format('is %s, but has a capture posting', p.state)
-            when l.entries is null then 'is captured, but has no capture posting'
+       case when p.state not in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+                then format('is %s, but has a capture posting', p.state)
+            when l.entries is null then format('is %s, but has no capture posting', p.state)
             when l.first_posting <> l.last_posting
                 then format('has more than one capture posting: %s and %s', l.first_posting, l.last_posting)
             else format('has amount %s %s, net %s, reserve %s, fees %s, but posting %s says acquirer %s %s, pending %s, '
@@ -36,7 +37,7 @@ select 'payment' as table_name, p.merchant_id, p.id,
   from payment p
   left join posted l on l.merchant_id = p.merchant_id and l.payment_id = p.id
  where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
-   and case when p.state = 'captured' and p.amount <> 0
+   and case when p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back') and p.amount <> 0
             then (l.entries, l.first_posting, l.currency, l.other_currency,
                   l.acquirer, l.pending, l.reserve, l.fees)
                  is distinct from
@@ -45,13 +46,143 @@ select 'payment' as table_name, p.merchant_id, p.id,
             else l.entries is not null
         end;
 
+-- name: funds_agree(merchant_id)
+-- Where a payment's money is, by its own columns and by the ledger: owed by the acquirer, pending, reserved, taken as fees.
+with posted as (
+    select merchant_id, payment_id,
+           coalesce(sum(amount) filter (where account = 'acquirer'), 0) as acquirer,
+           coalesce(sum(amount) filter (where account = 'pending'), 0) as pending,
+           coalesce(sum(amount) filter (where account = 'reserve'), 0) as reserve,
+           coalesce(sum(amount) filter (where account = 'fees' and kind <> 'chargeback_fee'), 0) as fees
+      from ledger_entry
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and payment_id is not null
+     group by merchant_id, payment_id
+), expected as (
+    select merchant_id, id,
+           amount - refunded - charged_back as acquirer,
+           case when settled_at is null then -(net - pending_taken) else 0 end as pending,
+           case when reserve_released_at is null then -(reserve - reserve_taken) else 0 end as reserve,
+           -(fees - fees_taken) as fees
+      from payment
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+       and state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+)
+select 'payment' as table_name, e.merchant_id, e.id,
+       format('should have acquirer %s, pending %s, reserve %s, fees %s in the ledger, but has %s, %s, %s, %s',
+              e.acquirer, e.pending, e.reserve, e.fees, coalesce(p.acquirer, 0), coalesce(p.pending, 0),
+              coalesce(p.reserve, 0), coalesce(p.fees, 0)) as detail
+  from expected e
+  left join posted p on p.merchant_id = e.merchant_id and p.payment_id = e.id
+ where (e.acquirer, e.pending, e.reserve, e.fees)
+       is distinct from
+       (coalesce(p.acquirer, 0), coalesce(p.pending, 0), coalesce(p.reserve, 0), coalesce(p.fees, 0));
+
+-- name: reversals_add_up(merchant_id)
+-- What was given back is the sum of the refunds, what is on its way of those in progress, and no more than was captured.
+with given as (
+    select merchant_id, payment_id,
+           coalesce(sum(amount) filter (where state = 'done'), 0) as refunded,
+           coalesce(sum(amount) filter (where state = 'processing'), 0) as refunding
+      from movement
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and kind = 'refund'
+     group by merchant_id, payment_id
+), disputed as (
+    select merchant_id, payment_id, sum(amount) as charged_back
+      from chargeback
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and state <> 'won'
+     group by merchant_id, payment_id
+)
+select 'payment' as table_name, p.merchant_id, p.id,
+       format('of %s %s is %s: refunded %s and refunding %s, but its refunds say %s and %s; charged back %s, but its '
+              'chargebacks say %s', p.amount, p.currency, p.state, p.refunded, p.refunding, coalesce(g.refunded, 0),
+              coalesce(g.refunding, 0), p.charged_back, coalesce(d.charged_back, 0)) as detail
+  from payment p
+  left join given g on g.merchant_id = p.merchant_id and g.payment_id = p.id
+  left join disputed d on d.merchant_id = p.merchant_id and d.payment_id = p.id
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and ((p.refunded, p.refunding, p.charged_back)
+        is distinct from (coalesce(g.refunded, 0), coalesce(g.refunding, 0), coalesce(d.charged_back, 0))
+        or p.refunded + p.refunding > p.amount or p.refunded + p.charged_back > p.amount
+        or (p.state = 'charged_back') <> (p.charged_back > 0)
+        or p.charged_back = 0
+           and ((p.state = 'refunded') <> (p.refunded > 0 and p.refunded = p.amount)
+                or (p.state = 'partially_refunded') <> (p.refunded > 0 and p.refunded < p.amount)));
+
+-- name: movements_agree(merchant_id)
+-- A capture or void in progress holds its payment, and a finished one has moved it.
+with named (kind, state, payment_states) as (
+    values ('capture', 'processing', array['authorized']), ('void', 'processing', array['authorized']),
+           ('capture', 'done', array['captured', 'partially_refunded', 'refunded', 'charged_back']),
+           ('void', 'done', array['voided'])
+)
+select 'movement' as table_name, m.merchant_id, m.id,
+       format('is a %s that is %s, but payment %s is %s and held by %s', m.kind, m.state, p.id, p.state,
+              coalesce(p.moving_id::text, 'none')) as detail
+  from movement m
+  join payment p on p.merchant_id = m.merchant_id and p.id = m.payment_id
+  join named n on n.kind = m.kind and n.state = m.state
+ where (:merchant_id::bigint is null or m.merchant_id = :merchant_id)
+   and (p.state <> all(n.payment_states) or (m.state = 'processing') <> (p.moving_id is not distinct from m.id))
+ union all
+select 'payment', p.merchant_id, p.id,
+       case when p.moving_id is not null then format('is held by movement %s, which is not under way', p.moving_id)
+            else format('is %s, but no %s says so', p.state, case p.state when 'voided' then 'void' else 'capture' end)
+        end
+  from payment p
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and (p.moving_id is not null
+        and not exists (select
+                          from movement m
+                         where m.merchant_id = p.merchant_id and m.id = p.moving_id and m.payment_id = p.id
+                           and m.kind in ('capture', 'void') and m.state = 'processing')
+        or (p.state = 'voided'
+            or p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back') and not a.capture)
+           and not exists (select
+                             from movement m
+                            where m.merchant_id = p.merchant_id and m.payment_id = p.id and m.state = 'done'
+                              and m.kind = case p.state when 'voided' then 'void' else 'capture' end));
+
+-- name: reversals_reported(merchant_id)
+-- Each refund, void and chargeback is told once, and each dispute that was won; unless the account did not want to hear.
+with happened as (
+    select merchant_id, id, case when m.kind = 'void' then array['refund'] else array['refund', 'partial_refund'] end
+               as events, not muted as tell, 'movement' as table_name
+      from movement m
+     where m.kind in ('refund', 'void') and m.state = 'done'
+     union all
+    select merchant_id, id, array['chargeback'], not ('chargeback' = any(muted)), 'chargeback' from chargeback
+     union all
+    select merchant_id, id, array['chargeback_reversed'], not ('chargeback_reversed' = any(muted)), 'chargeback'
+      from chargeback
+     where state = 'won'
+)
+select h.table_name, h.merchant_id, h.id,
+       format('has %s pingbacks of %s, and should have %s', count(g.id), array_to_string(h.events, ' or '),
+              h.tell::integer) as detail
+  from happened h
+  left join pingback g on g.merchant_id = h.merchant_id and g.reversal_id = h.id and g.event = any(h.events)
+ where (:merchant_id::bigint is null or h.merchant_id = :merchant_id)
+ group by h.table_name, h.merchant_id, h.id, h.events, h.tell
+having count(g.id) <> h.tell::integer;
+
+-- name: authorizations_stand(merchant_id)
+-- What is authorized has a deadline that the worker will look at; nothing else has one.
+select 'payment' as table_name, merchant_id, id,
+       format('is %s with a deadline at %s, looked at %s', state, coalesce(ship_by::text, 'no time'),
+              coalesce(shipping_due_at::text, 'never')) as detail
+  from payment
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+   and (state = 'authorized') <> (ship_by is not null and shipping_due_at is not null);
+
 -- name: amounts_split(merchant_id)
 select 'payment' as table_name, merchant_id, id,
        format('is %s with amount %s, net %s + reserve %s + fees %s = %s, paid at %s', state, amount, net, reserve, fees,
               net + reserve + fees, coalesce(paid_at::text, 'no time')) as detail
   from payment
  where (:merchant_id::bigint is null or merchant_id = :merchant_id)
-   and case when state in ('authorized', 'captured') then amount <> net + reserve + fees or paid_at is null
+   and case when state in ('authorized', 'captured', 'partially_refunded', 'refunded', 'charged_back')
+                then amount <> net + reserve + fees or paid_at is null
             when state <> 'voided' then net <> 0 or reserve <> 0 or fees <> 0 or paid_at is not null
             else false
         end;
@@ -65,7 +196,8 @@ select 'payment' as table_name, p.merchant_id, p.id,
   from payment p
   left join pingback g on g.merchant_id = p.merchant_id and g.payment_id = p.id and g.event = 'payment'
  where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
-   and (g.id is null) = (p.state in ('authorized', 'captured', 'voided'))
+   and (g.id is null)
+       = (p.state in ('authorized', 'captured', 'voided', 'partially_refunded', 'refunded', 'charged_back'))
  union all
 select 'pingback', merchant_id, id, 'reports a payment, but names none'
   from pingback
@@ -77,7 +209,8 @@ with agreed (payment_state, attempt_state) as (
     values ('processing', 'processing'), ('challenged', 'challenged'),
            ('declined', 'declined'), ('declined', 'failed'), ('declined', 'abandoned'), ('declined', 'voiding'),
            ('declined', 'voided'),
-           ('authorized', 'approved'), ('captured', 'approved'), ('voided', 'approved')
+           ('authorized', 'approved'), ('captured', 'approved'), ('voided', 'approved'),
+           ('partially_refunded', 'approved'), ('refunded', 'approved'), ('charged_back', 'approved')
 )
 select 'payment' as table_name, p.merchant_id, p.id,
        case when a.id is null then format('is held by attempt %s, which does not exist', p.attempt_id)
@@ -116,6 +249,18 @@ with mixed as (
     select 'ledger_entry', l.merchant_id, l.id, l.live, 'payment', p.id
       from ledger_entry l
       join payment p on p.merchant_id = l.merchant_id and p.id = l.payment_id and p.live <> l.live
+     union all
+    select 'movement', v.merchant_id, v.id, v.live, 'payment', p.id
+      from movement v
+      join payment p on p.merchant_id = v.merchant_id and p.id = v.payment_id and p.live <> v.live
+     union all
+    select 'chargeback', c.merchant_id, c.id, c.live, 'payment', p.id
+      from chargeback c
+      join payment p on p.merchant_id = c.merchant_id and p.id = c.payment_id and p.live <> c.live
+     union all
+    select 'delivery', d.merchant_id, d.id, d.live, 'payment', p.id
+      from delivery d
+      join payment p on p.merchant_id = d.merchant_id and p.id = d.payment_id and p.live <> d.live
      union all
     select 'pingback', g.merchant_id, g.id, g.live, 'payment', p.id
       from pingback g
@@ -324,7 +469,8 @@ create temporary table bank_purchase (
     key text not null,
     currency text not null,
     net numeric not null,
-    held numeric not null
+    held numeric not null,
+    charged_back numeric not null
 ) on commit drop;
 
 -- name: bank_money_known(merchant_id)
@@ -337,11 +483,11 @@ select 'simulated bank' as table_name, null::bigint as merchant_id, b.key as id,
    and not exists (select from forgotten_attempt f where f.idempotency_key = b.key and f.acquirer = 'simulator');
 
 -- name: approved_money_at_bank(merchant_id)
--- An attempt over 0 only checked the card, so that no money is to be found.
+-- An attempt over 0 only checked the card, so that no money is to be found. What is on its way is compared later.
 select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key as key, b.net, b.held,
        format('is approved for %s %s and its payment is %s, but the bank ', a.amount, a.currency, p.state)
        || case when b.key is null then 'does not know it'
-               else format('took %s and holds %s %s', b.net, b.held, b.currency)
+               else format('took %s and holds %s %s, and %s is charged back', b.net, b.held, b.currency, b.charged_back)
            end as detail
   from payment_attempt a
   join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
@@ -349,9 +495,25 @@ select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key a
  where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
    and a.state = 'approved' and a.acquirer = 'simulator'
    and (a.amount <> 0 or b.net + b.held <> 0)
-   and (b.currency, b.net, b.held) is distinct from
-       (a.currency, case when p.state = 'captured' then a.amount else 0 end,
+   and p.refunding = 0 and p.moving_id is null
+   and (b.currency, b.net + b.charged_back, b.held) is distinct from
+       (a.currency, case when p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+                         then a.amount - p.refunded else 0
+                    end,
         case when p.state = 'authorized' then a.amount else 0 end);
+
+-- name: chargebacks_at_bank(merchant_id, read_since)
+-- Disputes that nobody has read since the bank's record was looked at may be news.
+select 'payment' as table_name, p.merchant_id, p.id, a.idempotency_key as key, b.net, b.held,
+       format('has %s %s charged back, but at the bank it is %s', p.charged_back, p.currency, b.charged_back) as detail
+  from payment_attempt a
+  join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id and p.attempt_id = a.id
+  join bank_purchase b on b.key = a.idempotency_key
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.state = 'approved' and a.acquirer = 'simulator' and b.charged_back <> p.charged_back
+   and p.refunding = 0 and p.moving_id is null
+   and (b.charged_back = 0
+        or exists (select from dispute_reading r where r.acquirer = 'simulator' and r.read_at >= :read_since));
 
 -- name: given_up_without_money(merchant_id)
 -- An attempt that is still open may have been approved already: then the janitor is about to find out.

@@ -1,0 +1,178 @@
+"""`paydesk check` after the payment: each rule is clean on real life, and names the row when it is corrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from paydesk.core.clock import utc_now
+from paydesk.domain.chargebacks.disputing import purchase_of
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.ledger.checking import AFTER_RULES, Finding, check
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.payments.refunding import refund
+
+APPROVED = "4242424242424242"
+CHARGED_BACK = "4000000000000259"
+
+
+async def checked(till: Any) -> dict[str, Finding]:
+    found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=till.record, most=20)
+    return {finding.rule.statement: finding for finding in found}
+
+
+async def broken(till: Any) -> set[str]:
+    return {name for name, finding in (await checked(till)).items() if finding.found}
+
+
+async def payment_of(till: Any) -> int:
+    return int(
+        await till.database.fetchval("select max(id) from payment where merchant_id = $1", till.shop.merchant_id)
+    )
+
+
+async def captured(till: Any) -> None:
+    await till.pay(APPROVED)
+
+
+async def refunded_in_part(till: Any) -> None:
+    await till.pay(APPROVED)
+    await refund(till.desk, till.shop, await payment_of(till), Decimal("4.00"), requested_by="api", now=utc_now())
+
+
+async def charged_back(till: Any) -> None:
+    await till.database.execute("delete from dispute_reading")
+    await till.pay(CHARGED_BACK)
+    await read_disputes(till.desk, now=utc_now())
+
+
+async def authorized(till: Any) -> None:
+    await till.database.execute("update merchant set shipped_goods = true where id = $1", till.shop.merchant_id)
+    await till.pay(APPROVED)
+
+
+async def voided(till: Any) -> None:
+    await authorized(till)
+    await refund(till.desk, till.shop, await payment_of(till), None, requested_by="api", now=utc_now())
+
+
+async def test_all_that_comes_after_a_payment_is_clean(till: Any) -> None:
+    for happens in (captured, refunded_in_part, charged_back, authorized, voided):
+        await happens(till)
+        assert await broken(till) == set()
+    for days in (8, 181):
+        at = utc_now() + timedelta(days=days)
+        await settle_due(till.database, real_now=utc_now(), merchant_id=till.shop.merchant_id, at=at)
+        assert await broken(till) == set()
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """What happened, how one row is corrupted then (returning the id to be named), and which rule names it where."""
+
+    rule: str
+    table: str
+    happens: Any
+    sql: str
+
+
+CORRUPTIONS = (
+    Corruption(
+        "funds_agree", "payment", captured, "update payment set reserve_taken = 0.1 where merchant_id = $1 returning id"
+    ),
+    Corruption(
+        "funds_agree", "payment", captured, "update payment set settled_at = now() where merchant_id = $1 returning id"
+    ),
+    Corruption(
+        "reversals_add_up",
+        "payment",
+        captured,
+        "update payment set refunded = 1, state = 'partially_refunded' where merchant_id = $1 returning id",
+    ),
+    Corruption(
+        "reversals_add_up",
+        "payment",
+        refunded_in_part,
+        "delete from movement where merchant_id = $1 returning payment_id",
+    ),
+    Corruption(
+        "reversals_add_up", "payment", captured, "update payment set refunding = 1 where merchant_id = $1 returning id"
+    ),
+    Corruption(
+        "reversals_add_up",
+        "payment",
+        charged_back,
+        "update payment set state = 'captured' where merchant_id = $1 returning id",
+    ),
+    Corruption(
+        "movements_agree", "payment", authorized, "update payment set moving_id = 1 where merchant_id = $1 returning id"
+    ),
+    Corruption(
+        "movements_agree", "payment", voided, "delete from movement where merchant_id = $1 returning payment_id"
+    ),
+    Corruption(
+        "movements_agree",
+        "movement",
+        voided,
+        "update payment set state = 'authorized' where merchant_id = $1"
+        " returning (select id from movement where merchant_id = $1)",
+    ),
+    Corruption(
+        "reversals_reported",
+        "movement",
+        refunded_in_part,
+        "delete from pingback where merchant_id = $1 and event = 'partial_refund' returning reversal_id",
+    ),
+    Corruption(
+        "reversals_reported",
+        "chargeback",
+        charged_back,
+        "delete from pingback where merchant_id = $1 and event = 'chargeback' returning reversal_id",
+    ),
+    Corruption(
+        "authorizations_stand",
+        "payment",
+        authorized,
+        "update payment set shipping_due_at = null where merchant_id = $1 returning id",
+    ),
+    Corruption(
+        "authorizations_stand",
+        "payment",
+        captured,
+        "update payment set ship_by = now(), shipping_due_at = now() where merchant_id = $1 returning id",
+    ),
+)
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.happens.__name__}")
+async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
+    await corruption.happens(till)
+    assert await broken(till) == set()
+    named = await till.database.fetchval(corruption.sql, till.shop.merchant_id)
+    finding = (await checked(till))[corruption.rule]
+    assert (corruption.table, named) in {(difference.table, difference.id) for difference in finding.differences}
+
+
+def test_every_rule_is_seen_to_fail() -> None:
+    assert {corruption.rule for corruption in CORRUPTIONS} == {rule.statement for rule in AFTER_RULES}
+
+
+async def test_a_chargeback_that_was_read_but_not_recorded_is_named(till: Any) -> None:
+    await captured(till)
+    till.acquirer.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
+    await till.database.execute("delete from dispute_reading")
+    assert await broken(till) == set(), "nobody has read the bank's news yet"
+    await till.database.execute(
+        "insert into dispute_reading (acquirer, read_at) values ('simulator', now() + interval '1 hour')"
+    )
+    assert await broken(till) == {"chargebacks_at_bank"}
+
+
+async def test_a_refund_that_the_bank_does_not_know_is_named(till: Any) -> None:
+    await refunded_in_part(till)
+    await till.database.execute("update payment set refunded = 5 where merchant_id = $1", till.shop.merchant_id)
+    assert "approved_money_at_bank" in await broken(till)
