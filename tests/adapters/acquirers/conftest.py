@@ -1,68 +1,22 @@
+from __future__ import annotations
+
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
+from tests.adapters.acquirers.counters import BankClock, BankCounter, Counter, StripeCounter
+from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
 
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.server import bank_app
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
-
-NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-SHOP = "http://shop.test/checkout/abc?x=1"
-
-
-@dataclass
-class BankClock:
-    now: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@dataclass
-class Counter:
-    """An acquirer under test, with what only a test can see and do: the bank's record, clock and customer."""
-
-    acquirer: Acquirer
-    record: Record
-    clock: BankClock
-    base_url: str
-    keys: int = field(default=0)
-
-    def purchase(self, number: str = "4242424242424242", amount: str = "10.00", **changes: Any) -> Purchase:
-        self.keys += 1
-        asked: dict[str, Any] = {
-            "key": f"key-{self.keys}",
-            "amount": Decimal(amount),
-            "currency": "USD",
-            "card": CardDetails(number, 12, 2030, "Ada Lovelace", "123"),
-            "capture": True,
-            "not_after": self.clock.now + timedelta(minutes=10),
-            "return_url": SHOP,
-        }
-        return Purchase(**(asked | changes))
-
-    def standing(self, key: str) -> Standing:
-        return standings(self.record.operations())[key]
-
-    async def press(self, url: str, decision: str) -> tuple[int, str]:
-        """Press a button on the challenge page; gives the status and where the browser goes."""
-        async with (
-            aiohttp.ClientSession() as browser,
-            browser.post(url, data={"decision": decision}, allow_redirects=False) as answer,
-        ):
-            return answer.status, answer.headers.get("Location", "")
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
 
 @dataclass
@@ -99,13 +53,34 @@ def record(tmp_path: Path) -> Record:
     return Record(tmp_path / "bank.sqlite")
 
 
-@pytest.fixture(params=["in process", "remote"])
-async def counter(
-    request: pytest.FixtureRequest, street: Street, record: Record, clock: BankClock
-) -> AsyncIterator[Counter]:
+@pytest.fixture(scope="session")
+async def localstripe() -> AsyncIterator[Front]:
+    async with running_localstripe() as front:
+        yield front
+
+
+@asynccontextmanager
+async def open_counter(request: pytest.FixtureRequest, kind: str) -> AsyncIterator[Counter]:
+    clock = request.getfixturevalue("clock")
+    if kind == "stripe":
+        front = request.getfixturevalue("localstripe")
+        await front.forget()
+        stripe = StripeAcquirer(SECRET_KEY, api_base=front.base_url, now=clock)
+        yield StripeCounter(stripe, clock, front, declined_card="4000000000000341")
+        await stripe.close()
+        return
+    street, record = request.getfixturevalue("street"), request.getfixturevalue("record")
     inside = SimulatedAcquirer(Bank(record, now=clock), base_url=street.base_url)
     street.bank = bank_app(inside)
-    acquirer: Acquirer = inside if request.param == "in process" else RemoteSimulator(street.base_url)
-    yield Counter(acquirer, record, clock, street.base_url)
+    acquirer = inside if kind == "in process" else RemoteSimulator(street.base_url)
+    yield BankCounter(acquirer, clock, record, street.base_url)
     await acquirer.close()
     await inside.close()
+
+
+@pytest.fixture(params=["in process", "remote", "stripe"])
+async def counter(
+    request: pytest.FixtureRequest, street: Street, localstripe: Front, record: Record, clock: BankClock
+) -> AsyncIterator[Counter]:
+    async with open_counter(request, request.param) as opened:
+        yield opened

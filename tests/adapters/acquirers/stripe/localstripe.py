@@ -33,12 +33,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import aiohttp
 from aiohttp import web
 
-SECRET_KEY = "sk_test_localstripe"  # noqa: S105 - of a stand-in
+SECRET_KEY = "sk_test_localstripe"
 _LEFT_OUT = {"return_url", "setup_future_usage"}
 # On loopback only, and without the copy that it keeps in a file of a fixed name.
 _RUN = """
@@ -64,7 +64,8 @@ class Front:
 
     behind: str
     base_url: str = ""
-    lose_answers: int = 0
+    lose_answer_to: str = ""
+    """The path of a request that is passed on, and whose answer is then dropped with its connection."""
     asked: list[tuple[str, str, str, dict[str, str]]] = field(default_factory=list)
     """Method, path, idempotency key and parameters of each request."""
     ways_back: dict[str, str] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class Front:
 
     async def forget(self) -> None:
         """Start anew, with an empty localstripe."""
-        self.lose_answers = 0
+        self.lose_answer_to = ""
         for kept in (self.asked, self.ways_back, self.captured):
             kept.clear()
         async with aiohttp.ClientSession() as client:
@@ -119,8 +120,8 @@ class Front:
         if status == 200 and request.path.endswith("/capture"):
             self.captured[answer["id"]] = int(params["amount_to_capture"])
             _, answer = await self.call("POST", f"/v1/payment_intents/{answer['id']}", noted)
-        if request.method == "POST" and self.lose_answers:
-            self.lose_answers -= 1
+        if request.method == "POST" and request.path == self.lose_answer_to:
+            self.lose_answer_to = ""
             assert request.transport is not None
             request.transport.abort()
         if way_back and "id" in answer:
