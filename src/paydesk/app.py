@@ -65,11 +65,14 @@ def create_app(settings: Settings) -> FastAPI:
     vault = vault_of(settings)
     # Within the process the bank is one object: the challenge pages and the acquirer share it.
     acquirer = test_acquirer(settings)
+    live = live_acquirer(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(acquirer.close)
+            if live is not None:
+                stack.push_async_callback(live.close)
             database = await stack.enter_async_context(
                 connected(settings.database_url, most=settings.database_connections, least=0)
             )
@@ -79,7 +82,7 @@ def create_app(settings: Settings) -> FastAPI:
                 await require_current_schema(database)
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
-            services = checkout_services(settings, database, vault, acquirer)
+            services = checkout_services(settings, database, vault, acquirer, live)
             stack.push_async_callback(services.desk.finish)
             yield {
                 "checkout": services,
@@ -156,16 +159,38 @@ def test_acquirer(settings: Settings) -> Acquirer:
     return SimulatedAcquirer(bank, base_url=settings.address, latency=settings.simulator_latency)
 
 
-def payment_desk(settings: Settings, database: Database, vault: Vault, acquirer: Acquirer) -> Desk:
-    """What taking payments needs, by the settings."""
+def live_acquirer(settings: Settings) -> Acquirer | None:
+    """Who takes live payments, None if nobody is configured; the caller closes it. Raises: SetupError."""
+    if not settings.live_acquirer:
+        return None
+    secret_key = settings.stripe_secret_key.get_secret_value()
+    if not secret_key.startswith(("sk_", "rk_")):
+        raise SetupError(
+            "PAYDESK_LIVE_ACQUIRER=stripe needs PAYDESK_STRIPE_SECRET_KEY: the account's secret key, which starts with "
+            "sk_ (Stripe dashboard, Developers, API keys)"
+        )
+    # Stripe's library is large: only who uses it loads it.
+    from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+    return StripeAcquirer(secret_key, api_base=settings.stripe_api_base)
+
+
+def payment_desk(
+    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
+) -> Desk:
+    """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones."""
     limits = Limits(settings.attempts_per_checkout, settings.declines_per_hour)
-    return Desk(database, vault, {acquirer.name: acquirer}, test_acquirer=acquirer.name, limits=limits)
+    acquirers = {each.name: each for each in (acquirer, live) if each is not None}
+    name = live.name if live is not None else None
+    return Desk(database, vault, acquirers, test_acquirer=acquirer.name, live_acquirer=name, limits=limits)
 
 
-def checkout_services(settings: Settings, database: Database, vault: Vault, acquirer: Acquirer) -> CheckoutServices:
+def checkout_services(
+    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
+) -> CheckoutServices:
     """What the checkout's routes work with."""
     return CheckoutServices(
-        desk=payment_desk(settings, database, vault, acquirer),
+        desk=payment_desk(settings, database, vault, acquirer, live),
         reception=Reception(database, vault, settings.forms_per_minute),
         trusted_proxies=settings.proxy_networks(),
         address=settings.address,

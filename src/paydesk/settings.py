@@ -90,6 +90,15 @@ class Settings(BaseSettings):
     simulator_url: str = Field(
         "", description="Address of a simulated bank in a process of its own; empty means inside the service."
     )
+    live_acquirer: Literal["", "stripe"] = Field(
+        "", description="Who takes live payments: `stripe`, or empty for nobody yet."
+    )
+    stripe_secret_key: SecretStr = Field(
+        SecretStr(""), description="Secret key of the Stripe account (`sk_live_…`, or `sk_test_…` to try it)."
+    )
+    stripe_api_base: str = Field(
+        "", description="Address of a stand-in for Stripe's API, for tests; empty means Stripe itself."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity that is logged."
     )
@@ -176,7 +185,7 @@ def _is_running(data_dir: Path) -> bool:
 def announced(settings: Settings) -> Iterator[None]:
     """Say in `running.env`, for the length of a block, what this process runs with; keys and database are left out."""
     path = settings.data_dir / RUNNING_FILE
-    secret = {"data_dir", "database_url", "secret_key", "vault_keys"}
+    secret = {"data_dir", "database_url", "secret_key", "vault_keys", "stripe_secret_key"}
     lines = [
         f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
         for name in sorted(settings.model_fields_set - secret)
@@ -208,6 +217,8 @@ def _check(settings: Settings) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise SetupError(f"{PREFIX}{name} must be an address like https://pay.example, not {url!r}")
+    if settings.stripe_api_base and urlsplit(settings.stripe_api_base).scheme not in ("http", "https"):
+        raise SetupError(f"{PREFIX}STRIPE_API_BASE must be an address like https://api.stripe.com, or empty")
     if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
         raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
 

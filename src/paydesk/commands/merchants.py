@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from paydesk.adapters.vault import VaultError
+from paydesk.app import live_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -20,10 +21,12 @@ from paydesk.domain.merchants.accounts import (
     change_merchant,
     create_merchant,
     find_merchant,
+    go_live,
     list_merchants,
 )
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
+from paydesk.domain.payments.paying import require_holds
 from paydesk.domain.payments.requests import LONGEST, parse_email
 from paydesk.domain.pingbacks.resending import send_waiting
 
@@ -136,6 +139,25 @@ async def set_(
         account = await _with_keys(here, merchant, with_private_key=False)
     if sent:
         note(f"sent now, after waiting for a URL: {counted(sent, 'pingback')}")
+    _show(account, as_json=as_json)
+
+
+@app.command("go-live", epilog="Example: paydesk merchant go-live 1")
+@command
+async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
+    """Let an account take live payments, once its business is known to you; its test side stays as it is."""
+    async with deployment() as here:
+        merchant = await find_merchant(here.database, merchant_id)
+        acquirer = live_acquirer(here.settings)
+        if acquirer is None:
+            raise SetupError(
+                "no acquirer takes live payments yet: set PAYDESK_LIVE_ACQUIRER=stripe and PAYDESK_STRIPE_SECRET_KEY "
+                "for serve, work and this command, restart them, and try again"
+            )
+        if merchant.shipped_goods:
+            require_holds(acquirer)
+        merchant = await go_live(here.database, merchant_id, now=utc_now())
+        account = await _with_keys(here, merchant, with_private_key=False)
     _show(account, as_json=as_json)
 
 

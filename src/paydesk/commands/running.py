@@ -13,7 +13,7 @@ import typer
 
 from paydesk.adapters.acquirers.simulator import TEST_CARDS
 from paydesk.adapters.vault import Vault
-from paydesk.app import create_app, payment_desk, test_acquirer, vault_of
+from paydesk.app import create_app, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import command, database_address, stop_on_signals
 from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
 from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, settings_with_keys
@@ -69,14 +69,15 @@ async def _serve_all(
     """Serve and work until told to stop."""
     gateway = Gateway(*keys, base_url=settings.address, header_prefix=settings.pingback_header_prefix)
     shop = create_shop(gateway, base_url=_demo_address(settings), folder=settings.data_dir / "demo")
-    acquirer = test_acquirer(settings)
-    desk = payment_desk(settings, pool, vault, acquirer)
+    acquirer, live = test_acquirer(settings), live_acquirer(settings)
+    desk = payment_desk(settings, pool, vault, acquirer, live)
     async with _serving(shop, listeners[1]), _serving(create_app(settings), listeners[0]):
         typer.echo(_welcome(settings, keys, metrics_port))
         try:
             await work(settings, pool, vault, desk, stop)
         finally:
-            await acquirer.close()
+            for each in desk.acquirers.values():
+                await each.close()
 
 
 @asynccontextmanager

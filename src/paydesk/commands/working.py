@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 import typer
 
-from paydesk.app import payment_desk, test_acquirer, vault_of
+from paydesk.app import live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
 from paydesk.commands.starting import raise_file_limit, serve_metrics
 from paydesk.database.migrating import migrate as apply_migrations
@@ -26,12 +26,13 @@ async def work() -> None:
     set_up_logs(settings)
     vault = vault_of(settings)
     async with checked_database(settings) as address, connected(address, most=settings.database_connections) as pool:
-        acquirer = test_acquirer(settings)
+        desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
         log.info("working", metrics_port=serve_metrics(settings.metrics_port, else_any=True))
         try:
-            await do_work(settings, pool, vault, payment_desk(settings, pool, vault, acquirer), stop_on_signals())
+            await do_work(settings, pool, vault, desk, stop_on_signals())
         finally:
-            await acquirer.close()
+            for each in desk.acquirers.values():
+                await each.close()
 
 
 @command

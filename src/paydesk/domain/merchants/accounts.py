@@ -147,6 +147,19 @@ async def change_merchant(
     return _merchant(row)
 
 
+async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Merchant:
+    """Let an account take live payments from now on; a second time only turns its test mode off again.
+
+    Whether there is an acquirer for that is the caller's to make sure of.
+
+    Raises: NotFound.
+    """
+    row = await queries.go_live(database, id=merchant_id, now=now)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
+    return _merchant(row)
+
+
 def _merchant(row: Any, **keys_given: str) -> Merchant:
     values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
     return Merchant(**{**values, **keys_given})

@@ -44,6 +44,13 @@ update merchant
  where id = :id
 returning *;
 
+-- name: go_live(id, now)^
+-- The first day live stays the first, and from then on forms at the live base are live.
+update merchant
+   set went_live_at = coalesce(went_live_at, :now), test_mode = false
+ where id = :id
+returning *;
+
 -- name: keys_of(merchant_id)
 select * from merchant_key where merchant_id = :merchant_id order by id desc;
 

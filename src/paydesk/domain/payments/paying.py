@@ -241,6 +241,7 @@ async def _commit_intent(
         capture=capture,
         not_after=not_after,
         return_url=return_url,
+        keep_card=checkout.terms is not None,
     )
     return attempt_id, purchase
 

@@ -155,6 +155,7 @@ async def _commit_intent(
         capture=False,
         not_after=now + KEY_LIFETIME,
         return_url=new.return_url,
+        keep_card=True,
     )
 
 
