@@ -47,6 +47,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T][0-9:.]{4,15} ?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
 _ZONE = re.compile(r" (?=[+-]\d{2}:?\d{2}$)")
 
 _Word = TypeVar("_Word", bound=StrEnum)
@@ -247,8 +248,8 @@ def _moment(fields: Parameters, name: str) -> datetime | None:
     if not written:
         return None
     try:
-        read = datetime.fromisoformat(_ZONE.sub("", written))
-        moment = (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+        read = datetime.fromisoformat(_ZONE.sub("", written)) if _MOMENT.fullmatch(written) else None
+        moment = read and (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         moment = None
     if moment is None or not EARLIEST <= moment <= LATEST:
