@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import payment_desk, test_acquirer, vault_of
-from paydesk.commands import checking, clock, merchants, pingbacks, subscriptions
+from paydesk.commands import chargebacks, checking, clock, ledger, merchants, pingbacks, subscriptions
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
@@ -64,6 +64,10 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.add_typer(pingbacks.app, name="pingback")
     app.add_typer(subscriptions.app, name="subscription")
     app.add_typer(clock.app, name="clock")
+    app.add_typer(chargebacks.app, name="chargeback")
+    app.add_typer(ledger.ledger, name="ledger")
+    app.add_typer(ledger.payouts, name="payout")
+    app.command()(ledger.balance)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 
     async def run(*words: object) -> Said:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paydesk.domain.chargebacks.states import TRANSITIONS as CHARGEBACK_TRANSITIONS
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, PAYMENT_TRANSITIONS
 from paydesk.domain.pingbacks.states import TRANSITIONS as PINGBACK_TRANSITIONS
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, SUBSCRIPTION_TRANSITIONS
@@ -26,6 +27,7 @@ def section(heading: str) -> str:
         ("### Attempt", ATTEMPT_TRANSITIONS),
         ("### Subscription", SUBSCRIPTION_TRANSITIONS),
         ("### Card change", CARD_CHANGE_TRANSITIONS),
+        ("### Chargeback", CHARGEBACK_TRANSITIONS),
         ("### Pingback", PINGBACK_TRANSITIONS),
     ],
 )

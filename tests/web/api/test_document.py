@@ -19,6 +19,13 @@ CALLS = {
     ("post", "/api/v1/pingbacks/{pingback_id}/resend"),
     ("post", "/api/subscription/{subscription_id}/cancel"),
     ("post", "/api/v1/test_clock"),
+    ("get", "/api/v1/balance"),
+    ("get", "/api/v1/ledger"),
+    ("get", "/api/v1/payouts"),
+    ("get", "/api/v1/chargebacks"),
+    ("get", "/api/v1/chargebacks/{chargeback_id}"),
+    ("post", "/api/v1/chargebacks/{chargeback_id}/evidence"),
+    ("post", "/payment/{payment_id}/refund"),
 }
 PARAMETERS = {"limit", "cursor", "from", "to", "merchant_order_id", "email", "status"}
 

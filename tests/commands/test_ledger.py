@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paydesk.database.pool import Database
+
+
+async def test_the_balance_of_a_merchant_is_shown(paydesk: Any, account: dict[str, Any], subscription: int) -> None:
+    said = await paydesk("balance", account["id"], "--json")
+    assert [(one["currency"], one["pending"]) for one in said.result["balances"]] == [("USD", 8.9)]
+    assert len(said.result["reserve_releases"]) == 1
+    table = (await paydesk("balance", account["id"])).out
+    assert "8.9000" in table
+    assert "reserve released on" in table
+
+
+async def test_an_advance_of_the_clock_settles_and_releases(
+    paydesk: Any, account: dict[str, Any], subscription: int
+) -> None:
+    await paydesk("subscription", "cancel", subscription)
+    summary = (await paydesk("clock", "advance", account["id"], "8d", "--json")).result
+    assert summary["counts"]["settlement"] == 1
+    (balance,) = (await paydesk("balance", account["id"], "--json")).result["balances"]
+    assert (balance["pending"], balance["available"], balance["reserve"]) == (0, 8.9, 0.5)
+    summary = (await paydesk("clock", "advance", account["id"], "180d", "--json")).result
+    assert summary["counts"]["reserve_release"] == 1
+    (balance,) = (await paydesk("balance", account["id"], "--json")).result["balances"]
+    assert (balance["available"], balance["reserve"]) == (9.4, 0)
+
+
+async def test_a_payout_is_recorded_once_there_is_money(
+    paydesk: Any, account: dict[str, Any], subscription: int
+) -> None:
+    words = ("payout", "record", account["id"], "5.00", "USD", "--reference", "TRF-1")
+    said = await paydesk(*words)
+    assert (said.status, said.out) == (1, "")
+    assert said.err == "paydesk: only 0 USD are available, not 5.00\n"
+    await paydesk("clock", "advance", account["id"], "8d")
+    assert (await paydesk(*words, "--json")).result["reference"] == "TRF-1"
+    (listed,) = (await paydesk("payout", "list", account["id"], "--json")).result
+    assert (listed["amount"], listed["currency"], listed["recorded_by"]) == (5.0, "USD", "command")
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "complaint"),
+    [("0", "USD", "greater than 0"), ("1.001", "USD", "has 3 decimals"), ("1", "XXX", "not an ISO 4217 currency")],
+)
+async def test_a_payout_of_nonsense_is_refused(
+    paydesk: Any, account: dict[str, Any], amount: str, currency: str, complaint: str
+) -> None:
+    said = await paydesk("payout", "record", account["id"], amount, currency, "--reference", "T")
+    assert said.status == 1
+    assert complaint in said.err
+
+
+async def test_the_export_is_the_statement_as_csv_or_as_json_lines(
+    paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path
+) -> None:
+    await paydesk("clock", "advance", account["id"], "8d")
+    said = await paydesk("ledger", "export", account["id"])
+    rows = list(csv.DictReader(io.StringIO(said.out)))
+    assert [row["kind"] for row in rows] == ["capture", "settlement"]
+    assert (rows[0]["gross"], rows[0]["fees"], rows[0]["pending"], rows[0]["reserve"]) == ("10", "-0.6", "8.9", "0.5")
+    assert said.err == "paydesk: 2 postings written\n"
+    path = tmp_path / "january.jsonl"
+    await paydesk("ledger", "export", account["id"], "--format", "jsonl", "--output", path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["available"] for line in lines] == [0, 8.9]
+
+
+async def test_an_export_of_a_period_holds_that_period_alone(
+    paydesk: Any, account: dict[str, Any], subscription: int
+) -> None:
+    said = await paydesk("ledger", "export", account["id"], "--to", "2020-01-01")
+    assert len(said.out.splitlines()) == 1
+    said = await paydesk("ledger", "export", account["id"], "--from", "yesterday")
+    assert (said.status, "--from" in said.err) == (1, True)
+
+
+async def test_a_file_that_cannot_be_written_is_said_so(paydesk: Any, account: dict[str, Any], tmp_path: Path) -> None:
+    said = await paydesk("ledger", "export", account["id"], "--output", tmp_path / "none" / "x.csv")
+    assert said.status == 1
+    assert "cannot write" in said.err
+
+
+class TestChargebacks:
+    @pytest.fixture(autouse=True)
+    async def _from_the_start(self, database: Database) -> None:
+        """Each test has a bank of its own, whose disputes nobody has read."""
+        await database.execute("delete from dispute_reading")
+
+    @pytest.fixture
+    async def payment(self, subscription: int, database: Database) -> int:
+        return int(await database.fetchval("select init_payment_id from subscription where id = $1", subscription))
+
+    async def test_one_is_opened_answered_and_won(self, paydesk: Any, account: dict[str, Any], payment: int) -> None:
+        opened = (await paydesk("chargeback", "open", payment, "--reason", "product_not_received", "--json")).result
+        assert (opened["state"], opened["amount"], opened["reason"]) == ("open", 10, "product_not_received")
+        said = await paydesk("chargeback", "evidence", opened["id"], "Signed for", "--json")
+        assert said.result["evidence"] == "Signed for"
+        assert (await paydesk("chargeback", "win", opened["id"], "--json")).result["state"] == "won"
+        (listed,) = (await paydesk("chargeback", "list", account["id"], "--json")).result
+        assert listed["state"] == "won"
+        assert "Signed for" in (await paydesk("chargeback", "show", opened["id"])).out
+
+    async def test_one_that_is_lost_stays_lost(self, paydesk: Any, payment: int) -> None:
+        opened = (await paydesk("chargeback", "open", payment, "--json")).result
+        assert (await paydesk("chargeback", "lose", opened["id"], "--json")).result["state"] == "lost"
+        assert (await paydesk("chargeback", "win", opened["id"])).status == 1
+        assert (await paydesk("chargeback", "open", payment)).status == 1
+
+    async def test_what_is_not_there_is_not_found(self, paydesk: Any) -> None:
+        for words in (("show", 10**12), ("open", 10**12), ("win", 10**12), ("evidence", 10**12, "x")):
+            said = await paydesk("chargeback", *words)
+            assert (said.status, "there is no" in said.err) == (1, True)
