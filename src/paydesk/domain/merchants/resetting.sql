@@ -24,6 +24,31 @@ delete from ledger_entry
  where merchant_id = :merchant_id and live = false
    and id in (select id from ledger_entry where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_payouts(merchant_id, most)!
+delete from payout
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from payout where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_deliveries(merchant_id, most)!
+delete from delivery
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from delivery where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_chargebacks(merchant_id, most)!
+delete from chargeback
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from chargeback where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_movements(merchant_id, most)!
+delete from movement
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from movement where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_api_calls(merchant_id, most)!
+delete from api_call
+ where merchant_id = :merchant_id and live = false
+   and request_key in (select request_key from api_call where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_payment_attempts(merchant_id, most)!
 -- The simulated bank remembers what it did for them: `paydesk check` must know their keys.
 with gone as (
