@@ -28,9 +28,10 @@ def base_path(request: Request) -> str:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a program asks, rather than a browser; at the API's paths it always is one."""
+    """Whether a program asks, rather than a browser; at the API's paths it always is one (wire.md §3)."""
     asked = "application/json" in request.headers.get("accept", "").lower()
-    return asked or str(request.scope["path"]).startswith("/api/")
+    path = str(request.scope["path"])
+    return asked or path.startswith("/api/") or (path.startswith("/payment/") and path.endswith("/refund"))
 
 
 async def read_body(request: Request, largest: int) -> bytes:

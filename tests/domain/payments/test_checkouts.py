@@ -15,7 +15,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.checkouts import LIFETIME, Standing, find_checkout, open_checkout, shop_in_token, standing
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.payments.states import REVERSED, PaymentState
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 
@@ -54,7 +54,7 @@ def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: 
         PaymentState.PROCESSING: Standing.PROCESSING,
         PaymentState.CHALLENGED: Standing.CHALLENGED,
         PaymentState.DECLINED: Standing.EXPIRED,
-    }.get(state, Standing.PAID if own else Standing.CLOSED)
+    }.get(state, (Standing.REVERSED if state in REVERSED else Standing.PAID) if own else Standing.CLOSED)
     assert standing(row, now) is expected
     if state is PaymentState.DECLINED:
         assert standing(row, now - timedelta(seconds=1)) is Standing.OPEN

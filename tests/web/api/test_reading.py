@@ -92,6 +92,7 @@ class TestPayments:
         (payment,) = (await server.get("/api/v1/payments"))["data"]
         shown = (await server.get(f"/api/v1/payments/{name_of(payment)}"))["data"]
         attempts = shown.pop("attempts")
+        assert (shown.pop("deliveries"), shown.pop("delivery_status"), shown.pop("refunds")) == ([], "", [])
         assert shown == payment
         assert [one["status"] for one in attempts] == ["declined", "approved"]
         assert [one["decline_reason"] for one in attempts] == ["insufficient_funds", ""]
@@ -118,7 +119,7 @@ class TestPayments:
     )
     async def test_a_status_finds_its_own(self, server: Any, customers: Any, number: str, status: str) -> None:
         await customers.buy("A-1", number=number)
-        for asked in ("successful", "declined", "challenged", "processing", "voided"):
+        for asked in ("successful", "declined", "challenged", "processing", "reversal_refunded"):
             for narrower in ({}, {"email": "ada@example.com"}, {"merchant_order_id": "A-1"}):
                 found = (await server.get("/api/v1/payments", status=asked, **narrower))["data"]
                 assert [one["payment_order"]["status"] for one in found] == [status] * (asked == status)
@@ -302,7 +303,7 @@ class TestPingbacks:
 STATEMENTS = [
     (module, name)
     for module, names in (
-        (payments, ("by_time", "in_state", "of_reference", "of_subscription", "of_email")),
+        (payments, ("by_time", "in_states", "of_reference", "of_subscription", "of_email")),
         (subscriptions, ("by_time", "in_state", "of_reference", "of_email")),
         (pingbacks, ("by_time", "in_state", "about")),
     )

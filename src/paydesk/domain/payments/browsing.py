@@ -14,7 +14,7 @@ from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.states import PAID, AttemptState, PaymentState
+from paydesk.domain.payments.states import REPORTED, AttemptState, PaymentState
 
 queries = load_statements(__package__ or "", "browsing.sql")
 
@@ -29,7 +29,10 @@ class SeenCard:
 
 @dataclass(frozen=True, slots=True)
 class SeenPayment:
-    """A payment with its customer and card; times are UTC. `decline_reason` is the last attempt's, or empty."""
+    """A payment with its customer and card; times are UTC. `decline_reason` is the last attempt's, or empty.
+
+    `refunded` is what was given back so far; of an authorization that was let go, all of it.
+    """
 
     id: int
     live: bool
@@ -38,6 +41,7 @@ class SeenPayment:
     amount: Decimal
     currency: str
     split: Split
+    refunded: Decimal
     subscription_id: int | None
     created_at: datetime
     paid_at: datetime | None
@@ -91,8 +95,8 @@ def _rows(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> 
         found = queries.of_subscription(database, **more, subscription_id=wanted.subscription_id)
     elif wanted.email is not None:
         found = queries.of_email(database, **more)
-    elif states is not None and len(states) == 1 and states[0] is not PaymentState.CAPTURED:
-        found = queries.in_state(database, **common, state=states[0])
+    elif states is not None and PaymentState.CAPTURED not in states:
+        found = queries.in_states(database, **common, states=states)
     else:
         found = queries.by_time(database, **common, states=states)
     return found
@@ -119,7 +123,8 @@ def _payment(row: Mapping[str, Any]) -> SeenPayment:
     return SeenPayment(
         **{name: row[name] for name in names},
         state=state,
-        split=Split(row["amount"] if state in PAID else Decimal(0), row["net"], row["reserve"], row["fees"]),
+        split=Split(row["amount"] if state in REPORTED else Decimal(0), row["net"], row["reserve"], row["fees"]),
+        refunded=row["amount"] if state is PaymentState.VOIDED else row["refunded"],
         card=SeenCard(row["brand"], row["last4"]),
     )
 

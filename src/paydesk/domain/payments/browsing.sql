@@ -13,14 +13,20 @@ select w.*
   join payment_whole w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
  order by w.created_at desc, w.id desc;
 
--- name: in_state(merchant_id, live, state, since, until, before_at, before_id, most)
--- Those of one state that is not the usual one.
+-- name: in_states(merchant_id, live, states, since, until, before_at, before_id, most)
+-- Those of states that are not the usual one: the newest of each come from the index by state.
 select w.*
   from (
-      select merchant_id, live, id
-        from payment
-       where merchant_id = :merchant_id and live = :live and state = :state and state <> 'captured'
-         and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+      select one.*
+        from unnest(:states::text[]) as asked (state)
+       cross join lateral (
+           select merchant_id, live, id, created_at
+             from payment
+            where merchant_id = :merchant_id and live = :live and state = asked.state and state <> 'captured'
+              and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+            order by created_at desc, id desc
+            limit :most
+       ) one
        order by created_at desc, id desc
        limit :most
   ) page

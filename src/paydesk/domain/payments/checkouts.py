@@ -19,7 +19,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.rows import package_of
 from paydesk.domain.subscriptions.terms import Terms
@@ -40,6 +40,8 @@ class Standing(StrEnum):
     PAID = "paid"
     CLOSED = "closed"
     """The order was paid through another checkout."""
+    REVERSED = "reversed"
+    """It was paid here, and all of the money was given back since."""
     EXPIRED = "expired"
 
 
@@ -184,7 +186,9 @@ def standing(row: Mapping[str, Any], now: datetime) -> Standing:
     if state == PaymentState.CHALLENGED:
         return Standing.CHALLENGED
     if state is not None and state != PaymentState.DECLINED:
-        return Standing.PAID if row["paying_checkout_id"] == row["id"] else Standing.CLOSED
+        if row["paying_checkout_id"] != row["id"]:
+            return Standing.CLOSED
+        return Standing.REVERSED if state in REVERSED else Standing.PAID
     return Standing.EXPIRED if row["expires_at"] <= now else Standing.OPEN
 
 

@@ -57,6 +57,10 @@ REPORTED = TAKEN | {PaymentState.AUTHORIZED, PaymentState.VOIDED}
 """The merchant has been told that the customer paid, whatever was undone since."""
 
 
+REVERSED = frozenset({PaymentState.VOIDED, PaymentState.REFUNDED, PaymentState.CHARGED_BACK})
+"""The customer paid, and has all of the money again."""
+
+
 class AttemptState(StrEnum):
     """Where one attempt stands, as far as we know."""
 

@@ -13,7 +13,10 @@ from starlette.routing import BaseRoute
 from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.balance_shapes import BALANCE_ANSWERS
 from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
+from paydesk.web.api.refund_shapes import REFUND_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
+
+_SHAPES = (*ANSWERS, *DELIVERY_ANSWERS, *REFUND_ANSWERS, *BALANCE_ANSWERS)
 
 INTRODUCTION = (
     "For the merchant's server. Each call carries the private key in the header `X-ApiKey`. Below `/sandbox`, and "
@@ -34,7 +37,7 @@ def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_addre
             {"url": sandbox_address, "description": "Sandbox: test data"},
         ],
     )
-    _, shapes = msgspec.json.schema_components((*ANSWERS, *DELIVERY_ANSWERS, *BALANCE_ANSWERS), ref_template=REFERENCE)
+    _, shapes = msgspec.json.schema_components(_SHAPES, ref_template=REFERENCE)
     components = document.setdefault("components", {})
     components["schemas"] = _with_numbers(shapes)
     for methods in document["paths"].values():

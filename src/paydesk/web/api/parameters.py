@@ -69,9 +69,18 @@ class ListParameters(PageParameters):
 class PaymentParameters(ListParameters):
     """What the list of payments takes."""
 
-    status: Literal["successful", "processing", "challenged", "declined", "voided"] | None = Field(
-        None, description="Only of this status."
-    )
+    status: (
+        Literal[
+            "successful",
+            "processing",
+            "challenged",
+            "declined",
+            "reversal_refunded",
+            "reversal_refunded_partially",
+            "reversal_chargeback",
+        ]
+        | None
+    ) = Field(None, description="Only of this status.")
     subscription_id: int | None = Field(
         None, ge=1, le=LARGEST_ID, description="Only the payments of this subscription."
     )

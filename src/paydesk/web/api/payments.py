@@ -10,6 +10,7 @@ from starlette.responses import Response
 from paydesk.core.paging import Place
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.browsing import PaymentFilter, browse_payments, show_payment
+from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.cursors import write_cursor
 from paydesk.web.api.parameters import PaymentParameters, known_id, refuse_repeated
@@ -49,7 +50,8 @@ async def list_payments(
 async def show(
     caller: ByPrivateKey, services: Services, payment_id: Annotated[str, Path(description="Its `payment_order.id`.")]
 ) -> Response:
-    """One payment with all attempts to make it and all deliveries, first to last."""
+    """One payment with all attempts to make it, all deliveries and all refunds, first to last."""
     seen, attempts = await show_payment(services.desk.database, caller.shop, known_id(payment_id, "payment"))
     deliveries = await read_timeline(services.desk.database, caller.shop, seen.id)
-    return answer(OnePayment(True, payment_with_attempts(seen, attempts, deliveries)))
+    refunds = await refunds_of(services.desk.database, caller.shop, seen.id)
+    return answer(OnePayment(True, payment_with_attempts(seen, attempts, deliveries, refunds)))

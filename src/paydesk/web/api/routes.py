@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from paydesk.web.api import chargebacks, clock, deliveries, docs_page, ledger, payments, pingbacks, subscriptions
+from paydesk.web.api import (
+    chargebacks,
+    clock,
+    deliveries,
+    docs_page,
+    ledger,
+    payments,
+    pingbacks,
+    refunds,
+    subscriptions,
+)
 
 router = APIRouter()
-for part in (subscriptions, payments, deliveries, pingbacks, chargebacks, ledger, clock, docs_page):
+for part in (subscriptions, payments, refunds, deliveries, pingbacks, chargebacks, ledger, clock, docs_page):
     router.include_router(part.router)

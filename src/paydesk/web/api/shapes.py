@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from paydesk.web.api.delivery_shapes import Delivery
+from paydesk.web.api.refund_shapes import RefundLine
 
 Seconds = Annotated[int, Meta(description="Unix seconds; 0 when unset.")]
 Flag = Annotated[int, Meta(description="1 or 0.")]
@@ -45,7 +46,9 @@ class PaymentOrder(msgspec.Struct, frozen=True):
         str,
         Meta(
             description="`successful`: paid. `processing`: the outcome is not known yet. `challenged`: the customer "
-            "confirms with their bank. `declined`: nothing was taken. `voided`: a hold was let go."
+            "confirms with their bank. `declined`: nothing was taken. `reversal_refunded`: all was given back, or the "
+            "hold was let go. `reversal_refunded_partially`: a part was given back. `reversal_chargeback`: the "
+            "customer's bank took it back."
         ),
     ]
     paid_amount: Annotated[Decimal, Meta(description="0 unless paid.")]
@@ -99,7 +102,10 @@ class Payment(msgspec.Struct, frozen=True):
     user: User
     amount: Annotated[Decimal, Meta(description="What was asked for.")]
     currency: str
-    captured: Annotated[bool, Meta(description="Whether the money is taken, not just held.")]
+    captured: Annotated[
+        bool, Meta(description="Whether the money was taken, not just held, whatever was given back since.")
+    ]
+    refunded_amount: Annotated[Decimal, Meta(description="What was given back so far.")]
     subscription_id: int | None
     card: Card
     decline_reason: Annotated[str, Meta(description="Why the last attempt was refused, or empty.")]
@@ -116,6 +122,7 @@ class PaymentWithAttempts(Payment, frozen=True):
         str, Meta(description="How far its goods are by `deliveries`: the furthest status, empty if nothing was said.")
     ]
     deliveries: Annotated[list[Delivery], Meta(description="What you said of its goods, first to last.")]
+    refunds: Annotated[list[RefundLine], Meta(description="What was given back, or is on its way, first to last.")]
 
 
 class Package(msgspec.Struct, frozen=True):

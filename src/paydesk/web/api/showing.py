@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,14 +11,17 @@ import msgspec
 from paydesk.core.money import plain_number
 from paydesk.domain.deliveries.states import furthest
 from paydesk.domain.deliveries.timeline import SeenDelivery
+from paydesk.domain.payments.after import PART, WHOLE
 from paydesk.domain.payments.browsing import SeenAttempt, SeenCard, SeenPayment
-from paydesk.domain.payments.states import PAID, PaymentState
+from paydesk.domain.payments.refunding import SeenRefund
+from paydesk.domain.payments.states import PAID, TAKEN, MovementState, PaymentState
 from paydesk.domain.pingbacks.history import SeenPingback
 from paydesk.domain.pingbacks.resending import PingbackAttempt
 from paydesk.domain.subscriptions.advancing import Summary
 from paydesk.domain.subscriptions.browsing import SeenSubscription
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.web.api.delivery_shapes import Delivery
+from paydesk.web.api.refund_shapes import RefundLine
 from paydesk.web.api.shapes import (
     Attempt,
     Card,
@@ -37,10 +41,25 @@ from paydesk.web.api.shapes import (
 
 SUCCESSFUL = "successful"
 
+STATUS_WORDS: Mapping[PaymentState, str] = {
+    **dict.fromkeys(PAID, SUCCESSFUL),
+    PaymentState.VOIDED: WHOLE,
+    PaymentState.REFUNDED: WHOLE,
+    PaymentState.PARTIALLY_REFUNDED: PART,
+    PaymentState.CHARGED_BACK: "reversal_chargeback",
+}
+"""What pingbacks say of each state that they tell of (wire.md §2)."""
+
+REFUND_WORDS: Mapping[MovementState, str] = {
+    MovementState.PROCESSING: "processing",
+    MovementState.DONE: SUCCESSFUL,
+    MovementState.REFUSED: "refused",
+}
+
 
 def status_word(state: PaymentState) -> str:
-    """A payment's state in the words of `payment_order.status`: whatever was reported as paid is `successful`."""
-    return SUCCESSFUL if state in PAID else str(state)
+    """A payment's state in the words of `payment_order.status`, as pingbacks told it, or in its own."""
+    return STATUS_WORDS.get(state, str(state))
 
 
 def states_of(word: str) -> frozenset[PaymentState]:
@@ -54,7 +73,7 @@ def payment_shape(seen: SeenPayment) -> Payment:
 
 
 def payment_with_attempts(
-    seen: SeenPayment, attempts: list[SeenAttempt], deliveries: list[SeenDelivery]
+    seen: SeenPayment, attempts: list[SeenAttempt], deliveries: list[SeenDelivery], refunds: list[SeenRefund]
 ) -> PaymentWithAttempts:
     """A payment as it is shown alone."""
     reached = furthest(one.status for one in deliveries)
@@ -63,6 +82,7 @@ def payment_with_attempts(
         attempts=[_attempt(one) for one in attempts],
         delivery_status=str(reached) if reached else "",
         deliveries=[_delivery(one) for one in deliveries],
+        refunds=[_refund(one) for one in refunds],
     )
 
 
@@ -85,7 +105,8 @@ def _payment_fields(seen: SeenPayment) -> dict[str, Any]:
         "user": User(seen.first_name, seen.last_name, seen.username, seen.country, seen.email),
         "amount": plain_number(seen.amount),
         "currency": seen.currency,
-        "captured": seen.state is PaymentState.CAPTURED,
+        "captured": seen.state in TAKEN,
+        "refunded_amount": plain_number(seen.refunded),
         "subscription_id": seen.subscription_id,
         "card": _card(seen.card),
         "decline_reason": seen.decline_reason,
@@ -127,6 +148,10 @@ def _delivery(seen: SeenDelivery) -> Delivery:
         shipping_address=seen.shipping_address,
         created_at=seconds_of(seen.created_at),
     )
+
+
+def _refund(seen: SeenRefund) -> RefundLine:
+    return RefundLine(seen.reference_id, plain_number(seen.amount), REFUND_WORDS[seen.state], seconds_of(seen.at))
 
 
 def _card(card: SeenCard) -> Card:

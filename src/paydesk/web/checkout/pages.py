@@ -165,6 +165,12 @@ def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     return secured(_PAGES.render("paid.html", texts, view=view, offer=_offer(view, texts)))
 
 
+def reversed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page (409) of a checkout whose order was paid and the money given back, with the way back to the shop."""
+    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    return secured(_PAGES.render("reversed.html", texts, view=view, offer=offer, home=home), status=409)
+
+
 def expired_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (410) of a checkout whose time is over, with the way back to the shop."""
     at, locale = view.expires_at.astimezone(UTC), texts.locale

@@ -115,7 +115,7 @@ async def submit(request: Request) -> Response:
         return visit.go(visit.checkout.success_url)
     if standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
-    if standing in (Standing.CLOSED, Standing.EXPIRED):
+    if standing in (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED):
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
     form = read_form(await read_form_body(request, LARGEST_BODY))
     services, typed = visit.services, card_form.typed(form)
@@ -188,6 +188,8 @@ def _ended(visit: Visit) -> Response | None:
     match visit.checkout.standing:
         case Standing.PAID:
             return pages.already_paid_page(visit.view(), visit.texts)
+        case Standing.REVERSED:
+            return pages.reversed_page(visit.view(), visit.texts)
         case Standing.CLOSED:
             return pages.closed_page(visit.view(), visit.texts)
         case Standing.EXPIRED:

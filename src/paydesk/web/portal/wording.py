@@ -21,6 +21,9 @@ PAYMENTS: dict[PaymentState, str] = {
     PaymentState.AUTHORIZED: mark("reserved"),
     PaymentState.CAPTURED: mark("paid"),
     PaymentState.VOIDED: mark("given back"),
+    PaymentState.PARTIALLY_REFUNDED: mark("partly refunded"),
+    PaymentState.REFUNDED: mark("refunded"),
+    PaymentState.CHARGED_BACK: mark("taken back by your bank"),
 }
 
 FIELD_ERRORS: dict[str, dict[str, str]] = {

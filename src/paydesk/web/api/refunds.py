@@ -1,0 +1,110 @@
+"""`POST /payment/{id}/refund`: money back to the customer, by the path that clients know (wire.md §3)."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed
+from paydesk.core.money import plain_number
+from paydesk.domain.merchants.callers import Caller
+from paydesk.domain.payments.refunding import INVALID_AMOUNT, Refund, refund
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.idempotency import ByIdempotencyKey
+from paydesk.web.api.parameters import known_id
+from paydesk.web.api.refund_shapes import OneRefund, Refunded
+from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
+
+_PLAIN_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
+
+_BODY = {
+    "type": "object",
+    "properties": {
+        "amount": {
+            "type": ["string", "number"],
+            "examples": ["4.00"],
+            "description": "How much, in the order's currency; left out, all that is left.",
+        }
+    },
+}
+
+router = APIRouter(tags=["Payments"])
+
+
+@router.post(
+    "/payment/{payment_id}/refund",
+    summary="Refund a payment",
+    operation_id="refund_payment",
+    responses=described(OneRefund, 404, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": False,
+            "content": {
+                "application/json": {"schema": _BODY},
+                "application/x-www-form-urlencoded": {"schema": _BODY},
+            },
+        }
+    },
+)
+async def post_refund(
+    request: Request,
+    caller: ByPrivateKey,
+    services: Services,
+    once: ByIdempotencyKey,
+    payment_id: Annotated[str, Path(description="Its `payment_order.id`.")],
+) -> Response:
+    """Give back an amount, or all that is left; as often as you like, never more than was paid.
+
+    A `refund` pingback, or a `partial_refund` while something is left, tells of it once. An order that is not captured
+    yet is let go, which is possible for all of it only. If the bank answers late the status is `processing` and the
+    pingback follows. 400 `Invalid requested amount`, or `This transaction was already refunded` if nothing is left;
+    409 if it is not paid, is charged back, or the bank refuses. Send an `Idempotency-Key`, so that you can safely try
+    again.
+    """
+    return await once.answer(caller.shop, partial(_refund, request, caller, services, payment_id))
+
+
+async def _refund(
+    request: Request, caller: Caller, services: ApiServices, payment_id: str, key: str | None
+) -> Response:
+    known = known_id(payment_id, "payment")
+    amount = _amount(await read_fields(request))
+    given = await refund(services.desk, caller.shop, known, amount, requested_by="api", request_key=key, now=caller.now)
+    return answer(OneRefund(True, _shape(given)))
+
+
+def _amount(fields: dict[str, Any]) -> Decimal | None:
+    """How much to give back, None for all that is left; an amount that is there but empty is no such thing.
+
+    Raises: Malformed if it is no number that an amount could be.
+    """
+    if "amount" not in fields:
+        return None
+    given = fields["amount"]
+    if isinstance(given, str) and _PLAIN_NUMBER.fullmatch(given):
+        return Decimal(given)
+    if isinstance(given, int | Decimal) and not isinstance(given, bool):
+        # As a number 5.000 is 5; as text its decimals count as they are written.
+        number = plain_number(Decimal(given))
+        if number == given:
+            return number
+    raise Malformed(INVALID_AMOUNT, "amount")
+
+
+def _shape(given: Refund) -> Refunded:
+    return Refunded(
+        id=given.payment_id,
+        reference_id=given.reference_id,
+        status=str(given.status),
+        merchant_order_id=given.merchant_order_id,
+        currency=given.currency,
+        refund_amount=plain_number(given.amount),
+        total_refunded_amount=plain_number(given.total),
+    )
