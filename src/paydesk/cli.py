@@ -16,6 +16,7 @@ from paydesk.commands import (
     merchants,
     pingbacks,
     postgres,
+    refunds,
     running,
     serving,
     settings_table,
@@ -54,6 +55,7 @@ app.command(
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
+app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(subscriptions.app, name="subscription")

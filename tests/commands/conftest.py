@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import payment_desk, test_acquirer, vault_of
-from paydesk.commands import chargebacks, checking, clock, ledger, merchants, pingbacks, subscriptions
+from paydesk.commands import chargebacks, checking, clock, ledger, merchants, pingbacks, refunds, subscriptions
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
@@ -68,6 +68,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.add_typer(ledger.ledger, name="ledger")
     app.add_typer(ledger.payouts, name="payout")
     app.command()(ledger.balance)
+    app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 
     async def run(*words: object) -> Said:

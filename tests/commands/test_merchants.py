@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
 from paydesk.adapters.vault import generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Forbidden
@@ -41,10 +42,9 @@ async def test_given_keys_are_kept(paydesk: Any) -> None:
     assert facts["pingback_url"] == "http://127.0.0.1:9/p"
 
 
-async def test_shipped_goods_are_stored_with_a_note_beside_the_result(paydesk: Any) -> None:
+async def test_shipped_goods_are_stored(paydesk: Any) -> None:
     said = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--shipped-goods", "--json")
-    assert said.result["shipped_goods"] is True
-    assert "captured at once" in said.err
+    assert (said.result["shipped_goods"], said.err) == (True, "")
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,50 @@ async def test_setting_a_url_sends_what_waited_for_one(
     assert {(row["state"], row["url"]) for row in rows} == {("due", "https://a.example/p")}
 
 
+async def test_pingbacks_beyond_the_spec_s_can_be_muted(account: dict[str, Any], paydesk: Any) -> None:
+    async def muted(*options: str) -> list[str]:
+        said = await paydesk("merchant", "set", account["id"], *options, "--json")
+        assert said.status == 0, said.err
+        events: list[str] = said.result["muted_events"]
+        return events
+
+    assert account["muted_events"] == []
+    assert await muted("--mute-event", "refund", "--mute-event", "chargeback") == ["chargeback", "refund"]
+    assert await muted("--mute-event", "refund") == ["chargeback", "refund"]
+    both = ("--unmute-event", "refund", "--mute-event", "partial_refund")
+    assert await muted(*both) == ["chargeback", "partial_refund"]
+    assert await muted("--test-mode") == ["chargeback", "partial_refund"]
+    shown = (await paydesk("merchant", "show", account["id"], "--json")).result
+    assert shown["muted_events"] == ["chargeback", "partial_refund"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--mute-event", "payment"], "can't be muted; only these can: refund"),
+        (["--mute-event", "subscription_cancelled"], "can't be muted"),
+        (["--unmute-event", "x" * 500], "can't be muted"),
+        (["--mute-event", "refund", "--unmute-event", "refund"], "give it once"),
+    ],
+)
+async def test_what_the_spec_promises_can_t_be_muted(
+    account: dict[str, Any], paydesk: Any, options: list[str], words: str
+) -> None:
+    said = await paydesk("merchant", "set", account["id"], *options)
+    assert (said.status, said.err.count("\n")) == (1, 1)
+    assert words in said.err
+
+
+async def test_the_plan_says_whether_refunds_return_fees(account: dict[str, Any], paydesk: Any) -> None:
+    assert account["fees_returned"] is False
+    for option, returned in (("--fees-returned", True), ("--test-mode", True), ("--fees-kept", False)):
+        said = await paydesk("merchant", "set", account["id"], option, "--json")
+        assert said.result["fees_returned"] is returned
+        assert (await paydesk("merchant", "show", account["id"], "--json")).result["fees_returned"] is returned
+    listed = (await paydesk("merchant", "list", "--json")).result
+    assert {one["fees_returned"] for one in listed if one["id"] == account["id"]} == {False}
+
+
 async def test_changing_nothing_is_a_mistake(account: dict[str, Any], paydesk: Any) -> None:
     said = await paydesk("merchant", "set", account["id"])
     assert said.status == 1
@@ -162,3 +206,54 @@ async def test_the_program_prints_json_alone_on_stdout(environment: dict[str, st
     out, err = await process.communicate()
     assert (process.returncode, err) == (0, b"")
     assert json.loads(out)["private_key"]
+
+
+LIVE = {"PAYDESK_LIVE_ACQUIRER": "stripe", "PAYDESK_STRIPE_SECRET_KEY": "sk_test_of_nobody"}
+
+
+async def test_nobody_goes_live_without_a_live_acquirer(account: dict[str, Any], paydesk: Any) -> None:
+    said = await paydesk("merchant", "go-live", account["id"])
+    assert said.status == 1
+    assert "PAYDESK_LIVE_ACQUIRER=stripe" in said.err
+    shown = (await paydesk("merchant", "show", account["id"], "--json")).result
+    assert (shown["went_live_at"], shown["test_mode"]) == (None, True)
+
+
+async def test_a_live_acquirer_needs_its_key(
+    account: dict[str, Any], paydesk: Any, environment: dict[str, str]
+) -> None:
+    environment |= LIVE | {"PAYDESK_STRIPE_SECRET_KEY": ""}
+    said = await paydesk("merchant", "go-live", account["id"])
+    assert said.status == 1
+    assert "needs PAYDESK_STRIPE_SECRET_KEY" in said.err
+
+
+@pytest.mark.parametrize("options", [[], ["--shipped-goods"]])
+async def test_a_merchant_goes_live_and_the_first_day_stays(
+    paydesk: Any, environment: dict[str, str], options: list[str]
+) -> None:
+    environment |= LIVE
+    created = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--json", *options)
+    first = (await paydesk("merchant", "go-live", created.result["id"], "--json")).result
+    assert first["test_mode"] is False
+    assert first["went_live_at"] is not None
+    await paydesk("merchant", "set", created.result["id"], "--test-mode")
+    again = (await paydesk("merchant", "go-live", created.result["id"], "--json")).result
+    assert again == first
+
+
+async def test_shipped_goods_do_not_go_live_where_holds_are_too_short(
+    paydesk: Any, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment |= LIVE
+    created = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--json", "--shipped-goods")
+    monkeypatch.setattr(StripeAcquirer, "hold_period", timedelta(days=5))
+    said = await paydesk("merchant", "go-live", created.result["id"])
+    assert said.status == 1
+    assert "stripe holds money for 5 days" in said.err
+
+
+async def test_a_merchant_that_is_not_there_does_not_go_live(paydesk: Any) -> None:
+    said = await paydesk("merchant", "go-live", 999_999_999)
+    assert said.status == 1
+    assert "there is no merchant 999999999" in said.err

@@ -17,6 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.core.urls import check_url
 from paydesk.domain.merchants.accounts import (
+    MUTABLE_EVENTS,
     Merchant,
     change_merchant,
     create_merchant,
@@ -69,8 +70,6 @@ async def create(
             private_key=private_key,
             shipped_goods=shipped_goods,
         )
-    if shipped_goods:
-        note("deliveries can't be confirmed yet, so payments for shipped goods are captured at once like any other")
     _show(_account(merchant, with_private_key=True), as_json=as_json)
 
 
@@ -118,6 +117,17 @@ async def set_(
     test_mode: Annotated[
         bool | None, typer.Option("--test-mode/--no-test-mode", help="Whether forms at the live base count as test.")
     ] = None,
+    mute_event: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Don't send this pingback any more: {', '.join(MUTABLE_EVENTS)}. Repeatable."),
+    ] = None,
+    unmute_event: Annotated[list[str] | None, typer.Option(help="Send this pingback again. Repeatable.")] = None,
+    fees_returned: Annotated[
+        bool | None,
+        typer.Option(
+            "--fees-returned/--fees-kept", help="Whether refunds give the merchant back its share of the fees."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
@@ -125,7 +135,8 @@ async def set_(
         "pingback_url": _web_url(pingback_url, "--pingback-url"),
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
-    if (*urls.values(), pingback_format, test_mode) == (None,) * 4:
+    muted, unmuted = mute_event or [], unmute_event or []
+    if not (muted or unmuted) and (*urls.values(), pingback_format, test_mode, fees_returned) == (None,) * 5:
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
         merchant = await change_merchant(
@@ -134,6 +145,9 @@ async def set_(
             **urls,
             pingback_format=pingback_format.value if pingback_format else None,
             test_mode=test_mode,
+            muted=muted,
+            unmuted=unmuted,
+            fees_returned=fees_returned,
         )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -20,6 +21,9 @@ queries = load_statements(__package__ or "")
 
 BodyFormat = Literal["json", "form"]
 
+MUTABLE_EVENTS = ("refund", "partial_refund", "chargeback", "chargeback_reversed")
+"""Pingbacks that an account may do without: those beyond the spec's three."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shop:
@@ -31,7 +35,10 @@ class Shop:
 
 @dataclass(frozen=True, slots=True)
 class Merchant:
-    """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC."""
+    """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC.
+
+    `muted_events` are pingbacks that it does not want; `fees_returned`: a refund gives back its share of the fees too.
+    """
 
     id: int
     name: str
@@ -44,6 +51,8 @@ class Merchant:
     pingback_format: BodyFormat
     shipped_goods: bool
     created_at: datetime
+    muted_events: tuple[str, ...] = ()
+    fees_returned: bool = False
     public_key: str = ""
     private_key: str = field(default="", repr=False)
 
@@ -129,11 +138,16 @@ async def change_merchant(
     test_pingback_url: str | None = None,
     pingback_format: BodyFormat | None = None,
     test_mode: bool | None = None,
+    muted: Sequence[str] = (),
+    unmuted: Sequence[str] = (),
+    fees_returned: bool | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
-    Raises: NotFound.
+    `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
+    Raises: NotFound; Malformed for an event that can't be muted, or that is to be both.
     """
+    _check_events(muted, unmuted)
     row = await queries.change_merchant(
         database,
         id=merchant_id,
@@ -141,10 +155,21 @@ async def change_merchant(
         test_pingback_url=test_pingback_url,
         pingback_format=pingback_format,
         test_mode=test_mode,
+        muted=list(muted),
+        unmuted=list(unmuted),
+        fees_returned=fees_returned,
     )
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
     return _merchant(row)
+
+
+def _check_events(muted: Sequence[str], unmuted: Sequence[str]) -> None:
+    for event in (*muted, *unmuted):
+        if event not in MUTABLE_EVENTS:
+            raise Malformed(f'"{event[:40]}" can\'t be muted; only these can: {", ".join(MUTABLE_EVENTS)}')
+    if both := sorted(set(muted) & set(unmuted)):
+        raise Malformed(f"{both[0]} is to be muted and not to be muted; give it once")
 
 
 async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Merchant:
@@ -162,4 +187,5 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
 
 def _merchant(row: Any, **keys_given: str) -> Merchant:
     values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
+    values["muted_events"] = tuple(row["muted_events"])
     return Merchant(**{**values, **keys_given})

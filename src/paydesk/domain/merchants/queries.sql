@@ -19,12 +19,13 @@ insert into merchant_key (merchant_id, id, public_key, private_key_lookup, priva
 values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :now);
 
 -- name: find_merchant(id)^
-select * from merchant where id = :id;
+select m.*, f.fees_returned from merchant m join fee_plan f on f.merchant_id = m.id where m.id = :id;
 
 -- name: list_merchants()
 -- With each merchant's newest key that is still valid.
-select m.*, k.public_key
+select m.*, f.fees_returned, k.public_key
   from merchant m
+  join fee_plan f on f.merchant_id = m.id
   left join lateral (
       select public_key
         from merchant_key
@@ -34,22 +35,31 @@ select m.*, k.public_key
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode)^
--- A null leaves a value as it is; an empty text clears a URL.
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, muted, unmuted, fees_returned)^
+-- A null leaves a value as it is; an empty text clears a URL. muted and unmuted are events to add to and to take from
+-- those that are not sent.
+with planned as (
+    update fee_plan
+       set fees_returned = :fees_returned
+     where merchant_id = :id and :fees_returned::boolean is not null
+)
 update merchant
    set pingback_url = nullif(coalesce(:pingback_url::text, pingback_url), ''),
        test_pingback_url = nullif(coalesce(:test_pingback_url::text, test_pingback_url), ''),
        pingback_format = coalesce(:pingback_format::text, pingback_format),
-       test_mode = coalesce(:test_mode::boolean, test_mode)
+       test_mode = coalesce(:test_mode::boolean, test_mode),
+       muted_events = array(
+           select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id
-returning *;
+returning *,
+          coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
 -- The first day live stays the first, and from then on forms at the live base are live.
 update merchant
    set went_live_at = coalesce(went_live_at, :now), test_mode = false
  where id = :id
-returning *;
+returning *, (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)
 select * from merchant_key where merchant_id = :merchant_id order by id desc;

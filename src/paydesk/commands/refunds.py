@@ -1,0 +1,97 @@
+"""`paydesk refund`: an operator gives a customer's money back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+
+from paydesk.app import live_acquirer, payment_desk, test_acquirer
+from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.showing import AsJson, note, show_facts, show_json
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import NotFound
+from paydesk.core.money import parse_amount
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.payments.browsing import SeenPayment, show_payment
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
+from paydesk.domain.payments.refunding import refund as give_back
+
+EXAMPLE = "Examples: paydesk refund 13330, paydesk refund 13330 --amount 4.00 --json"
+
+
+@command
+async def refund(
+    payment_id: Annotated[int, typer.Argument(metavar="PAYMENT_ID", min=1, max=2**53 - 1, help="The payment's id.")],
+    amount: Annotated[str | None, typer.Option(help="How much, like 4.00; all that is left if left out.")] = None,
+    merchant: Annotated[int | None, typer.Option(min=1, help="Only if it is this merchant's.")] = None,
+    live: Annotated[bool | None, typer.Option("--live/--test", help="Only if it is on this side.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before live money is given back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a payment's money back, a part or all of it, and tell the merchant; what is only held is let go."""
+    async with deployment() as here:
+        shop = await _shop(here.database, payment_id, merchant, live)
+        seen, _ = await show_payment(here.database, shop, payment_id)
+        part = parse_amount(amount, seen.currency, "--amount") if amount is not None else None
+        if shop.live and not yes:
+            typer.confirm(_question(shop, seen, part), abort=True, err=True)
+        async with _desk(here) as desk:
+            now = await shop_time(here.database, shop, real_now=utc_now())
+            given = await give_back(desk, shop, payment_id, part, requested_by="operator", now=now)
+    _show(given, as_json=as_json)
+
+
+async def _shop(database: Database, payment_id: int, merchant: int | None, live: bool | None) -> Shop:
+    """Whose payment it is.
+
+    Raises: NotFound, also if it is not where it was said to be.
+    """
+    shop = await shop_of_payment(database, payment_id)
+    if merchant not in (None, shop.merchant_id) or live not in (None, shop.live):
+        side = "live" if shop.live else "test"
+        raise NotFound(f"payment {payment_id} is another one: a {side} payment of merchant {shop.merchant_id}")
+    return shop
+
+
+def _question(shop: Shop, seen: SeenPayment, part: Decimal | None) -> str:
+    what = "all that is left" if part is None else f"{part} {seen.currency}"
+    return (
+        f"Give back {what} of live payment {seen.id}, order {seen.merchant_order_id!r} of merchant {shop.merchant_id}?"
+    )
+
+
+@asynccontextmanager
+async def _desk(here: Deployment) -> AsyncIterator[Desk]:
+    """A desk with the acquirers of test and live payments, for a block."""
+    async with AsyncExitStack() as stack:
+        acquirer, live = test_acquirer(here.settings), live_acquirer(here.settings)
+        for one in (acquirer, live):
+            if one is not None:
+                stack.push_async_callback(one.close)
+        yield payment_desk(here.settings, here.database, here.vault, acquirer, live)
+
+
+def _show(given: Refund, *, as_json: bool) -> None:
+    if as_json:
+        show_json(asdict(given))
+    else:
+        show_facts(
+            [
+                ("payment", given.payment_id),
+                ("order", given.merchant_order_id),
+                ("reference", given.reference_id),
+                ("status", given.status),
+                ("given back", f"{given.amount} {given.currency}"),
+                ("in all", f"{given.total} {given.currency}"),
+            ]
+        )
+    if given.status is RefundStatus.PROCESSING:
+        note("the bank has not answered yet; a worker finds out, and a pingback tells the merchant")
