@@ -1,0 +1,55 @@
+"""What a merchant's server does with payments."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+from paydesk_client.calls import Calls
+
+_LONGEST_KEY = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Payments:
+    """The payments of one merchant."""
+
+    calls: Calls
+
+    def refund(
+        self,
+        payment_id: int | str,
+        amount: str | int | Decimal | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Give back an amount, or all that is left; as often as you like, never more than was paid.
+
+        A pingback tells of it too: `refund`, or `partial_refund` while something is left. Give an `idempotency_key` of
+        your own for each refund that you mean to make (the id of your refund's row, a UUID): called again with the same
+        one, after an error or no answer, it moves money once.
+
+        Args: payment_id is the `payment_order.id` of a pingback; amount is in the order's currency, never a float.
+        Returns: `id`, `reference_id` (the refund's own), `status` (`reversal_refunded`, `reversal_refunded_partially`,
+            or `processing` while the bank has not answered: the pingback follows), `refund_amount` and
+            `total_refunded_amount`.
+        Raises: ApiError, with status 400 for an amount that can't be given back or if nothing is left, 404 if the
+            merchant has no such payment, 409 if it is not paid or the bank refuses, 0 if no answer came; TypeError for
+            an amount of another type; ValueError for a key that no header can carry.
+        """
+        if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal | None):
+            raise TypeError(f'amount is a {type(amount).__name__}; give it as text or Decimal, such as "4.00"')
+        fields = (
+            {} if amount is None else {"amount": format(amount, "f") if isinstance(amount, Decimal) else str(amount)}
+        )
+        path = f"/payment/{quote(str(payment_id), safe='')}/refund"
+        headers = {} if idempotency_key is None else {"Idempotency-Key": _checked(idempotency_key)}
+        refunded: dict[str, Any] = self.calls.post(path, fields, headers)
+        return refunded
+
+
+def _checked(key: str) -> str:
+    """The key, if the service can take it."""
+    if not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key):
+        raise ValueError(f"idempotency_key needs 1 to {_LONGEST_KEY} visible ASCII characters; take str(uuid.uuid4())")
+    return key
