@@ -265,7 +265,8 @@ class TestAKey:
         answers = await asyncio.gather(*(refund(server, paid, **options) for _ in range(20)))
         assert {one.status_code for one in answers} == {200}
         assert len({one.content for one in answers}) == 1
-        assert (kept(bank), await told()) == (6, ["payment", "partial_refund"])
+        assert kept(bank) == 6
+        assert await told() == ["payment", "partial_refund"]
 
     async def test_with_another_amount_is_refused(self, server: Any, paid: int, bank: Bank) -> None:
         headers = {"Idempotency-Key": "r-1"}
@@ -284,7 +285,8 @@ class TestAKey:
             shop.merchant_id,
         )
         again = await refund(server, paid, **options)
-        assert (again.json(), kept(bank)) == (first.json(), 6)
+        assert again.json() == first.json()
+        assert kept(bank) == 6
 
     async def test_the_test_clock_knows_it_too(self, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         headers = {"Idempotency-Key": "c-1"}
