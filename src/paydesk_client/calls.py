@@ -1,11 +1,15 @@
 """Calls to the service's API with the standard library: a timeout, no redirects, and errors that never show the key."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from paydesk_client.parameters import Parameters
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _LONGEST_MESSAGE = 500
@@ -51,14 +55,20 @@ class Calls:
         if not (self.private_key.isascii() and self.private_key.isprintable()):
             raise ValueError("private_key has characters that no key has; copy it from your account")
 
-    def post(self, path: str) -> Any:
-        """POST without fields; returns the `data` of the answer.
+    def post(self, path: str, fields: Parameters | None = None, headers: Mapping[str, str] | None = None) -> Any:
+        """POST fields as JSON, none unless given; returns the `data` of the answer. Decimals are sent as text.
 
-        Raises: ApiError.
+        Raises: ApiError; TypeError for a value that JSON has no form for.
         """
-        headers = {"X-ApiKey": self.private_key, "Content-Type": "application/json", "Accept": "application/json"}
+        headers = {
+            "X-ApiKey": self.private_key,
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            **(headers or {}),
+        }
+        sent = json.dumps(fields or {}, default=_as_text).encode()
         # Gateway has checked that the base is an http(s) address.
-        request = Request(self.base + path, b"{}", headers, method="POST")  # noqa: S310
+        request = Request(self.base + path, sent, headers, method="POST")  # noqa: S310
         try:
             with _opener.open(request, timeout=self.timeout) as response:
                 body = response.read(_LARGEST_ANSWER)
@@ -81,6 +91,12 @@ class Calls:
     def _hidden(self, text: str) -> str:
         """The text without the private key, whoever put it there."""
         return text.replace(self.private_key, "***")[:_LONGEST_MESSAGE]
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} can't be sent; give text, an int, a Decimal, a bool or None instead")
 
 
 def _data(body: bytes) -> Any:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from paydesk_client.calls import Calls
+from paydesk_client.deliveries import Deliveries
 from paydesk_client.payment_form import PaymentForm
+from paydesk_client.payments import Payments
 from paydesk_client.pingback import Pingback
 from paydesk_client.signature import Signature
 from paydesk_client.subscriptions import Subscriptions
@@ -60,6 +62,14 @@ class Gateway:
         """Verify and read the notifications that the service sends (spec: Endpoints, 2)."""
         return Pingback(self.private_key, self.header_prefix, self.clock)
 
+    def payments(self) -> Payments:
+        """Give money back."""
+        return Payments(Calls(self.api_url, self.private_key, self.timeout))
+
     def subscriptions(self) -> Subscriptions:
         """Cancel subscriptions (spec: Endpoints, 4)."""
         return Subscriptions(Calls(self.api_url, self.private_key, self.timeout))
+
+    def deliveries(self) -> Deliveries:
+        """Confirm what became of an order's goods (spec: Endpoints, 3)."""
+        return Deliveries(Calls(self.api_url, self.private_key, self.timeout))

@@ -1,6 +1,31 @@
-"""Property tests without time limits: a busy machine must not fail them."""
+"""A service to call, and property tests without time limits: a busy machine must not fail them."""
 
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import uvicorn
 from hypothesis import HealthCheck, settings
+
+from paydesk.app import create_app
+from paydesk.domain.payments.paying import Desk
+from paydesk.settings import Settings
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture(name="service")
+async def _service(settings: Settings, desk: Desk) -> AsyncIterator[str]:
+    """The real application on a port of its own; gives its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        app = create_app(settings.model_copy(update={"base_url": address}))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, server_header=False))
+        running = asyncio.create_task(server.serve([listener]))
+        yield address
+        server.should_exit = True
+        await running

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -12,10 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-import uvicorn
 
 from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.app import create_app
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
@@ -24,24 +22,10 @@ from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.terms import Terms
-from paydesk.settings import Settings
 from paydesk_client import ApiError, Gateway
 
 KEY = "private-key-of-the-shop"
 TERMS = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
-
-
-@pytest.fixture
-async def service(settings: Settings, desk: Desk) -> AsyncIterator[str]:
-    """The real application on a port of its own; gives its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        app = create_app(settings.model_copy(update={"base_url": address}))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, server_header=False))
-        running = asyncio.create_task(server.serve([listener]))
-        yield address
-        server.should_exit = True
-        await running
 
 
 @pytest.fixture
