@@ -11,7 +11,7 @@ import typer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator import RemoteSimulator, SimulatedAcquirer
-from paydesk.app import payment_desk, test_acquirer
+from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -117,7 +117,7 @@ async def evidence(
     as_json: AsJson = False,
 ) -> None:
     """Record the merchant's evidence, and hand it to the bank."""
-    async with deployment() as here, _bank(here) as (desk, _):
+    async with deployment() as here, _bank(here, with_live=True) as (desk, _):
         shop = await shop_of_chargeback(here.database, chargeback_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
         _print(await give_evidence(desk, shop, chargeback_id, text, now=now), as_json)
@@ -143,15 +143,18 @@ async def _asked(question: Awaitable[_Answer]) -> _Answer:
 
 
 @asynccontextmanager
-async def _bank(here: Deployment) -> AsyncIterator[tuple[Desk, Simulator]]:
-    """This process's own connection to the simulated bank, which need not take its time."""
+async def _bank(here: Deployment, *, with_live: bool = False) -> AsyncIterator[tuple[Desk, Simulator]]:
+    """This process's own connection to the simulated bank, which need not take its time; and to the live acquirer."""
     settings = here.settings.model_copy(update={"simulator_latency": 0.0})
     acquirer = test_acquirer(settings)
     assert isinstance(acquirer, SimulatedAcquirer | RemoteSimulator)
+    live = live_acquirer(settings) if with_live else None
+    desk = payment_desk(settings, here.database, here.vault, acquirer, live)
     try:
-        yield payment_desk(settings, here.database, here.vault, acquirer), acquirer
+        yield desk, acquirer
     finally:
-        await acquirer.close()
+        for each in desk.acquirers.values():
+            await each.close()
 
 
 def _print(found: Chargeback, as_json: bool) -> None:

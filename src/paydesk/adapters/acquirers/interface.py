@@ -137,7 +137,7 @@ class Dispute:
 class DisputePage:
     """Disputes in the order in which they opened or changed; `next` is the cursor after the last of them.
 
-    An empty page means that there are no more for now; `next` is then the cursor that was given.
+    An empty page means that there are no more for now; `next` may have moved on all the same.
     """
 
     disputes: tuple[Dispute, ...]

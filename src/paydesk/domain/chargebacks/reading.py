@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputeStatus, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.money import split_reversal
 from paydesk.database.pool import Database
@@ -76,8 +76,8 @@ async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
             recorded = [await record_dispute(desk.database, acquirer, dispute, now=now) for dispute in page.disputes]
             changed += sum(1 for one in recorded if one)
             reading = bool(page.disputes) and None not in recorded
-            place = page.next if reading else place
-    except OutcomeUnknown as error:
+            place = place if None in recorded else page.next
+    except (AcquirerRefused, OutcomeUnknown) as error:
         log.warning("an acquirer's disputes can't be read", acquirer=acquirer, why=str(error))
     finally:
         await queries.end_reading(desk.database, acquirer=acquirer, place=place, now=now)

@@ -179,9 +179,9 @@ class TestSending:
         assert sent.params["off_session"] == "true"
         assert "return_url" not in sent.params
 
-    async def test_a_card_that_stripe_does_not_keep_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
-        with pytest.raises(AcquirerRefused, match="give it again"):
-            await acquirer.charge_stored(purchase(network_reference="network_payment_1"))
+    async def test_a_card_that_stripe_does_not_keep_is_declined(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        kept_elsewhere = purchase(network_reference="network_payment_1")
+        assert await acquirer.charge_stored(kept_elsewhere) == Declined(DeclineReason.DECLINED)
         assert stub.asked == []
 
     async def test_a_capture_and_a_refund_carry_their_keys(self, acquirer: StripeAcquirer, stub: Stub) -> None:
@@ -539,9 +539,12 @@ class TestDisputes:
                 event("evt_1", "warning_needs_response"),
             ),
         )
+        stub.will("GET", "/v1/events", listed(event("evt_4", "needs_response")))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
         stub.will("GET", f"{INTENTS}/pi_2", intent(id="pi_2", metadata={}))
         page = await acquirer.disputes("")
-        assert (page.disputes, page.next) == ((), "evt_3")
+        assert (page.disputes, page.next) == ((self.OPENED,), "evt_4")
+        assert stub.to("GET", "/v1/events")[1].params["ending_before"] == "evt_3"
 
     async def test_evidence_is_handed_in(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", "/v1/disputes/du_1", {"id": "du_1"})

@@ -79,7 +79,8 @@ class StripeAcquirer:
         if not purchase.network_reference:
             raise AcquirerRefused("a charge of a stored card must name the customer's first payment")
         if not purchase.network_reference.startswith("cus_"):
-            raise AcquirerRefused("Stripe does not keep this card: the customer has to give it again")
+            # Kept by another acquirer: a decline, so that the failing subscription asks its customer for a card.
+            return Declined(DeclineReason.DECLINED)
         minor_units(purchase.amount, purchase.currency)
         return await self._once(purchase, self._charge_kept)
 

@@ -68,13 +68,19 @@ class Disputes:
         self._looking: Final = looking
 
     async def after(self, cursor: str) -> DisputePage:
-        """What happened to disputes of our payments after a cursor. Moves no money. Raises: OutcomeUnknown."""
-        events = await self._since(cursor) if cursor else await self._all()
-        if not events:
-            return DisputePage((), cursor)
-        events.reverse()
-        found = [await self._dispute(event) for event in events]
-        return DisputePage(tuple(dispute for dispute in found if dispute is not None), events[-1].id)
+        """What happened to disputes of our payments after a cursor. Moves no money.
+
+        Raises: AcquirerRefused if the account's key may not read events, OutcomeUnknown.
+        """
+        while True:
+            events = await self._since(cursor) if cursor else await self._all()
+            if not events:
+                return DisputePage((), cursor)
+            cursor = events[0].id
+            found = [await self._dispute(event) for event in reversed(events)]
+            disputes = tuple(dispute for dispute in found if dispute is not None)
+            if disputes:
+                return DisputePage(disputes, cursor)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Hand the merchant's side in, which Stripe takes once only. Moves no money.
