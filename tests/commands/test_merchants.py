@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 from paydesk.adapters.vault import generate_key_setting
 from paydesk.core.clock import utc_now
@@ -45,6 +46,28 @@ async def test_given_keys_are_kept(paydesk: Any) -> None:
 async def test_shipped_goods_are_stored(paydesk: Any) -> None:
     said = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--shipped-goods", "--json")
     assert (said.result["shipped_goods"], said.err) == (True, "")
+
+
+async def test_whether_goods_are_shipped_can_be_changed(paydesk: Any) -> None:
+    created = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--json")
+    for option, shipped in (("--shipped-goods", True), ("--no-shipped-goods", False)):
+        said = await paydesk("merchant", "set", created.result["id"], option, "--json")
+        assert said.result["shipped_goods"] is shipped
+
+
+async def test_shipped_goods_are_refused_where_holds_are_too_short(
+    paydesk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--json")
+    monkeypatch.setattr(SimulatedAcquirer, "hold_period", timedelta(days=6, hours=12))
+    for command in (
+        ("create", "--name", "A", "--email", "a@b.example", "--shipped-goods"),
+        ("set", created.result["id"], "--shipped-goods"),
+    ):
+        said = await paydesk("merchant", *command)
+        assert said.status == 1
+        assert "holds money for 156 hours, and goods that are shipped need 7 days" in said.err
+    assert (await paydesk("merchant", "show", created.result["id"], "--json")).result["shipped_goods"] is False
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from paydesk.adapters.vault import VaultError
-from paydesk.app import live_acquirer
+from paydesk.app import live_acquirer, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -53,12 +53,19 @@ async def create(
     pingback_url: Annotated[str | None, typer.Option(help="Where pingbacks go if a form names no URL.")] = None,
     public_key: Annotated[str | None, typer.Option(help="A key pair to keep; random if left out.")] = None,
     private_key: Annotated[str | None, typer.Option(help="The private half of that pair.")] = None,
-    shipped_goods: Annotated[bool, typer.Option("--shipped-goods", help="Goods are shipped after payment.")] = False,
+    shipped_goods: Annotated[
+        bool,
+        typer.Option(
+            "--shipped-goods", help="Goods are shipped: money is held until delivery is confirmed, 7 days at most."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Open an account in test mode and print its key pair."""
     account_name, address, url = _name(name), parse_email(email), _web_url(pingback_url, "--pingback-url")
     async with deployment() as here:
+        if shipped_goods:
+            await _require_holds(here)
         merchant = await create_merchant(
             here.database,
             here.vault,
@@ -117,6 +124,12 @@ async def set_(
     test_mode: Annotated[
         bool | None, typer.Option("--test-mode/--no-test-mode", help="Whether forms at the live base count as test.")
     ] = None,
+    shipped_goods: Annotated[
+        bool | None,
+        typer.Option(
+            "--shipped-goods/--no-shipped-goods", help="Whether new payments are only held until delivery is confirmed."
+        ),
+    ] = None,
     mute_event: Annotated[
         list[str] | None,
         typer.Option(help=f"Don't send this pingback any more: {', '.join(MUTABLE_EVENTS)}. Repeatable."),
@@ -136,15 +149,19 @@ async def set_(
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
     muted, unmuted = mute_event or [], unmute_event or []
-    if not (muted or unmuted) and (*urls.values(), pingback_format, test_mode, fees_returned) == (None,) * 5:
+    given = (*urls.values(), pingback_format, test_mode, shipped_goods, fees_returned)
+    if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
+        if shipped_goods:
+            await _require_holds(here)
         merchant = await change_merchant(
             here.database,
             merchant_id,
             **urls,
             pingback_format=pingback_format.value if pingback_format else None,
             test_mode=test_mode,
+            shipped_goods=shipped_goods,
             muted=muted,
             unmuted=unmuted,
             fees_returned=fees_returned,
@@ -202,6 +219,17 @@ async def rejected_forms(
         typer.echo()
     if not forms:
         note(f"no form of merchant {merchant_id} was refused")
+
+
+async def _require_holds(here: Deployment) -> None:
+    """Make sure that every acquirer of the deployment holds money until goods are shipped.
+
+    Raises: Unavailable, naming the acquirer.
+    """
+    for acquirer in (test_acquirer(here.settings), live_acquirer(here.settings)):
+        if acquirer is not None:
+            await acquirer.close()
+            require_holds(acquirer)
 
 
 def _name(text: str) -> str:

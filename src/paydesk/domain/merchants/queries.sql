@@ -35,7 +35,7 @@ select m.*, f.fees_returned, k.public_key
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, muted, unmuted, fees_returned)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, muted, unmuted, fees_returned)^
 -- A null leaves a value as it is; an empty text clears a URL. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -48,6 +48,7 @@ update merchant
        test_pingback_url = nullif(coalesce(:test_pingback_url::text, test_pingback_url), ''),
        pingback_format = coalesce(:pingback_format::text, pingback_format),
        test_mode = coalesce(:test_mode::boolean, test_mode),
+       shipped_goods = coalesce(:shipped_goods::boolean, shipped_goods),
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id

@@ -88,15 +88,6 @@ class Desk:
             raise Unavailable("live payments need a live acquirer, and none is configured")
         return self.acquirers[name]
 
-    def require_holds_for_shipping(self) -> None:
-        """Make sure that every acquirer that takes new payments can hold money until goods are shipped.
-
-        Raises: Unavailable, naming the acquirer.
-        """
-        for name in (self.test_acquirer, self.live_acquirer):
-            if name is not None:
-                require_holds(self.acquirers[name])
-
 
 def require_holds(acquirer: Acquirer) -> None:
     """Make sure that an acquirer holds money for as long as an order may wait to be shipped.
