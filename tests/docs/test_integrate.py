@@ -19,10 +19,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from paydesk.core.money import Split
 from paydesk.core.periods import Period
+from paydesk.domain.pingbacks.payload import PaymentReport, ReversalReport, reversal_envelope
 from paydesk.domain.subscriptions.lifecycle import Package, begin, paid
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.web.api.refund_shapes import Refunded
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Value,
@@ -329,3 +332,30 @@ def test_the_sample_renewal_has_the_fields_that_are_sent() -> None:
     assert isinstance(order, dict)
     assert order["merchant_order_id"] == renewed.order_reference(1)
     assert order["paid_amount"] == order["merchant_net_revenue"] + order["merchant_rolling_reserve"] + order["fees"]
+
+
+def test_the_sample_refund_pingback_is_what_is_sent() -> None:
+    report = PaymentReport(
+        payment_id=13330,
+        merchant_order_id="A-9",
+        currency="EUR",
+        split=Split(Decimal(5), Decimal("4.3"), Decimal("0.25"), Decimal("0.45")),
+        at=datetime(2026, 11, 20, 9, 44, 16, tzinfo=UTC),
+        first_name="",
+        last_name="",
+        username="",
+        country="",
+        email="",
+    )
+    reversal = ReversalReport(
+        "partial_refund", "reversal_refunded_partially", 881, refund_amount=Decimal(4), total_refunded_amount=Decimal(4)
+    )
+    (shown,) = (sample for sample in samples() if sample.get("event") == "partial_refund")
+    del shown["pingback_ts"]
+    assert shown == json.loads(reversal_envelope(report, reversal, one_time=True), parse_float=Decimal)
+
+
+def test_the_sample_refund_has_the_fields_that_are_answered() -> None:
+    (answered,) = (sample["data"] for sample in samples() if "refund_amount" in str(sample.get("data")))
+    assert isinstance(answered, dict)
+    assert list(answered) == list(Refunded.__struct_fields__)

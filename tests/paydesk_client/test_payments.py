@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk_client import ApiError, Gateway
+
+
+@pytest.fixture
+async def payment_id(desk: Desk, shop: Shop, database: Database) -> int:
+    """A payment of 10 USD."""
+    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
+    request = CheckoutRequest(
+        "A-1", Decimal(10), "USD", "A mug", "https://shop.example/thanks", None, "v1", "", "", "", "", False
+    )
+    token = await open_checkout(database, shop, request, form={"order": "A-1"}, key_id=key_id, now=utc_now())
+    payer = Payer(CardDetails("4242424242424242", 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1")
+    checkout = await find_checkout(database, token, now=utc_now())
+    assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
+    return int(await database.fetchval("select id from payment where merchant_id = $1", shop.merchant_id))
+
+
+class TestTheRealService:
+    @pytest.mark.parametrize("is_test", [True, False])
+    async def test_a_part_and_then_the_rest(
+        self, service: str, merchant: Merchant, payment_id: int, is_test: bool
+    ) -> None:
+        payments = Gateway(merchant.public_key, merchant.private_key, service, is_test).payments()
+        first = await asyncio.to_thread(payments.refund, payment_id, Decimal("4.00"))
+        assert (first["id"], first["status"]) == (payment_id, "reversal_refunded_partially")
+        assert (first["refund_amount"], first["total_refunded_amount"]) == (4, 4)
+        rest = await asyncio.to_thread(payments.refund, str(payment_id))
+        assert (rest["refund_amount"], rest["status"]) == (6, "reversal_refunded")
+        assert rest["reference_id"] != first["reference_id"]
+
+    async def test_the_same_key_moves_money_once(self, service: str, merchant: Merchant, payment_id: int) -> None:
+        payments = Gateway(merchant.public_key, merchant.private_key, service).payments()
+        first, second = [
+            await asyncio.to_thread(payments.refund, payment_id, "4.00", idempotency_key="refund-1") for _ in range(2)
+        ]
+        assert first == second
+        with pytest.raises(ApiError) as raised:
+            await asyncio.to_thread(payments.refund, payment_id, "5.00", idempotency_key="refund-1")
+        assert raised.value.status == 409
+
+    async def test_errors_say_what_is_wrong(self, service: str, merchant: Merchant, payment_id: int) -> None:
+        payments = Gateway(merchant.public_key, merchant.private_key, service).payments()
+        for asked, amount, status, message in (
+            (payment_id, "10.01", 400, "Invalid requested amount"),
+            (payment_id, "", 400, "Invalid requested amount"),
+            (2**52, None, 404, f"there is no payment {2**52}"),
+            ("../../healthz", None, 404, ""),
+        ):
+            with pytest.raises(ApiError) as raised:
+                await asyncio.to_thread(payments.refund, asked, amount)
+            assert raised.value.status == status
+            assert message in raised.value.message
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, list[tuple[str, Any, bytes]]]]:
+    """A server that answers every POST alike; gives its address and what came."""
+    seen: list[tuple[str, Any, bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append((self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
+            body = b'{"success": true, "data": {"id": 7}}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class TestWhatIsSent:
+    @pytest.mark.parametrize(
+        ("amount", "fields"),
+        [
+            (None, {}),
+            ("4.00", {"amount": "4.00"}),
+            (4, {"amount": "4"}),
+            (Decimal("4.10"), {"amount": "4.10"}),
+            (Decimal("1E+2"), {"amount": "100"}),
+        ],
+    )
+    def test_an_amount_is_sent_as_text_and_none_is_left_out(self, amount: Any, fields: dict[str, str]) -> None:
+        with listening() as (address, seen):
+            gateway = Gateway("p", "private", address, is_test=True)
+            assert gateway.payments().refund(7, amount, idempotency_key="k-1") == {"id": 7}
+        ((path, headers, body),) = seen
+        assert (path, headers["X-ApiKey"], headers["Idempotency-Key"]) == (
+            "/sandbox/payment/7/refund",
+            "private",
+            "k-1",
+        )
+        assert json.loads(body) == fields
+
+    def test_without_a_key_none_is_sent(self) -> None:
+        with listening() as (address, seen):
+            Gateway("p", "private", address).payments().refund(7)
+        assert "Idempotency-Key" not in seen[0][1]
+
+    @pytest.mark.parametrize("amount", [4.0, True, b"4", ["4"], {"amount": 4}])
+    def test_an_amount_of_another_type_is_refused_before_anything_is_sent(self, amount: Any) -> None:
+        with pytest.raises(TypeError, match="give it as text or Decimal"):
+            Gateway("p", "private", "http://127.0.0.1:9").payments().refund(7, amount)
+
+    @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "caf\u00e9", "k\r\nX-Evil: 1"])
+    def test_a_key_that_no_header_can_carry_is_refused_before_anything_is_sent(self, key: str) -> None:
+        with pytest.raises(ValueError, match="idempotency_key needs"):
+            Gateway("p", "private", "http://127.0.0.1:9").payments().refund(7, idempotency_key=key)
