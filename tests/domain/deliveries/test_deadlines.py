@@ -13,12 +13,16 @@ import pytest
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Voided
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.record import Kind
+from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
+from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries import deadlines
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.deadlines import act_on_due, run_deadlines
+from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.domain.subscriptions.advancing import Summary, What, advance
 
 WEEK = timedelta(days=7)
 
@@ -189,6 +193,45 @@ class TestTime:
         monkeypatch.setattr(deadlines, "act_on_due", act)
         await run_deadlines(warehouse.desk, stop, pause=0.0)
         assert len(rounds) == 3
+
+
+class TestTheTestClock:
+    async def advance(self, warehouse: Any, days: int) -> Summary:
+        outbound = OutboundClient(allow=[], timeout=1.0)
+        try:
+            sender = PingbackSender(warehouse.desk.database, warehouse.desk.vault, outbound, SenderSettings())
+            by = Period(days, "day")
+            return await advance(warehouse.desk, sender, warehouse.shop.merchant_id, by, patience=20.0)
+        finally:
+            await outbound.close()
+
+    async def test_moved_by_eight_days_it_reminds_then_voids_each_at_its_time(self, warehouse: Any) -> None:
+        payment_id = await warehouse.sell()
+        shipped = await warehouse.sell()
+        await warehouse.confirm(shipped)
+        ship_by = (await warehouse.payment(payment_id))["ship_by"]
+        assert What.VOIDED not in (await self.advance(warehouse, 6)).counts
+        summary = await self.advance(warehouse, 2)
+        assert summary.counts[What.VOIDED] == 1
+        (movement,) = await warehouse.rows("movement", payment_id)
+        assert (movement["kind"], movement["state"], movement["created_at"]) == ("void", "done", ship_by)
+        assert (await warehouse.state(payment_id), await warehouse.state(shipped)) == ("voided", "captured")
+        assert len(await mails(warehouse)) == 1
+        assert await warehouse.told(payment_id) == ["payment", "refund"]
+
+    async def test_a_bank_that_will_not_void_does_not_hold_it_up(self, warehouse: Any) -> None:
+        payment_id = await warehouse.sell()
+        acquirer = LyingAcquirer(warehouse.desk.acquirers["simulator"], Lies())
+
+        async def refuse(*_: Any) -> Voided:
+            raise AcquirerRefused("not today")
+
+        acquirer.void = refuse  # type: ignore[assignment,method-assign]
+        await self.advance(warehouse.at(acquirer), 8)
+        tried = await warehouse.rows("movement", payment_id)
+        assert {one["state"] for one in tried} == {"refused"}
+        assert len(tried) == 25, "once an hour"
+        assert await warehouse.state(payment_id) == "authorized"
 
 
 ROUNDS, AT_ONCE = 40, 8

@@ -14,6 +14,7 @@ from paydesk.core.errors import Malformed, Unavailable
 from paydesk.core.periods import Period, occurrence
 from paydesk.database.statements import load_statements
 from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.clock import HeldClock, held_clock
 from paydesk.domain.payments.janitor import settle_due as settle_attempts
@@ -182,13 +183,15 @@ class _Journey:
         return _Due(*(row[name] or NEVER for name in names))
 
     async def _act(self, due: _Due, at: datetime) -> int:
-        """Charge, expire and send what is due at a moment; returns how much that was. Moves money."""
+        """Charge, expire, void and send what is due at a moment; returns how much that was. Moves money."""
         database, merchant_id = self._desk.database, self._merchant_id
         done = 0
         if due.charge <= at:
             done += await self._billing.charge_due(merchant_id=merchant_id, at=at)
         if due.expiry <= at:
             done += await expire_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
+        if due.shipping <= at:
+            done += await act_on_due(self._desk, real_now=utc_now(), merchant_id=merchant_id, at=at)
         if done or due.sending <= at:
             done += await self._sender.send_due_once(at, merchant_id=merchant_id)
         return done
