@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from paydesk.domain.chargebacks.states import TRANSITIONS as CHARGEBACK_TRANSITIONS
+from paydesk.domain.deliveries.states import DELIVERY_TRANSITIONS
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 from paydesk.domain.pingbacks.states import TRANSITIONS as PINGBACK_TRANSITIONS
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, SUBSCRIPTION_TRANSITIONS
@@ -26,6 +27,7 @@ def section(heading: str) -> str:
         ("### Payment", PAYMENT_TRANSITIONS),
         ("### Attempt", ATTEMPT_TRANSITIONS),
         ("### Movement", MOVEMENT_TRANSITIONS),
+        ("### Delivery", DELIVERY_TRANSITIONS),
         ("### Subscription", SUBSCRIPTION_TRANSITIONS),
         ("### Card change", CARD_CHANGE_TRANSITIONS),
         ("### Chargeback", CHARGEBACK_TRANSITIONS),

@@ -18,11 +18,13 @@ from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
+from paydesk.domain.deliveries.confirmations import read_delivery, read_order
+from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import refunding
 from paydesk.domain.payments.janitor import watch_open_outcomes
 from paydesk.domain.payments.metrics import OPEN_OUTCOMES
-from paydesk.domain.payments.movements import carry_out, finish_movements, first_look, movement_of
+from paydesk.domain.payments.movements import finish_movements, first_look
 from paydesk.domain.payments.movements import queries as movement_queries
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refunds_of
 
@@ -267,7 +269,8 @@ class TestAnAuthorization:
         assert (refund.status, refund.amount, refund.total) == (RefundStatus.WHOLE, TEN, TEN)
         payment = await refunds.payment(payment_id)
         assert (payment["state"], payment["moving_id"], payment["ship_by"]) == ("voided", None, None)
-        assert not refunds.standing().held and not refunds.standing().net
+        assert not refunds.standing().held
+        assert not refunds.standing().net
         (told,) = await refunds.told()
         assert (told["event"], told["payment_order"]["status"]) == ("refund", "reversal_refunded")
         assert told["payment_order"]["reference_id"] == refund.reference_id
@@ -289,13 +292,13 @@ class TestAnAuthorization:
 
     async def test_while_it_is_being_captured_it_is_a_conflict(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid(shipped=True)
-        begun = await movement_queries.begin_capture(
-            refunds.database, merchant_id=refunds.till.shop.merchant_id, live=False, payment_id=payment_id,
-            requested_by="delivery", request_key=None, lookup_at=first_look(), now=utc_now(),
-        )  # fmt: skip
+        deaf = refunds.at(LyingAcquirer(refunds.desk.acquirers["simulator"], Lies(lose_answers=1.0)))
+        said: dict[str, Any] = {"status": "delivered", "type": "digital", "payment_order_id": payment_id}
+        order, delivery = read_order(said), read_delivery(said)
+        await confirm(deaf.desk, refunds.till.shop, order, delivery, now=utc_now())
         with pytest.raises(Conflict, match="being captured"):
             await refunds.refund(payment_id)
-        await carry_out(refunds.desk, movement_of(begun), now=utc_now())
+        await refunds.finish()
         assert (await refunds.payment(payment_id))["state"] == "captured"
         assert (await refunds.refund(payment_id, "4.00")).status is RefundStatus.PART
         assert refunds.standing().net == 6

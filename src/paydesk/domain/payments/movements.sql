@@ -1,25 +1,3 @@
--- name: begin_capture(merchant_id, live, payment_id, requested_by, request_key, lookup_at, now)^
--- The intent to take what an authorization holds. Of a capture and a void one gets through, and only before ship_by.
-with held as (
-    update payment
-       set moving_id = nextval('movement_id_seq')
-     where merchant_id = :merchant_id and live = :live and id = :payment_id
-       and state = 'authorized' and moving_id is null and ship_by > :now
- returning *
-), begun as (
-    insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
-                          requested_by, request_key, created_at, lookup_at)
-    select h.merchant_id, h.live, h.moving_id, h.id, 'capture', 'processing', h.amount, h.currency,
-           h.moving_id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at
-      from held h
-      join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
- returning *
-)
-select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
-  from begun b
-  join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
-  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
-
 -- name: begin_void(merchant_id, live, payment_id, requested_by, request_key, lookup_at, now)^
 -- The intent to let go of an authorization because the merchant asks for it.
 with held as (
@@ -84,7 +62,7 @@ select * from movement where merchant_id = :merchant_id and live = :live and id 
 -- What a movement changes and tells: it with its payment as it stands, customer, fee plan and where the merchant hears.
 select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.payment_id, m.requested_by,
        p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
-       p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
+       p.charged_back, p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
        p.subscription_id, p.pingback_url as form_url, p.sign_version,
        u.first_name, u.last_name, u.username, u.country, u.email, f.fees_returned,
        s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
