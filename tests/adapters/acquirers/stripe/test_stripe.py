@@ -350,6 +350,26 @@ class TestErrors:
         with pytest.raises(AcquirerRefused, match="PAYDESK_STRIPE_SECRET_KEY"):
             await acquirer.authorize(purchase())
 
+    async def test_a_look_up_with_a_wrong_secret_key_tells_nothing(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        told = {"error": {"type": "invalid_request_error", "message": "Invalid API Key"}}
+        stub.will("GET", SEARCH, told, 401)
+        stub.will("GET", f"{INTENTS}/pi_1", told, 401)
+        stub.will("POST", INTENTS, told, 401)
+        for question in (
+            acquirer.find("one"),
+            acquirer.find_movement("refund", "one", "pi_1"),
+            acquirer.refund("refund", "pi_1", Decimal(1), "USD"),
+            acquirer.void("void", "one"),
+        ):
+            with pytest.raises(OutcomeUnknown, match="PAYDESK_STRIPE_SECRET_KEY"):
+                await question
+
+    async def test_a_payment_that_is_not_there_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        missing = {"error": {"type": "invalid_request_error", "code": "resource_missing", "message": "No such intent"}}
+        stub.will("GET", f"{INTENTS}/pi_1", missing, 404)
+        with pytest.raises(AcquirerRefused, match="no payment of this reference to refund"):
+            await acquirer.refund("refund", "pi_1", Decimal(1), "USD")
+
     async def test_an_invalid_request_is_refused_with_stripes_reason(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:

@@ -31,6 +31,10 @@ class KeyTaken(Exception):
     """Stripe has seen the idempotency key with another request: this one was not done, and never will be."""
 
 
+class Missing(AcquirerRefused):
+    """There is no such object at Stripe."""
+
+
 class Calls:
     """The library's client, asked once per question: it never repeats a call by itself."""
 
@@ -73,6 +77,15 @@ class Calls:
         except (msgspec.ValidationError, AttributeError):
             raise OutcomeUnknown("Stripe's answer can't be read") from None
 
+    async def look(self, call: Awaitable[Any], shape: type[_Shape]) -> _Shape | None:
+        """Read what is there or not (None); a refusal to let us look tells nothing. Raises: OutcomeUnknown."""
+        try:
+            return await self.ask(call, shape)
+        except Missing:
+            return None
+        except AcquirerRefused as refused:
+            raise OutcomeUnknown(str(refused)) from None
+
     async def close(self) -> None:
         """Let go of connections."""
         if self._http._cached_session is not None:
@@ -88,6 +101,8 @@ def _meaning(error: stripe.StripeError) -> Exception:
             return KeyTaken("Stripe knows this idempotency key from another request")
         case stripe.InvalidRequestError() if is_about_the_card(error.code):
             return Rejected(_reason(error))
+        case stripe.InvalidRequestError() if error.http_status == 404:
+            return Missing(error.user_message or "Stripe has no such thing")
         case stripe.InvalidRequestError():
             return AcquirerRefused(error.user_message or "Stripe refused the request")
         case stripe.AuthenticationError() | stripe.PermissionError():

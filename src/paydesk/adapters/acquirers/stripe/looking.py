@@ -65,22 +65,19 @@ class Looking:
         """An intent by its name at Stripe, None if there is none. Moves no money. Raises: OutcomeUnknown."""
         if not _REFERENCE.fullmatch(reference):
             return None
-        try:
-            if reference.startswith("seti_"):
-                return await self._calls.ask(self._calls.v1.setup_intents.retrieve_async(reference), Intent)
-            expanded = {"expand": ["latest_charge"]}
-            return await self._calls.ask(self._calls.v1.payment_intents.retrieve_async(reference, expanded), Intent)
-        except AcquirerRefused:
-            return None
+        if reference.startswith("seti_"):
+            return await self._calls.look(self._calls.v1.setup_intents.retrieve_async(reference), Intent)
+        expanded = {"expand": ["latest_charge"]}
+        return await self._calls.look(self._calls.v1.payment_intents.retrieve_async(reference, expanded), Intent)
 
     async def refunds(self, intent: Intent) -> list[Refund]:
         """All refunds of a purchase. Moves no money. Raises: OutcomeUnknown."""
         found: list[Refund] = []
         asked: dict[str, Any] = {"payment_intent": intent.id, "limit": _PAGE}
         while True:
-            page = await self._calls.ask(self._calls.v1.refunds.list_async(asked), RefundList)
-            found += page.data
-            if not page.has_more or not page.data:
+            page = await self._calls.look(self._calls.v1.refunds.list_async(asked), RefundList)
+            found += page.data if page else []
+            if page is None or not page.has_more or not page.data:
                 return found
             asked["starting_after"] = page.data[-1].id
 
@@ -117,7 +114,7 @@ class Looking:
         for service in (self._calls.v1.payment_intents, self._calls.v1.setup_intents):
             asked: dict[str, Any] = {"limit": _PAGE, "created": {"gte": int((self._now() - _LIST_WINDOW).timestamp())}}
             for _ in range(_MOST_PAGES):
-                page = await self._calls.ask(service.list_async(asked), IntentList)
+                page = await self._calls.look(service.list_async(asked), IntentList) or IntentList([])
                 for intent in page.data:
                     if intent.metadata.get(KEY) == key:
                         return intent.id
