@@ -17,14 +17,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 import pytest
 
 from paydesk.core.money import Split
 from paydesk.core.periods import Period
+from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS
+from paydesk.domain.deliveries.confirming import Result
+from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk.domain.pingbacks.payload import PaymentReport, ReversalReport, reversal_envelope
 from paydesk.domain.subscriptions.lifecycle import Package, begin, paid
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.web.api.deliveries import BODY
+from paydesk.web.api.delivery_shapes import OneDelivery
 from paydesk.web.api.refund_shapes import Refunded
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
@@ -359,3 +365,16 @@ def test_the_sample_refund_has_the_fields_that_are_answered() -> None:
     (answered,) = (sample["data"] for sample in samples() if "refund_amount" in str(sample.get("data")))
     assert isinstance(answered, dict)
     assert list(answered) == list(Refunded.__struct_fields__)
+
+
+def test_every_field_of_a_delivery_confirmation_is_explained() -> None:
+    shipping = PAGE.partition("\n## Goods that are shipped\n")[2].partition("\n## ")[0]
+    for name in (*BODY["properties"], *ADDRESS_FIELDS, *DeliveryStatus, *GoodsType, *Result):
+        assert f"`{name}`" in shipping, name
+
+
+def test_the_sample_delivery_has_the_fields_that_are_answered() -> None:
+    shipping = PAGE.partition("\n## Goods that are shipped\n")[2].partition("\n## ")[0]
+    (sample,) = re.findall(r"^```json\n(.*?)^```$", shipping, re.M | re.S)
+    read = msgspec.json.decode(sample, type=OneDelivery)
+    assert json.loads(msgspec.json.encode(read)) == json.loads(sample)

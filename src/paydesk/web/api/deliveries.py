@@ -29,7 +29,7 @@ def _text(name: str, described_as: str, **more: Any) -> dict[str, Any]:
     return {"type": "string", "maxLength": LONGEST[name], "description": described_as, **more}
 
 
-_BODY = {
+BODY: dict[str, Any] = {
     "type": "object",
     "required": ["status"],
     "properties": {
@@ -94,6 +94,7 @@ _BODY = {
         },
     },
 }
+"""What may be sent, as the OpenAPI document tells it."""
 
 
 @router.post(
@@ -106,8 +107,8 @@ _BODY = {
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {"schema": _BODY},
-                "application/x-www-form-urlencoded": {"schema": _BODY},
+                "application/json": {"schema": BODY},
+                "application/x-www-form-urlencoded": {"schema": BODY},
             },
         },
     },
