@@ -26,3 +26,7 @@ create index payment_attempt_by_checkout on payment_attempt (merchant_id, live, 
 
 -- Nobody asks for a single posting: a payment's entries are found by the payment.
 drop index ledger_entry_by_posting;
+
+-- Most subscriptions are active, and each charge writes their row twice: the index by time serves those.
+drop index subscription_by_state;
+create index subscription_by_state on subscription (merchant_id, live, state, created_at, id) where state <> 'Active';

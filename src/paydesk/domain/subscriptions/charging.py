@@ -48,8 +48,8 @@ class Pace:
 
     @property
     def lanes(self) -> int:
-        """How many batches are worked on at once: one is claimed or recorded while the calls of others are out."""
-        return self.in_flight // self.batch + 2
+        """How many batches are worked on at once: some are claimed and recorded while the calls of others are out."""
+        return self.in_flight // self.batch + 3
 
 
 @dataclass(frozen=True, slots=True)
