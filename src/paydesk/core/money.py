@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from functools import cache
 
 from iso4217 import Currency
 
@@ -22,6 +23,7 @@ _WIDE = Context(prec=60)
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
 
 
+@cache
 def minor_digits(currency: str) -> int:
     """How many decimals the currency has (ISO 4217): 2 for USD, 0 for JPY, 3 for BHD."""
     return Currency(currency).exponent or 0

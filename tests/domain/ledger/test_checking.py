@@ -202,9 +202,34 @@ MODES = (
         ANSWERED.replace("merchant_id, live, id", "merchant_id, not live, id") + "returning id",
     ),
 )
+PARENTS = (
+    *(
+        Corruption(
+            "parents_exist",
+            table,
+            f"update {table} set {parent}_id = 0 where merchant_id = $1 returning id",
+        )
+        for table, parent in (
+            ("payment", "customer"),
+            ("payment", "card"),
+            ("payment_attempt", "payment"),
+            ("payment_attempt", "card"),
+            ("pingback", "payment"),
+            ("pingback", "subscription"),
+        )
+    ),
+    Corruption(
+        "parents_exist",
+        "ledger_entry",
+        "delete from payment where merchant_id = $1"
+        " returning (select min(id) from ledger_entry where merchant_id = $1)",
+    ),
+)
 
 
-@pytest.mark.parametrize("corruption", [*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES], ids=lambda it: f"{it.rule}-{it.table}")
+@pytest.mark.parametrize(
+    "corruption", [*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES, *PARENTS], ids=lambda it: f"{it.rule}-{it.table}"
+)
 async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
     await till.pay(corruption.card)
     assert not broken(await checked(till))
@@ -216,7 +241,7 @@ async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corru
 
 
 def test_every_rule_is_seen_to_fail() -> None:
-    tried = {corruption.rule for corruption in (*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES)}
+    tried = {corruption.rule for corruption in (*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES, *PARENTS)}
     assert tried == {rule.statement for rule in PAYMENT_RULES}
 
 

@@ -21,6 +21,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.merchants import resetting
 from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
 from paydesk.domain.merchants.clock import held_clock, read_clock
 from paydesk.domain.merchants.resetting import reset_test_side
@@ -404,3 +405,23 @@ async def test_a_reset_deletes_all_test_data_and_nothing_else(
     assert (clock.ahead, clock.moving) == (timedelta(0), False)
     again = await reset_test_side(database, shop.merchant_id)
     assert set(again.values()) == {0}
+
+
+async def test_a_reset_takes_what_was_written_meanwhile_to_rows_that_are_gone(
+    subscribe: Subscribe, database: Database, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await subscribe()
+    late = await database.fetchrow("select * from ledger_entry where merchant_id = $1 limit 1", shop.merchant_id)
+    delete = resetting._delete
+
+    async def and_somebody_writes(database: Database, kind: str, merchant_id: int) -> int:
+        number = await delete(database, kind, merchant_id)
+        if kind == "payments" and number:
+            places = ", ".join(f"${place}" for place in range(1, len(late) + 1))
+            await database.execute(f"insert into ledger_entry values ({places})", *late.values())
+        return number
+
+    monkeypatch.setattr(resetting, "_delete", and_somebody_writes)
+    await reset_test_side(database, shop.merchant_id)
+    left = "select count(*) from ledger_entry where merchant_id = $1"
+    assert await database.fetchval(left, shop.merchant_id) == 0

@@ -340,7 +340,7 @@ async def test_a_renewals_pingback_is_what_plugins_look_for(club: Subscriber) ->
 
 def test_a_desk_is_shared_by_any_number_of_runs(desk: Desk) -> None:
     assert BillingRun(desk).round_complete
-    assert Pace(batch=500, in_flight=1000).lanes == 4
+    assert Pace(batch=500, in_flight=1000).lanes == 5
 
 
 async def test_an_approval_is_voided_however_far_the_test_clock_was_moved_since(

@@ -315,6 +315,48 @@ select 'payment_attempt', merchant_id, id, 'is live, but was made at the simulat
   from payment_attempt
  where (:merchant_id::bigint is null or merchant_id = :merchant_id) and live and acquirer = 'simulator';
 
+-- name: parents_exist(merchant_id)
+-- What no foreign key watches, since a trigger per row is dear: the statement that writes such a row has its parent in hand.
+with orphan as (
+    select 'payment' as table_name, p.merchant_id, p.id, 'customer' as parent, p.customer_id as parent_id
+      from payment p
+      left join customer u on u.merchant_id = p.merchant_id and u.id = p.customer_id
+     where u.id is null
+     union all
+    select 'payment', p.merchant_id, p.id, 'card', p.card_id
+      from payment p
+      left join card d on d.merchant_id = p.merchant_id and d.id = p.card_id
+     where d.id is null
+     union all
+    select 'payment_attempt', a.merchant_id, a.id, 'payment', a.payment_id
+      from payment_attempt a
+      left join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+     where p.id is null
+     union all
+    select 'payment_attempt', a.merchant_id, a.id, 'card', a.card_id
+      from payment_attempt a
+      left join card d on d.merchant_id = a.merchant_id and d.id = a.card_id
+     where d.id is null
+     union all
+    select 'ledger_entry', l.merchant_id, l.id, 'payment', l.payment_id
+      from ledger_entry l
+      left join payment p on p.merchant_id = l.merchant_id and p.id = l.payment_id
+     where p.id is null
+     union all
+    select 'pingback', g.merchant_id, g.id, 'payment', g.payment_id
+      from pingback g
+      left join payment p on p.merchant_id = g.merchant_id and p.id = g.payment_id
+     where g.payment_id is not null and p.id is null
+     union all
+    select 'pingback', g.merchant_id, g.id, 'subscription', g.subscription_id
+      from pingback g
+      left join subscription s on s.merchant_id = g.merchant_id and s.id = g.subscription_id
+     where g.subscription_id is not null and s.id is null
+)
+select table_name, merchant_id, id, format('is of %s %s, which does not exist', parent, parent_id) as detail
+  from orphan
+ where :merchant_id::bigint is null or merchant_id = :merchant_id;
+
 -- name: pingbacks_follow(merchant_id, log_kept_since, most_attempts)
 -- Attempts are forgotten after a time, so that only younger pingbacks can be compared with them.
 with logged as (

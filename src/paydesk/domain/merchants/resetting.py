@@ -21,7 +21,7 @@ IN_ORDER = (
 )  # fmt: skip
 """What is deleted, each before what it refers to; a charge in flight finds its attempt gone and records nothing."""
 
-REFERRED_TO = frozenset(IN_ORDER[IN_ORDER.index("payments") :])
+REFERRED_TO = frozenset(IN_ORDER[IN_ORDER.index("subscriptions") :])
 """Kinds for which PostgreSQL looks for rows that still refer to each deleted one, without an index for it."""
 
 BATCH, REFERRED_BATCH = 2000, 100
@@ -42,26 +42,37 @@ Report = Callable[[], None]
 async def reset_test_side(database: Database, merchant_id: int, *, report: Report = lambda: None) -> dict[str, int]:
     """Delete all test data of a merchant, then return its test side to real time.
 
-    In many small steps, since one transaction over all would be slow; interrupted, it is to be called again. `report`
-    is called after each kind (IN_ORDER). Returns how many rows of each kind were deleted. Moves no money.
+    In many small steps, since one transaction over all would be slow; interrupted, it is to be called again. Rounds
+    follow each other until one finds nothing, for what was just being written may belong to what is deleted already.
+    `report` is called after each kind (IN_ORDER) of the first round. Returns how many rows of each kind were deleted.
+    Moves no money.
 
     Raises: NotFound if there is no such merchant; Conflict if its clock is being moved or its test side is in use.
     """
     deleted = dict.fromkeys(IN_ORDER, 0)
     async with held_clock(database, merchant_id) as clock:
-        for _ in range(TRY_AGAIN):
+        for number in range(TRY_AGAIN):
             try:
-                await queries.pause_subscriptions(database, merchant_id=merchant_id)
-                for kind in IN_ORDER:
-                    deleted[kind] += await _delete(database, kind, merchant_id)
-                    report()
+                found = await _round(database, merchant_id, deleted, report if number == 0 else lambda: None)
             except _DISTURBED:
+                continue
+            if found:
                 continue
             stopped = await clock_queries.stop_clock(database, merchant_id=merchant_id, holder=clock.holder)
             if stopped is not None:
                 return deleted
             break
     raise Conflict(f"the test side of merchant {merchant_id} is in use just now; reset it again")
+
+
+async def _round(database: Database, merchant_id: int, deleted: dict[str, int], report: Report) -> int:
+    """Delete what is there, kind by kind, and count it in `deleted`; returns how many rows there were."""
+    before = sum(deleted.values())
+    await queries.pause_subscriptions(database, merchant_id=merchant_id)
+    for kind in IN_ORDER:
+        deleted[kind] += await _delete(database, kind, merchant_id)
+        report()
+    return sum(deleted.values()) - before
 
 
 async def _delete(database: Database, kind: str, merchant_id: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,11 +35,15 @@ READ_AGAIN = 5
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An attempt that the acquirer says took (or holds) the money."""
+    """An attempt that the acquirer says took (or holds) the money.
+
+    `report` is what is told of it, if the statement that committed the intent has returned it already.
+    """
 
     shop: Shop
     attempt_id: int
     answer: Approved
+    report: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,13 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     A subscription that changed in the meantime is read again.
     """
     recorded: set[int] = set()
+    left = list(approvals)
     for _ in range(READ_AGAIN):
-        left = [approval for approval in approvals if approval.attempt_id not in recorded]
         moved, recurring = await _record_approvals(database, left, now=now)
         recorded |= moved
         if not recurring - moved:
             break
+        left = [replace(approval, report=None) for approval in left if approval.attempt_id not in moved]
     metrics.PAYMENTS.labels("approved").inc(len(recorded))
     return recorded
 
@@ -75,13 +80,9 @@ async def _record_approvals(
 ) -> tuple[set[int], set[int]]:
     """One try: the attempts that moved, and those that are for subscriptions."""
     answers = {approval.attempt_id: approval.answer for approval in approvals}
-    asked = queries.attempts_to_report(
-        database,
-        merchant_ids=[approval.shop.merchant_id for approval in approvals],
-        lives=[approval.shop.live for approval in approvals],
-        attempt_ids=[approval.attempt_id for approval in approvals],
-    )
-    rows = [row async for row in asked]
+    rows = [approval.report for approval in approvals if approval.report is not None]
+    if unread := [approval for approval in approvals if approval.report is None]:
+        rows += await _reports(database, unread)
     references = {attempt_id: answer.network_reference for attempt_id, answer in answers.items()}
     steps = await steps_after(database, rows, references, now=now)
     splits = [split_payment(row["amount"], FeePlan(row["rate"], row["fixed"], row["reserve_rate"])) for row in rows]
@@ -106,6 +107,17 @@ async def _record_approvals(
         now=now,
     )
     return {row["attempt_id"] async for row in moved}, set(steps)
+
+
+async def _reports(database: Database, approvals: Sequence[Approval]) -> list[Mapping[str, Any]]:
+    """What is told of approvals whose intent was committed some time ago, or has changed since."""
+    asked = queries.attempts_to_report(
+        database,
+        merchant_ids=[approval.shop.merchant_id for approval in approvals],
+        lives=[approval.shop.live for approval in approvals],
+        attempt_ids=[approval.attempt_id for approval in approvals],
+    )
+    return [row async for row in asked]
 
 
 def _envelope(row: Mapping[str, Any], split: Split, step: Step | None, now: datetime) -> str:

@@ -147,6 +147,15 @@ class Unsettled:
 Result = Paid | Refused | ConfirmWithBank | Unsettled
 
 
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """An attempt that is committed: what to ask of the acquirer, and what is told if it approves."""
+
+    attempt_id: int
+    purchase: Purchase
+    report: Mapping[str, Any]
+
+
 async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, now: datetime) -> Result:
     """Take the checkout's amount from a card, once for its order however often this is called. Moves money.
 
@@ -164,11 +173,11 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
     acquirer = desk.acquirer_for(live=checkout.shop.live)
-    purchase = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
-    if isinstance(purchase, Refused):
-        return purchase
+    intent = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
+    if isinstance(intent, Refused):
+        return intent
     # A customer who goes away must not stop the outcome from being written down.
-    call = asyncio.create_task(_call_and_record(desk, checkout, acquirer, *purchase, now=now))
+    call = asyncio.create_task(_call_and_record(desk, checkout, acquirer, intent, now=now))
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)
@@ -176,12 +185,11 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
 
 async def _commit_intent(
     desk: Desk, checkout: Checkout, payer: Payer, acquirer: Acquirer, *, return_url: str, now: datetime
-) -> tuple[int, Purchase] | Refused:
+) -> _Intent | Refused:
     """Commit that this attempt is about to be made; only one caller gets through for an order. Moves no money.
 
     What is shipped is only authorized, and captured once its shipment is confirmed; the money of a subscription is
-    taken at once (spec: Order delivery). Returns the attempt's id and what to ask of the acquirer, or the guard that
-    refused.
+    taken at once (spec: Order delivery). Returns the intent, or the guard that refused.
 
     Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for long enough.
     """
@@ -204,7 +212,7 @@ async def _commit_intent(
     key = f"{attempt_id}-{secrets.token_hex(12)}"
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
-    intent = await queries.begin_attempt(
+    begun = await queries.begin_attempt(
         desk.database,
         merchant_id=shop.merchant_id,
         live=shop.live,
@@ -222,19 +230,19 @@ async def _commit_intent(
         lookup_at=real_now + FIRST_LOOK,
         now=now,
     )
-    if intent is None:
+    if begun is None:
         raise Conflict("another attempt to pay this order is under way")
     purchase = Purchase(
         key=key,
-        amount=intent["amount"],
-        currency=intent["currency"],
+        amount=begun["amount"],
+        currency=begun["currency"],
         card=payer.card,
         capture=capture,
         not_after=not_after,
         return_url=return_url,
         keep_card=checkout.terms is not None,
     )
-    return attempt_id, purchase
+    return _Intent(attempt_id, purchase, begun)
 
 
 def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int) -> dict[str, object]:
@@ -269,11 +277,14 @@ def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:
 
 
 async def _call_and_record(
-    desk: Desk, checkout: Checkout, acquirer: Acquirer, attempt_id: int, purchase: Purchase, *, now: datetime
+    desk: Desk, checkout: Checkout, acquirer: Acquirer, intent: _Intent, *, now: datetime
 ) -> Result:
     """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt to the janitor. Moves money."""
+    attempt_id = intent.attempt_id
     try:
-        answer = await acquirer.authorize(purchase)
+        answer = await acquirer.authorize(intent.purchase)
+        if isinstance(answer, Approved):
+            return await _record_approval(desk, Approval(checkout.shop, attempt_id, answer, intent.report), now=now)
         return await _record(desk, checkout, attempt_id, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
@@ -291,14 +302,18 @@ async def _record(
     """Record an answer; if the janitor was faster, what it recorded is what the customer will see."""
     shop = checkout.shop
     if isinstance(answer, Approved):
-        recorded = await record_approvals(desk.database, [Approval(shop, attempt_id, answer)], now=now)
-        return Paid() if recorded else Unsettled()
+        return await _record_approval(desk, Approval(shop, attempt_id, answer), now=now)
     if isinstance(answer, Declined):
         ending = Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason)
         recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
         return Refused(str(answer.reason)) if recorded else Unsettled()
     asked = await record_challenge(desk.database, shop, attempt_id, answer, now=utc_now())
     return ConfirmWithBank(answer.url) if asked else Unsettled()
+
+
+async def _record_approval(desk: Desk, approval: Approval, *, now: datetime) -> Result:
+    recorded = await record_approvals(desk.database, [approval], now=now)
+    return Paid() if recorded else Unsettled()
 
 
 async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result:

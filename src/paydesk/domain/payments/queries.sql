@@ -50,6 +50,7 @@ select (select count(*)
 -- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row.
+-- What an approval reports comes with it, as from attempts_to_report.
 with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
@@ -88,10 +89,22 @@ with who as (
            :capture, amount, currency, card_id, :client_address, :not_after, :now, :lookup_at
       from held
 )
-select id as payment_id, amount, currency from held;
+select held.merchant_id, held.live, held.attempt_id, held.amount, held.currency, held.id as payment_id,
+       held.merchant_order_id, :first_name as first_name, :last_name as last_name, :username as username,
+       :country as country, :email as email, f.rate, f.fixed, f.reserve_rate,
+       held.pingback_url as form_url, held.sign_version, m.pingback_url as account_url, m.test_pingback_url,
+       m.went_live_at, m.pingback_format, m.time_zone, held.renewal, held.subscription_id, held.period_number,
+       held.customer_id, held.card_id, held.key_id, :acquirer as acquirer,
+       case when :terms_agreed <> '' then :terms_agreed else c.terms_agreed end as terms_agreed, c.package_version_id,
+       case when c.package_version_id is not null then nextval('subscription_id_seq') end as fresh_subscription_id
+  from held
+  join chosen c on c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
+  join merchant m on m.id = held.merchant_id
+  join fee_plan f on f.merchant_id = held.merchant_id;
 
 -- name: attempts_to_report(merchant_ids, lives, attempt_ids)
 -- What an approval reports: the attempts with their payment, customer, fee plan and where the merchant wants to hear it.
+-- It is read for those that are recorded later: after a challenge, or by the janitor.
 select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as payment_id, p.merchant_order_id,
        u.first_name, u.last_name, u.username, u.country, u.email,
        f.rate, f.fixed, f.reserve_rate,

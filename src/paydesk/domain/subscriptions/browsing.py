@@ -50,10 +50,10 @@ def _rows(database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page
         found = queries.of_reference(database, **common, reference=wanted.reference, email=email, state=wanted.state)
     elif email is not None:
         found = queries.of_email(database, **common, email=email, state=wanted.state)
-    elif wanted.state is not None:
+    elif wanted.state not in (None, SubscriptionState.ACTIVE):
         found = queries.in_state(database, **common, state=wanted.state)
     else:
-        found = queries.by_time(database, **common)
+        found = queries.by_time(database, **common, state=wanted.state)
     return found
 
 

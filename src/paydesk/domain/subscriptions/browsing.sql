@@ -1,11 +1,13 @@
--- name: by_time(merchant_id, live, since, until, before_at, before_id, most)
--- One side's subscriptions, newest first. The page is cut before anything is joined to it.
+-- name: by_time(merchant_id, live, state, since, until, before_at, before_id, most)
+-- One side's subscriptions, newest first, of the usual state or (null) of all. The page is cut before anything is joined
+-- to it.
 select w.*
   from (
       select merchant_id, live, id
         from subscription
        where merchant_id = :merchant_id and live = :live
          and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+         and (:state::text is null or state = :state)
        order by created_at desc, id desc
        limit :most
   ) page
@@ -13,11 +15,12 @@ select w.*
  order by w.created_at desc, w.id desc;
 
 -- name: in_state(merchant_id, live, state, since, until, before_at, before_id, most)
+-- Those of one state that is not the usual one.
 select w.*
   from (
       select merchant_id, live, id
         from subscription
-       where merchant_id = :merchant_id and live = :live and state = :state
+       where merchant_id = :merchant_id and live = :live and state = :state and state <> 'Active'
          and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
        order by created_at desc, id desc
        limit :most

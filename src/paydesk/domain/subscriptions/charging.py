@@ -48,8 +48,8 @@ class Pace:
 
     @property
     def lanes(self) -> int:
-        """How many batches are worked on at once: one is claimed or recorded while the calls of others are out."""
-        return self.in_flight // self.batch + 2
+        """How many batches are worked on at once: some are claimed and recorded while the calls of others are out."""
+        return self.in_flight // self.batch + 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A claimed renewal whose intent is committed; `now` is the shop's time, UTC."""
+    """A claimed renewal whose intent is committed; `now` is the shop's time, UTC, `report` what an approval tells."""
 
     shop: Shop
     attempt_id: int
@@ -70,6 +70,7 @@ class Charge:
     refused_as: str
     purchase: Purchase
     now: datetime
+    report: Mapping[str, Any]
 
 
 async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None, *, pause: float = 1.0) -> None:
@@ -191,6 +192,7 @@ class BillingRun:
                 network_reference=row["network_reference"],
             ),
             now=row["shop_now"],
+            report=row,
         )
 
     def _number(self, row: Mapping[str, Any]) -> str:
@@ -223,7 +225,7 @@ class BillingRun:
         for now in sorted({charge.now for charge, _ in answered}):
             pairs = [(charge, answer) for charge, answer in answered if charge.now == now]
             approvals = [
-                Approval(charge.shop, charge.attempt_id, answer)
+                Approval(charge.shop, charge.attempt_id, answer, charge.report)
                 for charge, answer in pairs
                 if isinstance(answer, Approved)
             ]

@@ -112,7 +112,10 @@ def begin(
 
 
 def paid(subscription: Subscription, period: int, *, at: datetime) -> Subscription:
-    """A charge for a period succeeded. One that ended meanwhile stays ended, but the payment counts."""
+    """A charge for a period succeeded. One that ended meanwhile stays ended, but the payment counts.
+
+    `at` may be a little earlier than the payment before: the clocks of two machines differ.
+    """
     due = subscription.schedule.due(period + 1) if subscription.running else None
     over = subscription.running and due is None
     return replace(
@@ -124,7 +127,7 @@ def paid(subscription: Subscription, period: int, *, at: datetime) -> Subscripti
         counter=subscription.counter + 1,
         paid_number_counter=subscription.paid_number_counter + 1,
         next_period=period + 1,
-        date_paid=at,
+        date_paid=max(subscription.date_paid or at, at),
         date_active=subscription.date_active or at,
         revision=subscription.revision + 1,
     )

@@ -98,12 +98,14 @@ select timed.*,
 -- name: begin_renewals(merchant_ids, lives, shop_nows, not_after, lookup_at, per_side, most)
 -- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
 -- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too.
+-- What an approval reports comes with it, and the subscription as it stands, so that neither is read again.
 with timed as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
         as side (merchant_id, live, shop_now)
 ), due as materialized (
-    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
+    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id,
+           replace(gen_random_uuid()::text, '-', '') as nonce
       from timed
      cross join lateral (
          select *
@@ -139,18 +141,32 @@ with timed as (
     insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
                                  currency, card_id, client_address, not_after, created_at, lookup_at)
     select held.merchant_id, held.live, held.attempt_id, held.id, 'processing',
-           held.attempt_id || '-' || replace(gen_random_uuid()::text, '-', ''), due.acquirer, true, held.amount,
+           held.attempt_id || '-' || due.nonce, due.acquirer, true, held.amount,
            held.currency, held.card_id, '', :not_after, due.shop_now, :lookup_at
       from held
       join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
- returning *
 )
-select t.merchant_id, t.live, t.id as attempt_id, t.payment_id, t.idempotency_key, t.amount, t.currency, t.acquirer,
-       due.shop_now, due.network_reference, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year,
-       c.holder, c.refused_as
-  from tried t
-  join due on due.merchant_id = t.merchant_id and due.live = t.live and due.attempt_id = t.id
-  join card c on c.merchant_id = t.merchant_id and c.live = t.live and c.id = t.card_id;
+select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amount, held.subscription_id,
+       held.period_number, held.renewal, held.attempt_id || '-' || due.nonce as idempotency_key,
+       due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
+       due.pingback_url as form_url,
+       due.id, due.state, due.init_payment_id, due.init_merchant_order_id, due.time_zone, due.anchor, due.next_period,
+       due.date_next, due.date_start, due.created_at, due.failures, due.counter, due.paid_number_counter,
+       due.date_active, due.date_paid, due.date_end, due.date_expired, due.date_cancelled, due.date_stopped,
+       due.cancelled_by, due.revision,
+       t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
+       t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
+       c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, c.refused_as,
+       u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,
+       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
+  from held
+  join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+  join package_terms t
+    on t.merchant_id = due.merchant_id and t.live = due.live and t.package_version_id = due.package_version_id
+  join card c on c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id
+  join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
+  join merchant m on m.id = due.merchant_id
+  join fee_plan f on f.merchant_id = due.merchant_id;
 
 -- name: failures_to_report(merchant_ids, lives, attempt_ids)
 -- Renewal attempts that ended without money, with their subscriptions as they stand.

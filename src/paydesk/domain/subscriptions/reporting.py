@@ -30,9 +30,10 @@ async def steps_after(
 ) -> dict[int, Step]:
     """The steps that approved attempts bring about, by attempt; one-time payments have none. Moves no money.
 
-    `rows` are those of `attempts_to_report`; `network_references` are the acquirer's, by attempt.
+    `rows` are those of `attempts_to_report`, or of `begin_renewals`, which carry the subscription as it stood then: if
+    it has changed since, nothing is written over it. `network_references` are the acquirer's, by attempt.
     """
-    beginning = [row for row in rows if row["package_version_id"] is not None]
+    beginning = [row for row in rows if not row["renewal"] and row["package_version_id"] is not None]
     renewing = [row for row in rows if row["renewal"]]
     steps: dict[int, Step] = {}
     if beginning:
@@ -41,9 +42,11 @@ async def steps_after(
             package = packages[row["package_version_id"]]
             steps[row["attempt_id"]] = _beginning(row, package, network_references[row["attempt_id"]], now)
     if renewing:
-        subscriptions = await find_all(
-            database, [(row["merchant_id"], row["live"], row["subscription_id"]) for row in renewing]
-        )
+        subscriptions = {row["subscription_id"]: subscription_of(row) for row in renewing if row.get("revision")}
+        if unread := [row for row in renewing if row["subscription_id"] not in subscriptions]:
+            subscriptions |= await find_all(
+                database, [(row["merchant_id"], row["live"], row["subscription_id"]) for row in unread]
+            )
         for row in renewing:
             version = paid(subscriptions[row["subscription_id"]], row["period_number"], at=now)
             steps[row["attempt_id"]] = Step(version, row["period_number"], {})
