@@ -104,8 +104,8 @@ create table entry_pause (
     last_at timestamptz not null,
     until timestamptz not null
 ) with (fillfactor = 70);
-comment on table entry_pause is 'failed tries to get in: by account (also one that does not exist), client address, second factor';
-comment on column entry_pause.subject is 'keyed HMAC of who or what the tries are counted for';
+comment on table entry_pause is 'tries to get in that failed, by what they are counted for: an account (also one that does not exist), a client address';
+comment on column entry_pause.subject is 'keyed HMAC of what the tries are counted for';
 create index entry_pause_by_time on entry_pause (last_at);
 
 -- How long to wait after the n-th failed try in a row: nothing at first, then 30 s, doubled each time up to an hour.
@@ -132,7 +132,7 @@ comment on table audit_entry is 'append-only: who did what, when, from where';
 comment on column audit_entry.merchant_id is '0 for what concerns a person alone';
 comment on column audit_entry.person_id is 'null for the command line and for who could not log in';
 comment on column audit_entry.operator is 'done as an operator of the deployment, not as a member of the team';
-create index audit_entry_by_person on audit_entry (person_id, at, id);
+create index audit_entry_by_person on audit_entry (merchant_id, person_id, at, id);
 create index audit_entry_by_action on audit_entry (merchant_id, action, at, id);
 create index audit_entry_of_operators on audit_entry (at, id) where operator;
 

@@ -139,27 +139,29 @@ async def browse(
     person_id: int | None = None,
 ) -> list[AuditEntry]:
     """A page of a merchant's log, newest first; the last one's (at, id) is the next page's `before`."""
-    rows = await _all(
-        queries.browse(database, merchant_id=merchant_id, action=action, person_id=person_id, **page.parameters())
-    )
-    return [_entry(row) for row in rows]
+    cut = {"merchant_id": merchant_id, **page.parameters()}
+    if person_id is not None:
+        rows = queries.browse_member(database, person_id=person_id, action=action, **cut)
+    elif action is not None:
+        rows = queries.browse_action(database, action=action, **cut)
+    else:
+        rows = queries.browse(database, **cut)
+    return await _entries(rows)
 
 
 async def browse_own(database: Database, person_id: int, page: Page) -> list[AuditEntry]:
     """A page of what concerns a person's own account, newest first: log-ins, failed ones, changes of the password."""
-    rows = await _all(queries.browse_own(database, person_id=person_id, **page.parameters()))
-    return [_entry(row) for row in rows]
+    return await _entries(queries.browse_own(database, person_id=person_id, **page.parameters()))
 
 
 async def browse_operators(database: Database, page: Page) -> list[AuditEntry]:
     """A page of what operators did, at any merchant, newest first."""
-    rows = await _all(queries.browse_operators(database, **page.parameters()))
-    return [_entry(row) for row in rows]
+    return await _entries(queries.browse_operators(database, **page.parameters()))
 
 
-async def _all(rows: Any) -> list[Any]:
+async def _entries(rows: Any) -> list[AuditEntry]:
     """All rows first: an error amid them would keep the connection from going back to the pool."""
-    return [row async for row in rows]
+    return [_entry(row) for row in [row async for row in rows]]
 
 
 def _entry(row: Any) -> AuditEntry:
