@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -28,6 +29,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError, SetupError, TooMany
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.payments.paying import Desk, Limits
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -139,6 +142,12 @@ def _ending_with_parent() -> Iterator[None]:
 def vault_of(settings: Settings) -> Vault:
     """The vault under the deployment's keys. Raises: SetupError."""
     return Vault.from_settings(settings.vault_keys.get_secret_value(), settings.secret_key.get_secret_value())
+
+
+def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
+    """What letting people in needs. Raises: SetupError if the list of leaked passwords can't be read."""
+    leaked = settings.breached_passwords
+    return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
 
 
 def test_acquirer(settings: Settings) -> Acquirer:

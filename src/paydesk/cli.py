@@ -12,6 +12,7 @@ from paydesk.commands import (
     checking,
     clock,
     merchants,
+    operators,
     pingbacks,
     postgres,
     running,
@@ -52,6 +53,7 @@ app.command(
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
 app.add_typer(merchants.app, name="merchant")
+app.add_typer(operators.app, name="operator")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(subscriptions.app, name="subscription")
 app.add_typer(clock.app, name="clock")

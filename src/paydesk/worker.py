@@ -12,6 +12,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
@@ -64,6 +65,7 @@ async def _keep_house(settings: Settings, database: Database, stop: asyncio.Even
             now = utc_now()
             await keep_partitions(database, now=now, months=settings.retention_months)
             await forget_form_counts(database, before=now - FORM_COUNTS_KEPT)
+            await forget_past_entries(database, now=now)
             await send_all_waiting(database, now=now)
             await watch_open_outcomes(database, now=now)
         except Exception as error:
