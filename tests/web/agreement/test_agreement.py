@@ -99,6 +99,73 @@ def test_the_consent_names_the_merchant_the_package_and_the_terms() -> None:
     assert "„Coffee club“" in consent_in_words(MONTHLY, "Shop", texts_for("de"))
 
 
+@pytest.mark.parametrize(
+    ("language", "charged", "tried", "counted", "once"),
+    [
+        (
+            "fr",
+            "30,00 USD aujourd’hui pour 1 mois, puis 10,00 USD tous les 6 mois jusqu’à résiliation",
+            "14 jours d’essai gratuit, puis 10,00 USD chaque mois jusqu’à résiliation",
+            "10,00 USD aujourd’hui, puis 10,00 USD toutes les 2 semaines, 22 paiements au total",
+            "10,00 USD aujourd’hui pour 5 ans, puis plus rien",
+        ),
+        (
+            "es",
+            "30,00 USD hoy por 1 mes, después 10,00 USD cada 6 meses hasta que usted cancele",
+            "14 días gratis, después 10,00 USD cada mes hasta que usted cancele",
+            "10,00 USD hoy, después 10,00 USD cada 2 semanas, 22 pagos en total",
+            "10,00 USD hoy por 5 años y nada más después",
+        ),
+        (
+            "pt-BR",
+            "30,00 USD hoje por 1 mês, depois 10,00 USD a cada 6 meses até que a assinatura seja cancelada",
+            "14 dias grátis, depois 10,00 USD a cada mês até que a assinatura seja cancelada",
+            "10,00 USD hoje, depois 10,00 USD a cada 2 semanas, 22 pagamentos no total",
+            "10,00 USD hoje por 5 anos e nada mais depois disso",
+        ),
+        (
+            "it",
+            "30,00 USD oggi per 1 mese, poi 10,00 USD ogni 6 mesi fino alla disdetta",
+            "14 giorni gratis, poi 10,00 USD ogni mese fino alla disdetta",
+            "10,00 USD oggi, poi 10,00 USD ogni 2 settimane, 22 pagamenti in tutto",
+            "10,00 USD oggi per 5 anni, poi più nulla",
+        ),
+        (
+            "pl",
+            "30,00 USD dziś za 1 miesiąc, potem 10,00 USD co 6 miesięcy do czasu rezygnacji",
+            "14 dni bezpłatnie, potem 10,00 USD co miesiąc do czasu rezygnacji",
+            "10,00 USD dziś, potem 10,00 USD co 2 tygodnie, łącznie 22 płatności",
+            "10,00 USD dziś za 5 lat, a później już nic",
+        ),
+    ],
+)
+def test_terms_read_as_one_line_in_other_languages(
+    language: str, charged: str, tried: str, counted: str, once: str
+) -> None:
+    assert words(replace(HALF_YEARLY, trial=SET_UP_FEE), language) == charged
+    assert words(replace(MONTHLY, trial=FREE), language) == tried
+    assert words(replace(MONTHLY, period=Period(2, "week"), limit=22), language) == counted
+    assert words(replace(MONTHLY, period=Period(5, "year"), limit=1), language) == once
+
+
+@pytest.mark.parametrize(("number", "polish"), [(1, "co rok"), (3, "co 3 lata"), (5, "co 5 lat"), (22, "co 22 lata")])
+def test_polish_has_a_form_for_few_and_one_for_many(number: int, polish: str) -> None:
+    assert f" {polish} do " in words(replace(MONTHLY, period=Period(number, "year")), "pl")
+
+
+@pytest.mark.parametrize("language", CATALOGUES.languages)
+@pytest.mark.parametrize("trial", [None, FREE, SET_UP_FEE])
+@pytest.mark.parametrize("limit", [0, 1, 7])
+def test_the_consent_is_a_whole_sentence_in_every_language(language: str, trial: Trial | None, limit: int) -> None:
+    terms = replace(HALF_YEARLY, trial=trial, limit=limit)
+    said = consent_in_words(terms, "Fern & 100% Kettle", texts_for(language))
+    price = texts_for(language).money_with_code(terms.price, "USD")
+    for part in ("Fern & 100% Kettle", "Coffee club", price, terms_in_words(terms, texts_for(language))):
+        assert part in said
+    assert said[-1] in ".。"
+    assert "%(" not in said
+
+
 @pytest.mark.parametrize("language", CATALOGUES.languages)
 def test_every_language_of_the_checkout_has_words_for_terms(language: str) -> None:
     assert language == "en" or words(MONTHLY, language) != words(MONTHLY)
