@@ -108,11 +108,12 @@ comment on table entry_pause is 'tries to get in that failed, by what they are c
 comment on column entry_pause.subject is 'keyed HMAC of what the tries are counted for';
 create index entry_pause_by_time on entry_pause (last_at);
 
--- How long to wait after the n-th failed try in a row: nothing at first, then 30 s, doubled each time up to an hour.
-create function entry_pause_after(tries integer, free integer) returns interval
+-- Until when to wait after the n-th failed try in a row: not at all at first, then 30 s, doubled each time up to an hour.
+-- Not even until now: the clocks of those who try at once differ.
+create function entry_pause_until(at timestamptz, tries integer, free integer) returns timestamptz
 language sql immutable as $$
-    select case when tries < free then interval '0'
-                else least(interval '30 seconds' * power(2, least(tries - free, 10)), interval '1 hour') end
+    select case when tries < free then '-infinity'::timestamptz
+                else at + least(interval '30 seconds' * power(2, least(tries - free, 10)), interval '1 hour') end
 $$;
 
 create table audit_entry (

@@ -122,7 +122,7 @@ async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: 
         await record(gate.database, actor, Action.log_in_failed, now=now)
         raise NotLetIn("e-mail address or password is wrong")
     async with gate.database.acquire() as connection, connection.transaction():
-        await pausing.forgive_one(connection, gate, pausing.ADDRESS, client.address, now=now)
+        await pausing.forgive_one(connection, gate, pausing.ADDRESS, client.address)
         await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
         await _rehash(connection, row, verdict)
         halfway = row["second_factor"] or row["operator"]

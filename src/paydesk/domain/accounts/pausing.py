@@ -42,7 +42,7 @@ async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) ->
     """
     subject = _subject(gate, limit, whom)
     if await queries.count_try(gate.database, subject=subject, free=limit.free, now=now) is None:
-        until = await queries.pause_until(gate.database, subject=subject)
+        until = await queries.pause_until(gate.database, subject=subject, now=now)
         seconds = max(1, math.ceil((until - now).total_seconds())) if until else 1
         raise TooMany(f"too many tries; wait {_in_words(seconds)} and try again", retry_after=seconds)
 
@@ -52,9 +52,9 @@ async def forgive_all(connection: Any, gate: Gate, limit: Limit, whom: object) -
     await queries.forgive_all(connection, subject=_subject(gate, limit, whom))
 
 
-async def forgive_one(connection: Any, gate: Gate, limit: Limit, whom: object, *, now: datetime) -> None:
+async def forgive_one(connection: Any, gate: Gate, limit: Limit, whom: object) -> None:
     """Take back this try alone: an address that also guesses at others' accounts keeps what it has earned."""
-    await queries.forgive_one(connection, subject=_subject(gate, limit, whom), now=now)
+    await queries.forgive_one(connection, subject=_subject(gate, limit, whom))
 
 
 async def forget_tries(database: Any, *, before: datetime) -> None:

@@ -1,23 +1,23 @@
 -- name: count_try(subject, free, now)$
 -- One row back means: counted, and no pause. Parallel tries wait for each other at the row and see the newest count.
 insert into entry_pause as p (subject, tries, last_at, until)
-values (:subject, 1, :now, :now + entry_pause_after(1, :free))
+values (:subject, 1, :now, entry_pause_until(:now, 1, :free))
     on conflict (subject) do update
    set tries = case when p.last_at < :now::timestamptz - interval '1 day' then 1 else p.tries + 1 end,
        last_at = :now,
-       until = :now + entry_pause_after(
-           case when p.last_at < :now::timestamptz - interval '1 day' then 1 else p.tries + 1 end, :free)
+       until = entry_pause_until(
+           :now, case when p.last_at < :now::timestamptz - interval '1 day' then 1 else p.tries + 1 end, :free)
  where p.until <= :now
 returning tries;
 
--- name: pause_until(subject)$
-select until from entry_pause where subject = :subject;
+-- name: pause_until(subject, now)$
+select until from entry_pause where subject = :subject and until > :now;
 
 -- name: forgive_all(subject)!
 delete from entry_pause where subject = :subject;
 
--- name: forgive_one(subject, now)!
-update entry_pause set tries = greatest(tries - 1, 0), until = :now where subject = :subject;
+-- name: forgive_one(subject)!
+update entry_pause set tries = greatest(tries - 1, 0), until = '-infinity' where subject = :subject;
 
 -- name: forget_tries(before)!
 delete from entry_pause where last_at < :before;
