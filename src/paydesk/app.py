@@ -36,6 +36,9 @@ from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, load_settings, require_keys
+from paydesk.web.account import routes as account
+from paydesk.web.account.services import AccountServices
+from paydesk.web.account.shell import require_front_end
 from paydesk.web.api import routes as api_routes
 from paydesk.web.api.parameters import refuse_invalid
 from paydesk.web.api.services import ApiServices
@@ -62,9 +65,10 @@ def create() -> FastAPI:
 def create_app(settings: Settings) -> FastAPI:
     """The application; it opens its connections when it starts and closes them when it stops.
 
-    Raises: SetupError if keys are missing.
+    Raises: SetupError if keys or the front-end files are missing.
     """
     require_keys(settings)
+    require_front_end()
     vault = vault_of(settings)
     # Within the process the bank is one object: the challenge pages and the acquirer share it.
     acquirer = test_acquirer(settings)
@@ -83,11 +87,13 @@ def create_app(settings: Settings) -> FastAPI:
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
             services = checkout_services(settings, database, vault, acquirer)
+            gate = gate_of(settings, database, vault)
             stack.push_async_callback(services.desk.finish)
             yield {
                 "checkout": services,
                 "portal": portal_services(settings, services.desk),
                 "api": api_services(settings, services.desk),
+                "account": account_services(settings, services.desk, gate),
                 "database": database,
             }
 
@@ -108,6 +114,7 @@ def create_app(settings: Settings) -> FastAPI:
         [
             *routes.routes,
             *portal.routes,
+            *account.routes,
             Route("/healthz", _healthy),
             Route("/readyz", _ready),
             Mount("/static", static_app()),
@@ -186,6 +193,18 @@ def checkout_services(settings: Settings, database: Database, vault: Vault, acqu
 def portal_services(settings: Settings, desk: Desk) -> PortalServices:
     """What the customer's portal works with."""
     return PortalServices(
+        desk=desk,
+        trusted_proxies=settings.proxy_networks(),
+        address=settings.address,
+        sandbox_address=settings.sandbox_address,
+        now=utc_now,
+    )
+
+
+def account_services(settings: Settings, desk: Desk, gate: Gate) -> AccountServices:
+    """What the business account's routes work with."""
+    return AccountServices(
+        gate=gate,
         desk=desk,
         trusted_proxies=settings.proxy_networks(),
         address=settings.address,

@@ -1,0 +1,28 @@
+"""All routes of the business account, section by section; whatever else stands below /account is a page not found."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from paydesk.core.errors import NotFound
+from paydesk.web.account import getting_in, joining, security, shops
+from paydesk.web.account.guards import Access, Section
+from paydesk.web.account.visit import Visit
+
+_rest = Section()
+
+
+@_rest.page("/account/{path:path}", needs=Access.anybody)
+async def nothing_there(visit: Visit) -> Response:
+    """Say so within the account, where the way back is."""
+    raise NotFound(f"there is no page {visit.path}")
+
+
+routes: list[Route] = [
+    *getting_in.section.routes,
+    *joining.section.routes,
+    *security.section.routes,
+    *shops.section.routes,
+    *_rest.routes,
+]
