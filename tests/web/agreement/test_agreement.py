@@ -91,6 +91,55 @@ def test_one_period_is_said_without_its_number(unit: Unit, one: str, many: str, 
         assert f" {german}," in words(terms, "de")
 
 
+@pytest.mark.parametrize(
+    ("language", "tried", "limited"),
+    [
+        (
+            "tr",
+            "14 gün ücretsiz, ardından iptal edilene kadar her ay 10,00 USD",
+            "Bugün 10,00 USD, ardından 6 ayda bir 10,00 USD, toplam 12 ödeme",
+        ),
+        (
+            "vi",
+            "Miễn phí 14 ngày, sau đó 10,00 USD mỗi tháng cho đến khi hủy",
+            "10,00 USD hôm nay, sau đó 10,00 USD mỗi 6 tháng, tổng cộng 12 lần thanh toán",
+        ),
+        (
+            "ja",
+            "14日間無料、その後は解約するまで毎月10.00 USD",
+            "本日10.00 USD、その後は6か月ごとに10.00 USD（お支払いは全12回）",
+        ),
+        (
+            "zh",
+            "免费试用 14 天，之后每月 10.00 USD，直至取消",
+            "今天支付 10.00 USD，之后每 6 个月 10.00 USD，共 12 次付款",
+        ),
+        (
+            "ar",
+            "مجانًا لمدة 14 يومًا، ثم 10.00 USD كل شهر حتى الإلغاء",
+            "10.00 USD اليوم، ثم 10.00 USD كل 6 أشهر، 12 دفعة إجمالًا",
+        ),
+    ],
+)
+def test_terms_are_whole_sentences_where_words_stand_in_another_order(language: str, tried: str, limited: str) -> None:
+    assert without_isolates(words(replace(MONTHLY, trial=FREE), language)) == tried
+    assert without_isolates(words(replace(HALF_YEARLY, limit=12), language)) == limited
+
+
+@pytest.mark.parametrize(
+    ("number", "time"),
+    [(1, "يوم واحد"), (2, "يومين"), (3, "3 أيام"), (10, "10 أيام"), (11, "11 يومًا"), (99, "99 يومًا"), (100, "100 يوم")],
+)
+def test_arabic_counts_in_its_six_ways(number: int, time: str) -> None:
+    said = without_isolates(words(replace(MONTHLY, trial=Trial(Decimal(0), Period(number, "day"))), "ar"))
+    assert said.startswith(f"مجانًا لمدة {time}، ثم ")
+
+
+def without_isolates(text: str) -> str:
+    """The text without the marks that set names and amounts apart where a language runs from right to left."""
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
 def test_the_consent_names_the_merchant_the_package_and_the_terms() -> None:
     said = consent_in_words(MONTHLY, "Fern & 100% Kettle", texts_for("en"))
     assert said == f"I agree that Fern & 100% Kettle charges this card for “Coffee club”: {words(MONTHLY)}.".replace(
