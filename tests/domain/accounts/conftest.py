@@ -80,6 +80,20 @@ def mails(database: Database, vault: Vault) -> Mails:
     return read
 
 
+IsStored = Callable[[str, str], Awaitable[bool]]
+
+
+@pytest.fixture
+def is_stored(database: Database) -> IsStored:
+    """Whether a text can be read anywhere in a table."""
+
+    async def look(text: str, table: str) -> bool:
+        rows = f"select exists (select from {table} t where position($1 in t::text) > 0)"
+        return bool(await database.fetchval(rows, text))
+
+    return look
+
+
 Join = Callable[[Someone, Role], Awaitable[Someone]]
 
 

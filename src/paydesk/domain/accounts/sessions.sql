@@ -1,8 +1,9 @@
 -- name: begin_session(token_hash, person_id, expires_at, client_address, user_agent, now)!
--- Logging in is giving the password.
+-- Logging in is giving the password. It leads to the merchant that was looked at last, on its test side.
 insert into account_session (token_hash, person_id, created_at, last_seen_at, expires_at, client_address, user_agent,
-                             confirmed_at)
-values (:token_hash, :person_id, :now, :now, :expires_at, :client_address, :user_agent, :now);
+                             confirmed_at, merchant_id)
+values (:token_hash, :person_id, :now, :now, :expires_at, :client_address, :user_agent, :now, (
+    select merchant_id from account_session where person_id = :person_id order by last_seen_at desc, id desc limit 1));
 
 -- name: find_session(token_hash, client_address, now, idle)^
 -- What may be seen follows from the membership as it is now: who was removed from a team looks at another or none. A

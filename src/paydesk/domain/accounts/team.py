@@ -16,6 +16,7 @@ from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.people import queries as people_queries
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_open
+from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.tokens import link_gone
 from paydesk.domain.payments.requests import parse_email
 
@@ -164,7 +165,9 @@ async def accept_invitation(gate: Gate, session: Session, token: str, *, now: da
             connection, person_id=session.person.id, email=accepted["email"], now=now
         )
         await join(connection, session.person.id, session.client.address, accepted, now=now)
-    return int(accepted["merchant_id"])
+        merchant_id = int(accepted["merchant_id"])
+        await session_queries.look_at(connection, id=session.id, merchant_id=merchant_id, live=False)
+    return merchant_id
 
 
 async def use_invitation(connection: Any, gate: Gate, token: str, *, now: datetime) -> Any:
