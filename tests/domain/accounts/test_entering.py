@@ -16,6 +16,7 @@ from paydesk.domain.accounts import pausing
 from paydesk.domain.accounts.entering import confirm, log_in, open_another_shop, sign_up
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLetIn
 from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.accounts.people import findable
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.sessions import Stage, require_recent
 from paydesk.domain.accounts.team import memberships_of
@@ -102,7 +103,7 @@ async def test_logging_in_takes_the_address_in_any_case_and_the_password_as_it_i
     assert await ada.done() == ["signed_up", "logged_in", "log_in_failed"]
 
 
-@pytest.mark.parametrize("email", ["nobody@people.example", "", "\x00", "a" * 5000, "' or 1=1 --", "\ud7ff@x"])
+@pytest.mark.parametrize("email", ["nobody@people.example", "", "\x00", "a" * 5000, "' or 1=1 --", "\ud800@x"])
 async def test_an_unknown_address_costs_the_same_hash_and_gets_the_same_answer(
     email: str, ada: Someone, gate: Gate, hasher: CountingHasher
 ) -> None:
@@ -110,7 +111,7 @@ async def test_an_unknown_address_costs_the_same_hash_and_gets_the_same_answer(
         await enter(gate, ada.email, "a wrong password", ada.client)
     assert len(hasher.compared) == 1
     client = new_client()
-    await pausing.forgive_all(gate.database, gate, pausing.ACCOUNT, f"nobody {email.replace(chr(0), '')[:254].lower()}")
+    await pausing.forgive_all(gate.database, gate, pausing.ACCOUNT, f"nobody {findable(email).lower()}")
     with pytest.raises(NotLetIn) as unknown:
         await enter(gate, email, "a wrong password", client)
     assert len(hasher.compared) == 2

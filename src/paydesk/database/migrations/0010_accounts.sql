@@ -71,12 +71,13 @@ create table invitation (
     email text not null,
     role text not null check (role in ('owner', 'developer', 'support', 'viewer')),
     token_hash bytea not null,
-    invited_by bigint not null references person (id),
+    invited_by bigint references person (id),
     created_at timestamptz not null,
     expires_at timestamptz not null,
     accepted_at timestamptz,
     primary key (merchant_id, id)
 );
+comment on column invitation.invited_by is 'null for an operator at the command line; else it holds while they are an owner';
 create unique index invitation_by_token on invitation (token_hash);
 -- Who is invited anew gets a new link; the old one stops working.
 create unique index invitation_open on invitation (merchant_id, lower(email)) where accepted_at is null;

@@ -154,4 +154,4 @@ class _Turn:
 
 def _normal(password: str) -> str:
     """One spelling of a text that keyboards write in several (NFKC, as NIST SP 800-63B advises)."""
-    return unicodedata.normalize("NFKC", password)
+    return unicodedata.normalize("NFKC", password.encode(errors="replace").decode())

@@ -29,7 +29,7 @@ class Limit:
 ACCOUNT = Limit("account", 5)
 ADDRESS = Limit("address", 20)
 SECOND_FACTOR = Limit("second factor", 5)
-SIGN_UP = Limit("sign-up", 20)
+SIGN_UP = Limit("sign-up", 60)
 RESET = Limit("reset", 5)
 RESET_ADDRESS = Limit("reset address", 20)
 INVITATION = Limit("invitation", 50)

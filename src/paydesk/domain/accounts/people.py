@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -72,4 +73,9 @@ def parse_time_zone(text: str) -> str:
 
 def findable(email: str) -> str:
     """An e-mail address as typed, made fit to look for: whatever it is, it finds one account or none."""
-    return email.strip().replace("\x00", "")[:LONGEST_EMAIL]
+    return unicodedata.normalize("NFC", storable(email).strip())[:LONGEST_EMAIL]
+
+
+def storable(text: str) -> str:
+    """A text without what PostgreSQL and UTF-8 can't hold: NUL, and halves of characters."""
+    return text.replace("\x00", "").encode(errors="replace").decode()

@@ -72,11 +72,20 @@ select t.id, t.person_id, t.email, t.expires_at, p.name, p.language,
  where t.token_hash = :token_hash and t.purpose = :purpose and t.used_at is null and t.expires_at > :now;
 
 -- name: use_token(token_hash, purpose, now)^
--- Of several that use a link at once, one gets the row.
-update person_token
+-- Of several that use a link at once, one gets the row. The person is locked before the link, as everywhere.
+with holder as materialized (
+    select p.id
+      from person_token t
+      join person p on p.id = t.person_id
+     where t.token_hash = :token_hash
+       for no key update of p
+)
+update person_token t
    set used_at = :now
- where token_hash = :token_hash and purpose = :purpose and used_at is null and expires_at > :now
-returning id, person_id, email;
+  from holder
+ where t.token_hash = :token_hash and t.person_id = holder.id and t.purpose = :purpose and t.used_at is null
+   and t.expires_at > :now
+returning t.id, t.person_id, t.email;
 
 -- name: end_tokens(person_id, now)!
 -- Links to choose a password, and those that would take another address, which may be a stranger's wish.
@@ -92,7 +101,7 @@ delete from person_token where expires_at < :before;
 -- name: set_email(person_id, email, now)^
 -- The address that was before comes back with it, for the notice.
 with before as (
-    select id, email, name, language from person where id = :person_id for update
+    select id, email, name, language from person where id = :person_id for no key update
 )
 update person p
    set email = :email, email_confirmed_at = :now

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts import pausing
-from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.people import queries as people_queries
@@ -18,6 +18,7 @@ from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_open
 from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.tokens import link_gone
+from paydesk.domain.merchants.accounts import find_merchant
 from paydesk.domain.payments.requests import parse_email
 
 queries = load_statements(__package__ or "", "team.sql")
@@ -48,7 +49,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An invitation that is open; `invited_by` is a name, `has_account` is known only where a link was followed."""
+    """An invitation that is open; `has_account` is known only where a link was followed.
+
+    `invited_by` is a name, empty for an operator.
+    """
 
     merchant_id: int
     id: int
@@ -59,6 +63,24 @@ class Invitation:
     created_at: datetime
     expires_at: datetime
     has_account: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentInvitation:
+    """An invitation that was just made, and its link's token, which is stored nowhere."""
+
+    id: int
+    email: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Inviter:
+    """Who invites: for the log, and by which name and in which language for the mail."""
+
+    actor: Actor
+    name: str
+    language: str
 
 
 async def add_member(connection: Any, merchant_id: int, person_id: int, role: Role, *, now: datetime) -> bool:
@@ -91,9 +113,27 @@ async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: d
     Raises: Malformed, Forbidden, Conflict if they are in the team; TooMany.
     """
     merchant_id = require(session, Permission.manage_team).merchant_id
-    address = parse_email(email)
-    await pausing.count_try(gate, pausing.INVITATION, f"{merchant_id}", now=now)
-    token = secrets.token_urlsafe(32)
+    await pausing.count_try(gate, pausing.INVITATION, merchant_id, now=now)
+    inviter = Inviter(session.actor, session.person.name, session.person.language)
+    made = await _send_invitation(gate, inviter, merchant_id, session.merchant_name, email=email, role=role, now=now)
+    return made.id
+
+
+async def invite_first(gate: Gate, merchant_id: int, *, email: str, role: Role, now: datetime) -> SentInvitation:
+    """Invite somebody as the operator at the command line, say into a team that has nobody yet.
+
+    Raises: NotFound if there is no such merchant; Malformed; Conflict if they are in the team.
+    """
+    merchant = await find_merchant(gate.database, merchant_id)
+    inviter = Inviter(COMMAND_LINE, "", "en")
+    return await _send_invitation(gate, inviter, merchant_id, merchant.name, email=email, role=role, now=now)
+
+
+async def _send_invitation(
+    gate: Gate, inviter: Inviter, merchant_id: int, merchant_name: str, *, email: str, role: Role, now: datetime
+) -> SentInvitation:
+    """Store an invitation, queue its mail and write it down."""
+    address, token = parse_email(email), secrets.token_urlsafe(32)
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.is_member_by_email(connection, merchant_id=merchant_id, email=address):
             raise Conflict(f"{address} is in the team already; change the role instead")
@@ -104,7 +144,7 @@ async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: d
                 email=address,
                 role=role,
                 token_hash=_hash(gate, token),
-                invited_by=session.person.id,
+                invited_by=inviter.actor.person_id,
                 expires_at=now + INVITATION_LIFETIME,
                 now=now,
             )
@@ -114,17 +154,25 @@ async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: d
             gate,
             Mail.invitation,
             to=address,
-            language=session.person.language,
+            language=inviter.language,
             token=token,
             row_id=invitation_id,
             now=now,
             merchant_id=merchant_id,
-            merchant_name=session.merchant_name,
+            merchant_name=merchant_name,
             role=role,
-            invited_by=session.person.name,
+            invited_by=inviter.name,
         )
-        await _record(connection, session, Action.member_invited, address, now, role=role)
-    return invitation_id
+        await record(
+            connection,
+            inviter.actor,
+            Action.member_invited,
+            now=now,
+            merchant_id=merchant_id,
+            subject=address,
+            details={"role": role},
+        )
+    return SentInvitation(invitation_id, address, token)
 
 
 async def withdraw_invitation(gate: Gate, session: Session, invitation_id: int, *, now: datetime) -> None:

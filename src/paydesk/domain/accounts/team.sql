@@ -61,31 +61,34 @@ values (:merchant_id, :email, :role, :token_hash, :invited_by, :now, :expires_at
 returning id;
 
 -- name: invitations_of(merchant_id, now)
-select i.merchant_id, i.id, m.name as merchant_name, i.email, i.role, p.name as invited_by, i.created_at, i.expires_at,
-       false as has_account
+select i.merchant_id, i.id, m.name as merchant_name, i.email, i.role, coalesce(p.name, '') as invited_by, i.created_at,
+       i.expires_at, false as has_account
   from invitation i
   join merchant m on m.id = i.merchant_id
-  join person p on p.id = i.invited_by
+  left join person p on p.id = i.invited_by
  where i.merchant_id = :merchant_id and i.accepted_at is null and i.expires_at > :now
  order by i.id;
 
 -- name: find_invitation(token_hash, now)^
 -- An invitation holds as long as who made it is an owner.
-select i.merchant_id, i.id, m.name as merchant_name, i.email, i.role, p.name as invited_by, i.created_at, i.expires_at,
-       exists (select from person q where lower(q.email) = lower(i.email)) as has_account
+select i.merchant_id, i.id, m.name as merchant_name, i.email, i.role, coalesce(p.name, '') as invited_by, i.created_at,
+       i.expires_at, exists (select from person q where lower(q.email) = lower(i.email)) as has_account
   from invitation i
   join merchant m on m.id = i.merchant_id
-  join person p on p.id = i.invited_by
-  join membership b on b.merchant_id = i.merchant_id and b.person_id = i.invited_by and b.role = 'owner'
- where i.token_hash = :token_hash and i.accepted_at is null and i.expires_at > :now;
+  left join person p on p.id = i.invited_by
+ where i.token_hash = :token_hash and i.accepted_at is null and i.expires_at > :now
+   and (i.invited_by is null or exists (
+       select from membership b
+        where b.merchant_id = i.merchant_id and b.person_id = i.invited_by and b.role = 'owner'));
 
 -- name: accept(token_hash, now)^
 -- Of several that use a link at once, one gets the row; it holds as long as who made it is an owner.
 update invitation i
    set accepted_at = :now
  where i.token_hash = :token_hash and i.accepted_at is null and i.expires_at > :now
-   and exists (select from membership b
-                where b.merchant_id = i.merchant_id and b.person_id = i.invited_by and b.role = 'owner')
+   and (i.invited_by is null or exists (
+       select from membership b
+        where b.merchant_id = i.merchant_id and b.person_id = i.invited_by and b.role = 'owner'))
 returning i.merchant_id, i.id, i.email, i.role;
 
 -- name: withdraw(merchant_id, id)$
