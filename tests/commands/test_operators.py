@@ -16,6 +16,8 @@ from paydesk.domain.accounts.audit import browse_operators
 from paydesk.domain.accounts.changing import confirm_email, reset_password
 from paydesk.domain.accounts.entering import log_in, sign_up
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
+from paydesk.domain.accounts.joining import sign_up_invited
+from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.second_factor import begin_enrolment, confirm_enrolment, remove_second_factor
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, find_session, require_open, require_operator
 from paydesk.domain.mail.queueing import open_facts
@@ -146,6 +148,20 @@ async def test_operators_are_listed_and_removed_with_their_sessions(paydesk: Any
         require_operator(session)
     gone = await paydesk("operator", "remove", "--email", email)
     assert gone.err == f"paydesk: {email} is no operator; see: paydesk operator list\n"
+
+
+async def test_a_merchant_of_the_command_line_gets_its_first_owner_by_a_link(
+    paydesk: Any, account: dict[str, Any], gate: Gate, email: str
+) -> None:
+    sent = (await paydesk("merchant", "invite", account["id"], "--email", email, "--json")).result
+    before, token = sent["link"].rsplit("/", 1)
+    assert (before, sent["role"]) == (f"{BASE}/account/invitation", "owner")
+    made = await sign_up_invited(gate, token, name="Ada", password=PASSWORD, client=CLIENT, now=utc_now())
+    assert (made.session.merchant_id, made.session.role) == (account["id"], Role.owner)
+    again = await paydesk("merchant", "invite", account["id"], "--email", email)
+    assert "in the team already" in again.err
+    nobody = await paydesk("merchant", "invite", 999_999_999, "--email", email)
+    assert nobody.err == "paydesk: there is no merchant 999999999; see: paydesk merchant list\n"
 
 
 async def test_what_the_command_did_is_in_the_log(paydesk: Any, database: Database, email: str) -> None:
