@@ -115,8 +115,10 @@ async def _answer(request: Request, handler: Handler, declared: Declaration, rea
     try:
         door.require_own_page()
         await door.enter()
+        if door.session is None and declared.needs is not Access.anybody:
+            raise NotLoggedIn("log in first")
         door.form = await read(request)
-        door.require_form_token(declared)
+        door.require_form_token()
         await door.let_in(declared)
         return await handler(await door.visit())
     except (NotLoggedIn, SecondFactorNeeded) as error:
@@ -170,13 +172,9 @@ class _Door:
         if not self.secret:
             self.secret = self.fresh_secret = new_form_secret()
 
-    def require_form_token(self, declared: Declaration) -> None:
-        """Make sure that a form came from a page of this very session. Raises: NotLoggedIn, Forbidden."""
-        if not self.posted:
-            return
-        if self.session is None and declared.needs is not Access.anybody:
-            raise NotLoggedIn("log in first")
-        if not form_token_fits(self.services.gate, self.secret, self.form.raw(TOKEN_FIELD)):
+    def require_form_token(self) -> None:
+        """Make sure that a form came from a page of this very session. Raises: Forbidden."""
+        if self.posted and not form_token_fits(self.services.gate, self.secret, self.form.raw(TOKEN_FIELD)):
             raise Forbidden("this form is out of date, or the browser keeps no cookies; open its page again")
 
     async def let_in(self, declared: Declaration) -> None:
@@ -184,8 +182,7 @@ class _Door:
         self._require_real_ids()
         if declared.needs is Access.anybody:
             return
-        if self.session is None:
-            raise NotLoggedIn("log in first")
+        assert self.session is not None, "looked at before the form was read"
         if declared.needs is not Access.halfway:
             require_open(self.session)
         if isinstance(declared.needs, Permission):
