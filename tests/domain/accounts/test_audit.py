@@ -26,7 +26,7 @@ async def test_a_line_says_who_what_when_and_from_where(ada: Someone, database: 
         now=now,
         merchant_id=ada.merchant_id,
         subject="payment 7\x00" + "x" * 500,
-        details={"amount": "1.00", "text": "<b>"},
+        details={"amount": "1.00", "text": "<b>\x00"},
     )
     entry, *_ = await browse(database, ada.merchant_id, Page(10))
     assert (entry.at, entry.action, entry.person_id, entry.name, entry.email) == (
@@ -37,7 +37,7 @@ async def test_a_line_says_who_what_when_and_from_where(ada: Someone, database: 
         ada.email,
     )
     assert (entry.client_address, entry.operator) == (ada.client.address, False)
-    assert entry.details["amount"] == "1.00"
+    assert entry.details == {"amount": "1.00", "text": "<b>\ufffd"}
     assert entry.subject.startswith("payment 7\ufffdx")
     assert len(entry.subject) == 200
 

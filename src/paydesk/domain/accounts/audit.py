@@ -13,6 +13,7 @@ import msgspec
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.mail.queueing import storable_json
 
 queries = load_statements(__package__ or "", "audit.sql")
 
@@ -125,7 +126,7 @@ async def record(
         client_address=actor.client_address,
         action=action,
         subject=subject.replace("\x00", "\ufffd")[:_LONGEST_SUBJECT],
-        details=msgspec.json.encode(details or {}).decode(),
+        details=storable_json(details or {}),
         now=now,
     )
 

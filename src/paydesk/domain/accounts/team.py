@@ -137,42 +137,55 @@ async def _send_invitation(
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.is_member_by_email(connection, merchant_id=merchant_id, email=address):
             raise Conflict(f"{address} is in the team already; change the role instead")
-        invitation_id = int(
-            await queries.invite(
-                connection,
-                merchant_id=merchant_id,
-                email=address,
-                role=role,
-                token_hash=_hash(gate, token),
-                invited_by=inviter.actor.person_id,
-                expires_at=now + INVITATION_LIFETIME,
-                now=now,
-            )
-        )
-        await send_link(
+        stored = await queries.invite(
             connection,
-            gate,
-            Mail.invitation,
-            to=address,
-            language=inviter.language,
-            token=token,
-            row_id=invitation_id,
-            now=now,
             merchant_id=merchant_id,
-            merchant_name=merchant_name,
+            email=address,
             role=role,
-            invited_by=inviter.name,
-        )
-        await record(
-            connection,
-            inviter.actor,
-            Action.member_invited,
+            token_hash=_hash(gate, token),
+            invited_by=inviter.actor.person_id,
+            expires_at=now + INVITATION_LIFETIME,
             now=now,
-            merchant_id=merchant_id,
-            subject=address,
-            details={"role": role},
         )
-    return SentInvitation(invitation_id, address, token)
+        sent = SentInvitation(int(stored), address, token)
+        await _tell(connection, gate, inviter, sent, merchant_id, merchant_name, role, now)
+    return sent
+
+
+async def _tell(
+    connection: Any,
+    gate: Gate,
+    inviter: Inviter,
+    sent: SentInvitation,
+    merchant_id: int,
+    merchant_name: str,
+    role: Role,
+    now: datetime,
+) -> None:
+    """Queue an invitation's mail and write it into the log."""
+    await send_link(
+        connection,
+        gate,
+        Mail.invitation,
+        to=sent.email,
+        language=inviter.language,
+        token=sent.token,
+        row_id=sent.id,
+        now=now,
+        merchant_id=merchant_id,
+        merchant_name=merchant_name,
+        role=role,
+        invited_by=inviter.name,
+    )
+    await record(
+        connection,
+        inviter.actor,
+        Action.member_invited,
+        now=now,
+        merchant_id=merchant_id,
+        subject=sent.email,
+        details={"role": role},
+    )
 
 
 async def withdraw_invitation(gate: Gate, session: Session, invitation_id: int, *, now: datetime) -> None:

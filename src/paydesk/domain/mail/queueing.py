@@ -47,10 +47,15 @@ async def queue_mail(
         kind=kind,
         recipient=to,
         language=language,
-        facts=msgspec.json.encode(facts).decode(),
+        facts=storable_json(facts),
         once=once,
         now=now,
     )
+
+
+def storable_json(values: Mapping[str, object]) -> str:
+    """Values as JSON that PostgreSQL stores: it takes no NUL, which becomes a replacement character."""
+    return msgspec.json.encode(values).decode().replace("\\u0000", "\\ufffd")
 
 
 def seal_fact(vault: Vault, value: str, *, row_id: int) -> dict[str, object]:
