@@ -73,6 +73,11 @@ class Texts:
         return self.locale if self.locale.language == language.language else language
 
     @property
+    def mail_language(self) -> str:
+        """The tag that brings the same language and way to write dates again, when a mail is written: `de-CH`."""
+        return str(self.date_locale).replace("_", "-")
+
+    @property
     def region(self) -> str:
         """The two-letter country that the visitor's browser names, or an empty string."""
         territory = self.locale.territory or ""

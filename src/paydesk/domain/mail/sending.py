@@ -46,7 +46,7 @@ HOUSEKEEPING = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class DueMail:
-    """A mail to be written; `facts` are as they were queued, with secrets opened. `live` is None beside any merchant."""
+    """A mail to be written: its facts as they were queued, with secrets opened; live is None beside any merchant."""
 
     merchant_id: int
     live: bool | None

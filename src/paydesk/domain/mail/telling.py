@@ -56,7 +56,7 @@ async def tell_events(
             most_merchants=most_merchants,
             most_events=most_events,
         )
-        queued += row["mails"]
+        queued += int(row["mails"])
         if not row["places"]:
             return queued
 
@@ -68,7 +68,7 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
     """
     queued = 0
     while told := await queries.tell_failing_renewals(database, real_now=real_now, keep_test=keep_test, most=most):
-        queued += told
+        queued += int(told)
     return queued + int(
         await queries.tell_failing_endpoints(
             database, real_now=real_now, keep_test=keep_test, after_attempts=AFTER_ATTEMPTS

@@ -123,7 +123,8 @@ async def submit(request: Request) -> Response:
     services, typed = visit.services, card_form.typed(form)
     now = visit.checkout.now
     try:
-        payer = card_form.read_payer(form, visit.checkout, client_address(request.scope, services.trusted_proxies))
+        caller = client_address(request.scope, services.trusted_proxies)
+        payer = card_form.read_payer(form, visit.checkout, caller, visit.texts.mail_language)
     except WrongFields as wrong:
         return visit.again(400, errors=wrong.errors, typed=typed)
     return_url = services.public_url(request, f"/checkout/{visit.checkout.token}/result")
