@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIREMENTS := $(VENV)/.requirements
 READY := $(VENV)/.ready
+FRONT_END := $(VENV)/.front-end
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -12,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY) ## Build .venv from requirements.lock
+setup: $(READY) ## Build .venv from requirements.lock, bring the front-end files of package.json
 
 $(REQUIREMENTS): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -22,7 +23,11 @@ $(REQUIREMENTS): requirements.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	@touch $@
 
-$(READY): $(REQUIREMENTS) pyproject.toml
+$(FRONT_END): $(REQUIREMENTS) package.json hatch_build.py
+	@$(BIN)/python hatch_build.py
+	@touch $@
+
+$(READY): $(REQUIREMENTS) $(FRONT_END) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

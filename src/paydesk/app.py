@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -28,11 +29,16 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError, SetupError, TooMany
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.payments.paying import Desk, Limits
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, load_settings, require_keys
+from paydesk.web.account import routes as account
+from paydesk.web.account.services import AccountServices
+from paydesk.web.account.shell import require_front_end
 from paydesk.web.api import routes as api_routes
 from paydesk.web.api.parameters import refuse_invalid
 from paydesk.web.api.services import ApiServices
@@ -59,9 +65,10 @@ def create() -> FastAPI:
 def create_app(settings: Settings) -> FastAPI:
     """The application; it opens its connections when it starts and closes them when it stops.
 
-    Raises: SetupError if keys are missing.
+    Raises: SetupError if keys or the front-end files are missing.
     """
     require_keys(settings)
+    require_front_end()
     vault = vault_of(settings)
     # Within the process the bank is one object: the challenge pages and the acquirer share it.
     acquirer = test_acquirer(settings)
@@ -83,11 +90,13 @@ def create_app(settings: Settings) -> FastAPI:
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
             services = checkout_services(settings, database, vault, acquirer, live)
+            gate = gate_of(settings, database, vault)
             stack.push_async_callback(services.desk.finish)
             yield {
                 "checkout": services,
                 "portal": portal_services(settings, services.desk),
                 "api": api_services(settings, services.desk),
+                "account": account_services(settings, services.desk, gate),
                 "database": database,
             }
 
@@ -108,6 +117,7 @@ def create_app(settings: Settings) -> FastAPI:
         [
             *routes.routes,
             *portal.routes,
+            *account.routes,
             Route("/healthz", _healthy),
             Route("/readyz", _ready),
             Mount("/static", static_app()),
@@ -142,6 +152,12 @@ def _ending_with_parent() -> Iterator[None]:
 def vault_of(settings: Settings) -> Vault:
     """The vault under the deployment's keys. Raises: SetupError."""
     return Vault.from_settings(settings.vault_keys.get_secret_value(), settings.secret_key.get_secret_value())
+
+
+def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
+    """What letting people in needs. Raises: SetupError if the list of leaked passwords can't be read."""
+    leaked = settings.breached_passwords
+    return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
 
 
 def test_acquirer(settings: Settings) -> Acquirer:
@@ -202,6 +218,18 @@ def checkout_services(
 def portal_services(settings: Settings, desk: Desk) -> PortalServices:
     """What the customer's portal works with."""
     return PortalServices(
+        desk=desk,
+        trusted_proxies=settings.proxy_networks(),
+        address=settings.address,
+        sandbox_address=settings.sandbox_address,
+        now=utc_now,
+    )
+
+
+def account_services(settings: Settings, desk: Desk, gate: Gate) -> AccountServices:
+    """What the business account's routes work with."""
+    return AccountServices(
+        gate=gate,
         desk=desk,
         trusted_proxies=settings.proxy_networks(),
         address=settings.address,

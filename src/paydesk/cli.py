@@ -14,6 +14,7 @@ from paydesk.commands import (
     clock,
     ledger,
     merchants,
+    operators,
     pingbacks,
     postgres,
     refunds,
@@ -57,6 +58,7 @@ app.command(epilog=checking.EXAMPLE)(checking.check)
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")
+app.add_typer(operators.app, name="operator")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(subscriptions.app, name="subscription")
 app.add_typer(clock.app, name="clock")

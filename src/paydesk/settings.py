@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     calls_per_minute: int = Field(600, ge=1, description="API calls a minute per client address and merchant.")
     attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")
     declines_per_hour: int = Field(30, ge=1, description="Declined cards an hour per client address and merchant.")
+    breached_passwords: str = Field(
+        "", description="File of SHA-1 hashes of leaked passwords, sorted by hash; such passwords are refused."
+    )
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
     pingbacks_in_flight: int = Field(768, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
     pingbacks_per_endpoint: int = Field(
@@ -84,7 +87,7 @@ class Settings(BaseSettings):
         100, ge=1, le=2000, description="Renewals that one worker puts to the bank at a time."
     )
     retention_months: int = Field(
-        13, ge=1, le=120, description="Months that pingback attempts and rejected forms are kept."
+        13, ge=1, le=120, description="Months that pingback attempts, rejected forms and the audit log are kept."
     )
     simulator_latency: float = Field(0.3, ge=0, le=30, description="Seconds that the simulated bank takes to answer.")
     simulator_url: str = Field(

@@ -12,6 +12,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.settling import run_settling
@@ -72,6 +73,7 @@ async def _keep_house(settings: Settings, database: Database, stop: asyncio.Even
             await keep_partitions(database, now=now, months=settings.retention_months)
             await forget_form_counts(database, before=now - FORM_COUNTS_KEPT)
             await forget_calls(database, before=now - KEPT)
+            await forget_past_entries(database, now=now)
             await send_all_waiting(database, now=now)
             await watch_open_outcomes(database, now=now)
         except Exception as error:

@@ -17,7 +17,17 @@ from typer.testing import CliRunner
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import payment_desk, test_acquirer, vault_of
-from paydesk.commands import chargebacks, checking, clock, ledger, merchants, pingbacks, refunds, subscriptions
+from paydesk.commands import (
+    chargebacks,
+    checking,
+    clock,
+    ledger,
+    merchants,
+    operators,
+    pingbacks,
+    refunds,
+    subscriptions,
+)
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
@@ -61,6 +71,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     """`await paydesk("merchant", "list")` runs the command."""
     app = typer.Typer(rich_markup_mode=None)
     app.add_typer(merchants.app, name="merchant")
+    app.add_typer(operators.app, name="operator")
     app.add_typer(pingbacks.app, name="pingback")
     app.add_typer(subscriptions.app, name="subscription")
     app.add_typer(clock.app, name="clock")
@@ -71,9 +82,9 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 
-    async def run(*words: object) -> Said:
+    async def run(*words: object, stdin: str | None = None) -> Said:
         arguments = [str(word) for word in words]
-        done = await asyncio.to_thread(CliRunner().invoke, app, arguments, env=environment)
+        done = await asyncio.to_thread(CliRunner().invoke, app, arguments, input=stdin, env=environment)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Said(done.exit_code, done.stdout, done.stderr)

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
-from paydesk.web import messages
 from paydesk.web.checkout.pages import CATALOGUES, texts_for
 from paydesk.web.texts import preferred_languages
-
-CATALOGUE_PATHS = [path for door in messages.doors() for path in messages.catalogue_paths(door)]
 
 
 @pytest.mark.parametrize(
@@ -22,8 +19,16 @@ CATALOGUE_PATHS = [path for door in messages.doors() for path in messages.catalo
         ("en-US,en;q=0.9,de;q=0.8", "en"),
         ("en;q=0.5, de;q=0.9", "de"),
         ("de ; q=0.2, en; q=0.1", "de"),
-        ("fr-FR,fr;q=0.9,de;q=0.5", "de"),
+        ("sv-SE,sv;q=0.9,de;q=0.5", "de"),
         ("de;q=0, en;q=0.1", "en"),
+        ("zh", "zh"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("zh-Hans", "zh"),
+        ("zh-Hans-SG", "zh"),
+        ("ar-EG", "ar"),
+        ("tr-CY", "tr"),
+        ("vi-VN", "vi"),
+        ("ja-JP", "ja"),
         ("tlh", "en"),
         ("*", "en"),
         ("de;q=2", "en"),
@@ -51,6 +56,10 @@ def test_languages_are_ordered_by_quality_and_then_by_place() -> None:
         ("en-US", "10.0000", "JPY", "¥10"),
         ("en-US", "10.5", "IQD", "IQD\u00a010.500"),
         ("ja-JP", "500", "JPY", "￥500"),
+        ("tr-TR", "1234.50", "TRY", "₺1.234,50"),
+        ("vi-VN", "1234", "VND", "1.234\u00a0₫"),
+        ("zh-CN", "1234.50", "CNY", "¥1,234.50"),
+        ("ar-AE", "1234.50", "AED", "\u200f1,234.50\u00a0د.إ.\u200f"),
     ],
 )
 def test_amounts_are_written_as_the_customer_writes_them(header: str, amount: str, currency: str, shown: str) -> None:
@@ -78,30 +87,29 @@ def test_the_country_is_guessed_only_from_a_region(header: str, region: str) -> 
     assert texts_for(header).region == region
 
 
+@pytest.mark.parametrize(
+    ("header", "shown"),
+    [
+        ("en-US", "January 2, 2030, 3:04\u202fPM"),
+        ("tr", "2 Ocak 2030 15:04"),
+        ("vi", "15:04 2 tháng 1, 2030"),
+        ("ja", "2030年1月2日 15:04"),
+        ("zh-CN", "2030年1月2日 15:04"),
+        ("ar", "2 يناير 2030، 3:04 م"),
+        ("sv-SE", "January 2, 2030, 3:04\u202fPM"),
+    ],
+)
+def test_a_moment_is_written_in_the_language_of_the_texts(header: str, shown: str) -> None:
+    # Which space stands before AM and PM differs between versions of the CLDR.
+    written = texts_for(header).moment(datetime(2030, 1, 2, 15, 4, tzinfo=UTC))
+    assert " ".join(written.split()) == " ".join(shown.split())
+
+
+def test_names_and_amounts_are_set_apart_in_texts_that_run_right_to_left() -> None:
+    assert texts_for("ar").get("Pay %(amount)s") % {"amount": "10.00 USD"} == "دفع \u206810.00 USD\u2069"
+    assert "\u2068" not in texts_for("de").get("Pay %(amount)s")
+
+
 def test_german_shows_that_languages_can_be_added() -> None:
     assert "de" in CATALOGUES.languages
     assert texts_for("de").get("Card number") == "Kartennummer"
-
-
-@pytest.mark.parametrize("path", CATALOGUE_PATHS, ids=lambda path: str(path.relative_to(messages.WEB)))
-def test_every_text_is_translated_and_none_is_stale(path: Path) -> None:
-    assert messages.untranslated(path) == [], "run `make messages` and translate these"
-    assert messages.stale(path) == [], "run `make messages`"
-
-
-def test_a_new_language_begins_with_all_texts_and_keeps_translations(tmp_path: Path) -> None:
-    door = tmp_path / "shop"
-    (door / "templates").mkdir(parents=True)
-    page = door / "templates" / "page.html"
-    page.write_text("{% trans %}Good   day{% endtrans %} {{ _('Bye') }}")
-    (door / "wording.py").write_text("TEXT = mark('Thanks')")
-    path = door / "locale" / "fr" / "LC_MESSAGES" / "shop.po"
-    assert messages.update(path)
-    assert sorted(messages.untranslated(path)) == ["Bye", "Good   day", "Thanks"]
-    path.write_text(path.read_text().replace('msgid "Bye"\nmsgstr ""', 'msgid "Bye"\nmsgstr "Au revoir"'))
-    page.write_text("{{ _('Bye') }}")
-    assert messages.stale(path) == ["Good   day"]
-    assert messages.update(path)
-    assert messages.stale(path) == []
-    assert messages.untranslated(path) == ["Thanks"]
-    assert not messages.update(path)

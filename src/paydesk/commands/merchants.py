@@ -10,12 +10,15 @@ from urllib.parse import urlsplit
 import typer
 
 from paydesk.adapters.vault import VaultError
-from paydesk.app import live_acquirer, test_acquirer
+from paydesk.app import gate_of, live_acquirer, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.core.urls import check_url
+from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.accounts.team import invite_first
 from paydesk.domain.merchants.accounts import (
     MUTABLE_EVENTS,
     Merchant,
@@ -190,6 +193,26 @@ async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
         merchant = await go_live(here.database, merchant_id, now=utc_now())
         account = await _with_keys(here, merchant, with_private_key=False)
     _show(account, as_json=as_json)
+
+
+@app.command(epilog="Example: paydesk merchant invite 1 --email owner@shop.example")
+@command
+async def invite(
+    merchant_id: MerchantId,
+    email: Annotated[str, typer.Option(help="The address that the link is for.")],
+    role: Annotated[Role, typer.Option(help="What they may do.")] = Role.owner,
+    as_json: AsJson = False,
+) -> None:
+    """Invite somebody into the team of an account, by mail, and print the link, which works once and for a week."""
+    async with deployment() as here:
+        gate = gate_of(here.settings, here.database, here.vault)
+        sent = await invite_first(gate, merchant_id, email=email, role=role, now=utc_now())
+        link = Link.invitation.at(here.settings.address, sent.token)
+    facts = {"merchant_id": merchant_id, "email": sent.email, "role": role.value, "link": link}
+    if as_json:
+        show_json(facts)
+    else:
+        show_facts(facts.items())
 
 
 @app.command(epilog="Example: paydesk merchant rejected-forms 1 --last 5")

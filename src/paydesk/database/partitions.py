@@ -9,7 +9,7 @@ from dateutil.relativedelta import relativedelta
 
 from paydesk.database.pool import Database
 
-LOGS = ("pingback_attempt", "rejected_form")
+LOGS = ("pingback_attempt", "rejected_form", "audit_entry")
 MONTHS_AHEAD = 2
 
 _MONTH = re.compile(r"_m([0-9]{6})$")

@@ -39,7 +39,8 @@ class Assets:
     def __init__(self, folders: Iterable[Path]) -> None:
         """Read all files of the folders; two files of the same name are a mistake that stops the start."""
         self._by_name: dict[str, Asset] = {}
-        for path in sorted(path for folder in folders for path in folder.iterdir() if path.is_file()):
+        files = [path for folder in folders for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
+        for path in sorted(files):
             if path.name in self._by_name:
                 raise ValueError(f"two static files are named {path.name}; rename {path}")
             self._by_name[path.name] = _read(path)
@@ -90,8 +91,8 @@ def _accepts_gzip(accept_encoding: str) -> bool:
 
 
 _WEB = Path(__file__).parent
-ASSETS = Assets([_WEB / "static", *sorted(_WEB.glob("*/static"))])
-"""The static files that doors share, and those of all doors."""
+ASSETS = Assets([_WEB / "static", *sorted(_WEB.glob("*/static")), *sorted(_WEB.glob("*/static/vendor"))])
+"""The static files that doors share, those of all doors, and those of others that `hatch_build.py` brought."""
 
 
 def asset_url(name: str) -> str:

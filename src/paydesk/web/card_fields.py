@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypeVar
+from unicodedata import decimal, normalize
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core import cards
@@ -47,12 +48,17 @@ def checked(errors: dict[str, str], field: str, read: Callable[[], _Checked], ot
 
 def read_card(form: Mapping[str, Value], errors: dict[str, str], now: datetime) -> CardDetails:
     """The card that was typed; its mistakes go to `errors`, all at once, and then the card is not to be used."""
-    number = checked(errors, "number", lambda: cards.parse_number(text_of(form, "number")), "")
-    month, year = checked(errors, "expiry", lambda: _expiry(text_of(form, "expiry"), now), (0, 0))
+    number = checked(errors, "number", lambda: cards.parse_number(_digits_of(form, "number")), "")
+    month, year = checked(errors, "expiry", lambda: _expiry(_digits_of(form, "expiry"), now), (0, 0))
     brand = cards.detect_brand(number)
-    cvc = checked(errors, "cvc", lambda: cards.check_cvc(text_of(form, "cvc"), brand), "")
+    cvc = checked(errors, "cvc", lambda: cards.check_cvc(_digits_of(form, "cvc"), brand), "")
     holder = checked(errors, "holder", lambda: cards.parse_holder(text_of(form, "holder")), "")
     return CardDetails(number, month, year, holder, cvc)
+
+
+def _digits_of(form: Mapping[str, Value], name: str) -> str:
+    """A field's text with digits as cards print them: some keyboards type them Arabic, Persian or full-width."""
+    return "".join(str(decimal(letter, letter)) for letter in normalize("NFKC", text_of(form, name)))
 
 
 def _expiry(text: str, now: datetime) -> tuple[int, int]:

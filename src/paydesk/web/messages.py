@@ -6,7 +6,9 @@ Run it (or `make messages`) after changing a text, then fill in the empty `msgst
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -18,6 +20,10 @@ WEB = Path(__file__).parent
 _METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 _OPTIONS = {"templates/**.html": {"newstyle_gettext": "true", "trimmed": "true", "silent": "false"}}
 _KEYWORDS = {**DEFAULT_KEYWORDS, "mark": None}
+_NAMES = re.compile(r"3-D Secure|American Express|CVC|Mastercard|Paydesk|UTC|Visa")
+"""Names and abbreviations that every language leaves as they are."""
+
+_NO_WORDS = re.compile(r"%\(\w+\)s|<[^>]*>|[\W\d_]+")
 _HEADER = "# Texts of Paydesk's pages. Update with `make messages`."
 
 
@@ -53,6 +59,12 @@ def stale(path: Path) -> list[str]:
     return unused + [str(message.id) for message in catalogue.obsolete.values()]
 
 
+def unchanged(path: Path) -> list[str]:
+    """The texts that the catalogue at `path` leaves as they are in English, but for those that are mere names."""
+    messages = [message for message in _read(path) if message.id]
+    return [str(message.id) for message in messages if set(_forms(message.id)) & set(_forms(message.string))]
+
+
 def update(path: Path) -> bool:
     """Bring one catalogue up to the door's texts, keeping its translations; say whether the file changed."""
     catalogue = _read(path)
@@ -73,8 +85,8 @@ def main(new_languages: list[str]) -> None:
         new = [door / "locale" / language / "LC_MESSAGES" / f"{door.name}.po" for language in new_languages]
         for path in [*catalogue_paths(door), *(path for path in new if not path.exists())]:
             changed = "updated" if update(path) else "unchanged"
-            left = len(untranslated(path))
-            sys.stdout.write(f"{path.relative_to(WEB)}: {changed}, {left} texts to translate\n")
+            left, same = len(untranslated(path)), len(unchanged(path))
+            sys.stdout.write(f"{path.relative_to(WEB)}: {changed}, {left} texts to translate, {same} as in English\n")
 
 
 def _read(path: Path) -> Catalog:
@@ -90,6 +102,12 @@ def _read(path: Path) -> Catalog:
 def _door_of(path: Path) -> Path:
     """The door that a catalogue belongs to."""
     return path.parents[3]
+
+
+def _forms(text: str | Sequence[str] | None) -> list[str]:
+    """The forms of a text that say something besides names, so that in English they would leave English on a page."""
+    forms = [text] if isinstance(text, str) else text or []
+    return [form for form in forms if _NO_WORDS.sub("", _NAMES.sub("", form))]
 
 
 def _done(catalogue: Catalog, text: str | list[str] | tuple[str, ...]) -> bool:

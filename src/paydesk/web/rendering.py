@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from starlette.responses import HTMLResponse
 
 from paydesk.web.assets import asset_url
@@ -37,15 +37,24 @@ class _LeanLoader(FileSystemLoader):
 class Pages:
     """The templates of one door, compiled once for each language."""
 
-    def __init__(self, folder: Path) -> None:
-        """Read templates from `folder`, else the shared ones; all know `asset_url` and gettext's functions."""
+    def __init__(self, folder: Path, **known: Any) -> None:
+        """Read templates from `folder`, else the shared ones; all know `asset_url`, gettext's functions and `known`."""
         self._folder = folder
+        self._known = known
         self._by_language: dict[str, Environment] = {}
 
     def render(self, template: str, texts: Texts, /, **values: Any) -> str:
         """The template filled in with `texts` and what is given by name; a missing value is an error."""
+        return self._find(template, texts).render(texts=texts, **values)
+
+    def render_block(self, template: str, block: str, texts: Texts, /, **values: Any) -> str:
+        """One block of the template alone, for a page that updates a part of itself. Raises: KeyError."""
+        found = self._find(template, texts)
+        return "".join(found.blocks[block](found.new_context({"texts": texts, **values})))
+
+    def _find(self, template: str, texts: Texts) -> Template:
         environment = self._by_language.get(texts.language) or self._environment(texts)
-        return environment.get_template(template).render(texts=texts, **values)
+        return environment.get_template(template)
 
     def _environment(self, texts: Texts) -> Environment:
         environment = Environment(
@@ -57,7 +66,7 @@ class Pages:
             extensions=["jinja2.ext.i18n"],
         )
         environment.policies["ext.i18n.trimmed"] = True
-        environment.globals["asset_url"] = asset_url
+        environment.globals.update(asset_url=asset_url, **self._known)
         # The extension adds this method while running, out of a type checker's sight.
         environment.install_gettext_translations(texts.translations, newstyle=True)  # type: ignore[attr-defined]
         self._by_language[texts.language] = environment

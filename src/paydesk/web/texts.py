@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from gettext import NullTranslations
@@ -16,6 +17,8 @@ from io import BytesIO
 from pathlib import Path
 
 from babel import Locale, UnknownLocaleError, negotiate_locale
+from babel.dates import format_date, format_time, get_datetime_format
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
@@ -25,6 +28,10 @@ from paydesk.core.money import minor_digits
 
 SOURCE_LANGUAGE = "en"
 _LONGEST_HEADER = 256
+_PLACEHOLDER = re.compile(r"%\(\w+\)s")
+_ISOLATE = "\u2068{}\u2069"
+"""Sets what it holds apart from the direction of the text around it (Unicode TR 9, first strong isolate)."""
+
 _LANGUAGE_RANGE = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?")
 
 
@@ -60,6 +67,17 @@ class Texts:
         return f"{self.amount_language},{self.language};q=0.9"
 
     @property
+    def date_locale(self) -> Locale:
+        """The visitor's own way to write dates, unless that would put another language's months into the text."""
+        language = Locale.parse(self.language, sep="-")
+        return self.locale if self.locale.language == language.language else language
+
+    @property
+    def mail_language(self) -> str:
+        """The tag that brings the same language and way to write dates again, when a mail is written: `de-CH`."""
+        return str(self.date_locale).replace("_", "-")
+
+    @property
     def region(self) -> str:
         """The two-letter country that the visitor's browser names, or an empty string."""
         territory = self.locale.territory or ""
@@ -68,6 +86,12 @@ class Texts:
     def get(self, text: str) -> str:
         """Translate a text that was marked with `mark`."""
         return self.translations.gettext(text)
+
+    def moment(self, at: datetime) -> str:
+        """A day and the time of day in the zone of `at`: `November 21, 2026, 2:05 PM`."""
+        locale = self.date_locale
+        date, time = format_date(at, "long", locale), format_time(at, "short", locale=locale)
+        return str(get_datetime_format("medium", locale)).replace("{0}", time).replace("{1}", date)
 
     def money(self, amount: Decimal, currency: str) -> str:
         """An amount with the currency's symbol, with the currency's ISO 4217 digits: `$10.00`, `10,00 €`."""
@@ -135,6 +159,22 @@ def _translations(path: Path) -> NullTranslations:
     """Read a .po file; entries marked fuzzy don't count."""
     compiled = BytesIO()
     with path.open("rb") as source:
-        write_mo(compiled, read_po(source))
+        catalogue = read_po(source)
+    if Locale.parse(path.parent.parent.name).text_direction == "rtl":
+        _isolate_placeholders(catalogue)
+    write_mo(compiled, catalogue)
     compiled.seek(0)
     return Translations(compiled)
+
+
+def _isolate_placeholders(catalogue: Catalog) -> None:
+    """Keep names and amounts whole in texts that run right to left: a Latin name's dots and brackets would stray."""
+    for message in catalogue:
+        if message.id and isinstance(message.string, str):
+            message.string = _isolated(message.string)
+        elif message.id:
+            message.string = tuple(_isolated(form) for form in message.string or ())
+
+
+def _isolated(text: str) -> str:
+    return _PLACEHOLDER.sub(lambda placeholder: _ISOLATE.format(placeholder[0]), text)

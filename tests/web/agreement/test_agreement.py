@@ -91,12 +91,128 @@ def test_one_period_is_said_without_its_number(unit: Unit, one: str, many: str, 
         assert f" {german}," in words(terms, "de")
 
 
+@pytest.mark.parametrize(
+    ("language", "tried", "limited"),
+    [
+        (
+            "tr",
+            "14 gün ücretsiz, ardından iptal edilene kadar her ay 10,00 USD",
+            "Bugün 10,00 USD, ardından 6 ayda bir 10,00 USD, toplam 12 ödeme",
+        ),
+        (
+            "vi",
+            "Miễn phí 14 ngày, sau đó 10,00 USD mỗi tháng cho đến khi hủy",
+            "10,00 USD hôm nay, sau đó 10,00 USD mỗi 6 tháng, tổng cộng 12 lần thanh toán",
+        ),
+        (
+            "ja",
+            "14日間無料、その後は解約するまで毎月10.00 USD",
+            "本日10.00 USD、その後は6か月ごとに10.00 USD（お支払いは全12回）",
+        ),
+        (
+            "zh",
+            "免费试用 14 天，之后每月 10.00 USD，直至取消",
+            "今天支付 10.00 USD，之后每 6 个月 10.00 USD，共 12 次付款",
+        ),
+        (
+            "ar",
+            "مجانًا لمدة 14 يومًا، ثم 10.00 USD كل شهر حتى الإلغاء",
+            "10.00 USD اليوم، ثم 10.00 USD كل 6 أشهر، 12 دفعة إجمالًا",
+        ),
+    ],
+)
+def test_terms_are_whole_sentences_where_words_stand_in_another_order(language: str, tried: str, limited: str) -> None:
+    assert without_isolates(words(replace(MONTHLY, trial=FREE), language)) == tried
+    assert without_isolates(words(replace(HALF_YEARLY, limit=12), language)) == limited
+
+
+@pytest.mark.parametrize(
+    ("number", "time"),
+    [(1, "يوم واحد"), (2, "يومين"), (3, "3 أيام"), (10, "10 أيام"), (11, "11 يومًا"), (99, "99 يومًا"), (100, "100 يوم")],
+)
+def test_arabic_counts_in_its_six_ways(number: int, time: str) -> None:
+    said = without_isolates(words(replace(MONTHLY, trial=Trial(Decimal(0), Period(number, "day"))), "ar"))
+    assert said.startswith(f"مجانًا لمدة {time}، ثم ")
+
+
+def without_isolates(text: str) -> str:
+    """The text without the marks that set names and amounts apart where a language runs from right to left."""
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
 def test_the_consent_names_the_merchant_the_package_and_the_terms() -> None:
     said = consent_in_words(MONTHLY, "Fern & 100% Kettle", texts_for("en"))
     assert said == f"I agree that Fern & 100% Kettle charges this card for “Coffee club”: {words(MONTHLY)}.".replace(
         "0 USD", "0\u00a0USD"
     )
     assert "„Coffee club“" in consent_in_words(MONTHLY, "Shop", texts_for("de"))
+
+
+@pytest.mark.parametrize(
+    ("language", "charged", "tried", "counted", "once"),
+    [
+        (
+            "fr",
+            "30,00 USD aujourd’hui pour 1 mois, puis 10,00 USD tous les 6 mois jusqu’à résiliation",
+            "14 jours d’essai gratuit, puis 10,00 USD chaque mois jusqu’à résiliation",
+            "10,00 USD aujourd’hui, puis 10,00 USD toutes les 2 semaines, 22 paiements au total",
+            "10,00 USD aujourd’hui pour 5 ans, puis plus rien",
+        ),
+        (
+            "es",
+            "30,00 USD hoy por 1 mes, después 10,00 USD cada 6 meses hasta que usted cancele",
+            "14 días gratis, después 10,00 USD cada mes hasta que usted cancele",
+            "10,00 USD hoy, después 10,00 USD cada 2 semanas, 22 pagos en total",
+            "10,00 USD hoy por 5 años y nada más después",
+        ),
+        (
+            "pt-BR",
+            "30,00 USD hoje por 1 mês, depois 10,00 USD a cada 6 meses até que a assinatura seja cancelada",
+            "14 dias grátis, depois 10,00 USD a cada mês até que a assinatura seja cancelada",
+            "10,00 USD hoje, depois 10,00 USD a cada 2 semanas, 22 pagamentos no total",
+            "10,00 USD hoje por 5 anos e nada mais depois disso",
+        ),
+        (
+            "it",
+            "30,00 USD oggi per 1 mese, poi 10,00 USD ogni 6 mesi fino alla disdetta",
+            "14 giorni gratis, poi 10,00 USD ogni mese fino alla disdetta",
+            "10,00 USD oggi, poi 10,00 USD ogni 2 settimane, 22 pagamenti in tutto",
+            "10,00 USD oggi per 5 anni, poi più nulla",
+        ),
+        (
+            "pl",
+            "30,00 USD dziś za 1 miesiąc, potem 10,00 USD co 6 miesięcy do czasu rezygnacji",
+            "14 dni bezpłatnie, potem 10,00 USD co miesiąc do czasu rezygnacji",
+            "10,00 USD dziś, potem 10,00 USD co 2 tygodnie, łącznie 22 płatności",
+            "10,00 USD dziś za 5 lat, a później już nic",
+        ),
+    ],
+)
+def test_terms_read_as_one_line_in_other_languages(
+    language: str, charged: str, tried: str, counted: str, once: str
+) -> None:
+    assert words(replace(HALF_YEARLY, trial=SET_UP_FEE), language) == charged
+    assert words(replace(MONTHLY, trial=FREE), language) == tried
+    assert words(replace(MONTHLY, period=Period(2, "week"), limit=22), language) == counted
+    assert words(replace(MONTHLY, period=Period(5, "year"), limit=1), language) == once
+
+
+@pytest.mark.parametrize(("number", "polish"), [(1, "co rok"), (3, "co 3 lata"), (5, "co 5 lat"), (22, "co 22 lata")])
+def test_polish_has_a_form_for_few_and_one_for_many(number: int, polish: str) -> None:
+    assert f" {polish} do " in words(replace(MONTHLY, period=Period(number, "year")), "pl")
+
+
+@pytest.mark.parametrize("language", CATALOGUES.languages)
+@pytest.mark.parametrize("trial", [None, FREE, SET_UP_FEE])
+@pytest.mark.parametrize("limit", [0, 1, 7])
+def test_the_consent_is_a_whole_sentence_in_every_language(language: str, trial: Trial | None, limit: int) -> None:
+    terms = replace(HALF_YEARLY, trial=trial, limit=limit)
+    said = consent_in_words(terms, "Fern & 100% Kettle", texts_for(language))
+    price = texts_for(language).money_with_code(terms.price, "USD")
+    for part in ("Fern & 100% Kettle", "Coffee club", price, terms_in_words(terms, texts_for(language))):
+        assert part in said
+    assert said[-1] in ".。"
+    assert "%(" not in said
 
 
 @pytest.mark.parametrize("language", CATALOGUES.languages)

@@ -387,3 +387,22 @@ async def test_the_pingback_row_holds_exactly_what_the_spec_names(
         },
         "with_risk_check": False,
     }
+
+
+async def test_the_page_is_compressed_for_a_browser_that_takes_it(
+    web: httpx.AsyncClient, signed_form: SignedForm
+) -> None:
+    path = await checkout(web, signed_form())
+    page = await web.get(path, headers={"Accept-Encoding": "gzip", "Accept-Language": "ar"})
+    assert page.headers["content-encoding"] == "gzip"
+    assert "Accept-Encoding" in page.headers["vary"]
+    assert '<html lang="ar" dir="rtl">' in page.text
+    plain = await web.get(path, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/checkout/t1-0", "/portal/t1-0"])
+async def test_error_pages_speak_the_visitors_language(web: httpx.AsyncClient, path: str) -> None:
+    page = await web.get(path, headers={"Accept-Language": "ar-EG", "Accept": "text/html"})
+    assert page.status_code == 404
+    assert '<html lang="ar" dir="rtl">' in page.text

@@ -79,22 +79,50 @@ async def create_merchant(
 
     Raises: Malformed if a given key is too short or only one of the pair is given; Conflict if a key is taken.
     """
+    async with database.acquire() as connection, connection.transaction():
+        return await open_account(
+            connection,
+            vault,
+            name=name,
+            email=email,
+            now=now,
+            pingback_url=pingback_url,
+            public_key=public_key,
+            private_key=private_key,
+            shipped_goods=shipped_goods,
+            fees=fees,
+        )
+
+
+async def open_account(
+    connection: Any,
+    vault: Vault,
+    *,
+    name: str,
+    email: str,
+    now: datetime,
+    pingback_url: str | None = None,
+    public_key: str | None = None,
+    private_key: str | None = None,
+    shipped_goods: bool = False,
+    fees: FeePlan | None = None,
+) -> Merchant:
+    """What `create_merchant` does, as a part of the connection's transaction, which an error ends."""
     plan = fees or FeePlan()
     public, private = _pair(public_key, private_key)
     try:
-        async with database.acquire() as connection, connection.transaction():
-            row = await queries.create_merchant(
-                connection,
-                name=name,
-                email=email,
-                pingback_url=pingback_url,
-                shipped_goods=shipped_goods,
-                rate=plan.rate,
-                fixed=plan.fixed,
-                reserve_rate=plan.reserve_rate,
-                now=now,
-            )
-            await keys.add(connection, vault, row["id"], public=public, private=private, now=now)
+        row = await queries.create_merchant(
+            connection,
+            name=name,
+            email=email,
+            pingback_url=pingback_url,
+            shipped_goods=shipped_goods,
+            rate=plan.rate,
+            fixed=plan.fixed,
+            reserve_rate=plan.reserve_rate,
+            now=now,
+        )
+        await keys.add(connection, vault, row["id"], public=public, private=private, now=now)
     except asyncpg.UniqueViolationError as error:
         raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
     return _merchant(row, public_key=public, private_key=private)

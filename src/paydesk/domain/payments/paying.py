@@ -110,7 +110,7 @@ def _in_words(period: timedelta) -> str:
 class Payer:
     """Who pays, as typed and checked: card, e-mail address, two-letter country, and the address they call from.
 
-    `agreed` is the wording of a subscription's terms that they agreed to.
+    `agreed` is the wording of a subscription's terms that they agreed to, `language` the page's, as a tag: `de-CH`.
     """
 
     card: CardDetails
@@ -118,6 +118,7 @@ class Payer:
     country: str
     client_address: str
     agreed: str = ""
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,7 @@ def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:
         "last_name": last,
         "username": payer.email,
         "country": payer.country,
+        "language": payer.language,
     }
 
 

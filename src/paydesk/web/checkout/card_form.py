@@ -37,7 +37,7 @@ def typed(form: Mapping[str, Value]) -> Typed:
     )
 
 
-def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: str) -> Payer:
+def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: str, language: str) -> Payer:
     """Check all fields, so that the customer hears of every mistake at once; a subscription's terms must be agreed to.
 
     Raises: WrongFields.
@@ -55,7 +55,7 @@ def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: st
         errors[AGREE] = "empty"
     if errors:
         raise WrongFields(errors)
-    return Payer(card, email, country, client_address, agreed)
+    return Payer(card, email, country, client_address, agreed, language)
 
 
 def _agreed(form: Mapping[str, Value], checkout: Checkout) -> str:

@@ -15,11 +15,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from unicodedata import combining, normalize
 from urllib.parse import urlsplit
 
 from babel import Locale
-from babel.dates import format_date, format_time
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
@@ -27,6 +25,7 @@ from paydesk.domain.subscriptions.terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
 from paydesk.web.rendering import Pages, secured
+from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
@@ -173,8 +172,7 @@ def reversed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
 
 def expired_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (410) of a checkout whose time is over, with the way back to the shop."""
-    at, locale = view.expires_at.astimezone(UTC), texts.locale
-    ended = f"{format_date(at, 'long', locale)}, {format_time(at, 'short', locale=locale)}"
+    ended = texts.moment(view.expires_at.astimezone(UTC))
     offer, home = _offer(view, texts), shop_home(view.shop_url)
     html = _PAGES.render("expired.html", texts, view=view, offer=offer, ended=ended, home=home)
     return secured(html, status=410)
@@ -259,9 +257,5 @@ def _country_options(language: str, selected: str) -> Markup:
 def _all_country_options(language: str) -> str:
     """All countries, sorted as people of the language look for them; HTML without what it allows to leave out."""
     names = Locale.parse(language, sep="-").territories
-    ordered = sorted(COUNTRIES, key=lambda code: _without_accents(names[code]))
+    ordered = sorted(COUNTRIES, key=lambda code: sort_key(names[code], language))
     return "".join(f"<option value={code}>{escape(names[code])}" for code in ordered)
-
-
-def _without_accents(name: str) -> str:
-    return "".join(letter for letter in normalize("NFKD", name) if not combining(letter)).casefold()

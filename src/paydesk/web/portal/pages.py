@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from babel import Locale
 from babel.dates import format_date
 from starlette.responses import HTMLResponse
 
@@ -80,13 +79,7 @@ class PortalView:
         if at is None:
             return ""
         local = at.astimezone(ZoneInfo(self.holding.subscription.time_zone))
-        return format_date(local, form, _date_locale(self.texts))
-
-
-def _date_locale(texts: Texts) -> Locale:
-    """The visitor's own way to write dates, unless that would put another language's months into the text."""
-    language = Locale.parse(texts.language, sep="-")
-    return texts.locale if texts.locale.language == language.language else language
+        return format_date(local, form, self.texts.date_locale)
 
 
 def subscription_page(view: PortalView, payments: PastPayments, *, paging: bool = False) -> HTMLResponse:

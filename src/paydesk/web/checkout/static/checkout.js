@@ -10,7 +10,9 @@ const BRANDS = [
   ["UnionPay", "", /^62/, [16, 17, 18, 19]],
   ["Maestro", "", /^(50|5[6-9]|6)/, [12, 13, 14, 15, 16, 17, 18, 19]],
 ];
-const digitsOf = (text) => text.replace(/\D/g, "");
+/** Digits as cards print them: some keyboards type them Arabic, Persian or full-width. */
+const latin = (text) => text.replace(/[٠-٩۰-۹０-９]/g, (digit) => digit.charCodeAt(0) & 15);
+const digitsOf = (text) => latin(text).replace(/\D/g, "");
 const brandOf = (digits) => BRANDS.find(([, , pattern]) => pattern.test(digits));
 
 /** Go on to another page. An app's link may leave this page standing: then show where the payment is. */
@@ -34,7 +36,7 @@ function groupNumber(digits) {
 }
 
 function groupExpiry(text, deleting) {
-  const parts = text.split(/\D+/);
+  const parts = latin(text).split(/\D+/);
   let month = parts[0].slice(0, 2);
   const year = (parts[0].slice(2) + parts.slice(1).join("")).slice(0, 4);
   if (/^[2-9]$/.test(month) || (/^1$/.test(month) && parts.length > 1 && !deleting)) month = "0" + month;
@@ -134,6 +136,10 @@ function enhance(form) {
     expiry.value = groupExpiry(expiry.value, event.inputType?.startsWith("delete"));
   }
 
+  function typeCvc() {
+    cvc.value = digitsOf(cvc.value);
+  }
+
   function fill(card) {
     number.value = card;
     typeNumber();
@@ -195,9 +201,11 @@ function enhance(form) {
   for (const kind of ["pointerdown", "pointerup", "pointercancel"]) {
     addEventListener(kind, () => (pressed = kind === "pointerdown"), { capture: true });
   }
-  number.addEventListener("input", typeNumber);
-  expiry.addEventListener("input", typeExpiry);
-  cvc.addEventListener("input", () => (cvc.value = digitsOf(cvc.value)));
+  for (const [input, tidy] of [[number, typeNumber], [expiry, typeExpiry], [cvc, typeCvc]]) {
+    // A text that an input method still composes is not ours to change.
+    input.addEventListener("input", (event) => event.isComposing || tidy(event));
+    input.addEventListener("compositionend", tidy);
+  }
   for (const input of inputs) {
     input.addEventListener("change", () => leaveField(input));
     input.addEventListener("input", () => input.hasAttribute("aria-invalid") && showError(input, ""));

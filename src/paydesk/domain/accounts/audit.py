@@ -1,0 +1,169 @@
+"""The audit log: who did what, when, from where. Append-only; written in the transaction of what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.mail.queueing import storable_json
+
+queries = load_statements(__package__ or "", "audit.sql")
+
+PERSONAL = 0
+"""The merchant_id of what concerns a person alone."""
+
+_LONGEST_SUBJECT = 200
+
+
+class Action(StrEnum):
+    """What was done."""
+
+    signed_up = "signed_up"
+    logged_in = "logged_in"
+    log_in_failed = "log_in_failed"
+    logged_out = "logged_out"
+    session_ended = "session_ended"
+    confirmed_password = "confirmed_password"  # noqa: S105 (a name)
+    password_changed = "password_changed"  # noqa: S105
+    password_reset_asked = "password_reset_asked"  # noqa: S105
+    password_reset = "password_reset"  # noqa: S105
+    email_change_asked = "email_change_asked"
+    email_changed = "email_changed"
+    email_confirmed = "email_confirmed"
+    profile_changed = "profile_changed"
+    second_factor_added = "second_factor_added"
+    second_factor_removed = "second_factor_removed"
+    second_factor_failed = "second_factor_failed"
+    recovery_code_used = "recovery_code_used"
+    recovery_codes_renewed = "recovery_codes_renewed"
+    operator_created = "operator_created"
+    operator_removed = "operator_removed"
+    merchant_opened = "merchant_opened"
+    member_invited = "member_invited"
+    invitation_withdrawn = "invitation_withdrawn"
+    member_joined = "member_joined"
+    role_changed = "role_changed"
+    member_removed = "member_removed"
+    key_shown = "key_shown"
+    key_rotated = "key_rotated"
+    key_ended = "key_ended"
+    integration_changed = "integration_changed"
+    settings_changed = "settings_changed"
+    test_mode_changed = "test_mode_changed"
+    test_clock_moved = "test_clock_moved"
+    test_side_reset = "test_side_reset"
+    go_live_asked = "go_live_asked"
+    go_live_approved = "go_live_approved"
+    go_live_refused = "go_live_refused"
+    merchant_suspended = "merchant_suspended"
+    merchant_resumed = "merchant_resumed"
+    fee_plan_changed = "fee_plan_changed"
+    payment_refunded = "payment_refunded"
+    subscription_cancelled = "subscription_cancelled"
+    delivery_confirmed = "delivery_confirmed"
+    pingback_resent = "pingback_resent"
+    test_event_sent = "test_event_sent"
+    exported = "exported"
+    payout_changed = "payout_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: a person (None: the command line, or somebody who could not log in), from an address, in what part."""
+
+    person_id: int | None
+    client_address: str
+    operator: bool = False
+
+
+COMMAND_LINE = Actor(None, "command line", operator=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One line of the log; `name` and `email` are the person's present ones, empty for nobody."""
+
+    merchant_id: int
+    id: int
+    at: datetime
+    person_id: int | None
+    name: str
+    email: str
+    operator: bool
+    client_address: str
+    action: Action
+    subject: str
+    details: Mapping[str, Any]
+
+
+async def record(
+    connection: Any,
+    actor: Actor,
+    action: Action,
+    *,
+    now: datetime,
+    merchant_id: int = PERSONAL,
+    subject: str = "",
+    details: Mapping[str, object] | None = None,
+) -> None:
+    """Write one line, on the connection whose transaction makes the change. `now` is real time, never a test clock's.
+
+    Args: subject names what it was done to (`payment 13330`, `person 5`); details are JSON and hold no secret.
+    """
+    await queries.record(
+        connection,
+        merchant_id=merchant_id,
+        person_id=actor.person_id,
+        operator=actor.operator,
+        client_address=actor.client_address,
+        action=action,
+        subject=subject.replace("\x00", "\ufffd")[:_LONGEST_SUBJECT],
+        details=storable_json(details or {}),
+        now=now,
+    )
+
+
+async def browse(
+    database: Database,
+    merchant_id: int,
+    page: Page,
+    *,
+    action: Action | None = None,
+    person_id: int | None = None,
+) -> list[AuditEntry]:
+    """A page of a merchant's log, newest first; the last one's (at, id) is the next page's `before`."""
+    cut = {"merchant_id": merchant_id, **page.parameters()}
+    if person_id is not None:
+        rows = queries.browse_member(database, person_id=person_id, action=action, **cut)
+    elif action is not None:
+        rows = queries.browse_action(database, action=action, **cut)
+    else:
+        rows = queries.browse(database, **cut)
+    return await _entries(rows)
+
+
+async def browse_own(database: Database, person_id: int, page: Page) -> list[AuditEntry]:
+    """A page of what concerns a person's own account, newest first: log-ins, failed ones, changes of the password."""
+    return await _entries(queries.browse_own(database, person_id=person_id, **page.parameters()))
+
+
+async def browse_operators(database: Database, page: Page) -> list[AuditEntry]:
+    """A page of what operators did, at any merchant, newest first."""
+    return await _entries(queries.browse_operators(database, **page.parameters()))
+
+
+async def _entries(rows: Any) -> list[AuditEntry]:
+    """All rows first: an error amid them would keep the connection from going back to the pool."""
+    return [_entry(row) for row in [row async for row in rows]]
+
+
+def _entry(row: Any) -> AuditEntry:
+    return AuditEntry(**{**dict(row), "action": Action(row["action"]), "details": msgspec.json.decode(row["details"])})

@@ -1,0 +1,188 @@
+"""Signing up, logging in, and giving the password again.
+
+For an e-mail address without an account the same is done as for one with a wrong password, hashing included.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from paydesk.core.errors import Conflict
+from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
+from paydesk.domain.accounts.notices import Mail, send_link
+from paydesk.domain.accounts.passwords import Verdict
+from paydesk.domain.accounts.people import findable, parse_language, parse_name, queries
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, find_session
+from paydesk.domain.accounts.sessions import queries as session_queries
+from paydesk.domain.accounts.team import add_member
+from paydesk.domain.accounts.tokens import Purpose, add_token
+from paydesk.domain.merchants.accounts import open_account
+from paydesk.domain.payments.requests import parse_email
+
+
+async def sign_up(
+    gate: Gate,
+    *,
+    email: str,
+    password: str,
+    name: str,
+    shop_name: str,
+    client: Client,
+    now: datetime,
+    language: str = "en",
+) -> LoggedIn:
+    """Make a person and their merchant, in test mode, and log them in; a mail asks to confirm the address.
+
+    Raises: Malformed, naming the field; Conflict if the address has an account; TooMany.
+    """
+    address, person_name, shop = parse_email(email), parse_name(name), parse_name(shop_name, "shop_name")
+    tag = parse_language(language)
+    await pausing.count_try(gate, pausing.SIGN_UP, client.address, now=now)
+    password_hash = await gate.passwords.choose(password, email=address)
+    async with gate.database.acquire() as connection, connection.transaction():
+        person_id = await add_person(
+            connection, email=address, name=person_name, password_hash=password_hash, language=tag, now=now
+        )
+        merchant = await open_account(connection, gate.vault, name=shop, email=address, now=now)
+        await add_member(connection, merchant.id, person_id, Role.owner, now=now)
+        await ask_to_confirm(connection, gate, person_id, email=address, name=person_name, language=tag, now=now)
+        actor = Actor(person_id, client.address)
+        await record(connection, actor, Action.signed_up, now=now)
+        await record(connection, actor, Action.merchant_opened, now=now, merchant_id=merchant.id, subject=shop)
+        token = await begin_session(connection, gate, person_id, client, halfway=False, now=now)
+    return LoggedIn(token, await find_session(gate, token, client, now=now))
+
+
+async def add_person(
+    connection: Any,
+    *,
+    email: str,
+    name: str,
+    password_hash: str,
+    now: datetime,
+    language: str = "en",
+    operator: bool = False,
+    email_confirmed_at: datetime | None = None,
+) -> int:
+    """Store a person and return the id.
+
+    Raises: Conflict if somebody has this address already.
+    """
+    row = await queries.add_person(
+        connection,
+        email=email,
+        name=name,
+        password_hash=password_hash,
+        operator=operator,
+        language=language,
+        time_zone="UTC",
+        email_confirmed_at=email_confirmed_at,
+        now=now,
+    )
+    if row is None:
+        raise Conflict(f"{email} has an account already; log in, or reset the password")
+    return int(row["id"])
+
+
+async def ask_to_confirm(
+    connection: Any, gate: Gate, person_id: int, *, email: str, name: str, language: str, now: datetime
+) -> None:
+    """Queue the mail whose link proves that an address is the person's."""
+    row_id, token = await add_token(connection, gate, person_id, Purpose.email, email=email, now=now)
+    await send_link(
+        connection,
+        gate,
+        Mail.confirm_email,
+        to=email,
+        language=language,
+        token=token,
+        row_id=row_id,
+        now=now,
+        name=name,
+    )
+
+
+async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: datetime) -> LoggedIn:
+    """Open a session for whoever knows the password; its stage says whether a second factor is due.
+
+    Raises: NotLetIn, with the same words whatever was wrong; TooMany during a pause after failed tries.
+    """
+    typed = findable(email)
+    await pausing.count_try(gate, pausing.ADDRESS, client.address, now=now)
+    row = await queries.find_to_log_in(gate.database, email=typed)
+    account = _account(row, typed)
+    await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
+    verdict = await gate.passwords.verify(password, row["password_hash"] if row else "")
+    if not verdict.right:
+        actor = Actor(row["id"] if row else None, client.address)
+        await record(gate.database, actor, Action.log_in_failed, now=now)
+        raise NotLetIn("e-mail address or password is wrong")
+    async with gate.database.acquire() as connection, connection.transaction():
+        await pausing.forgive_one(connection, gate, pausing.ADDRESS, client.address)
+        await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
+        await _rehash(connection, row, verdict)
+        halfway = row["second_factor"] or row["operator"]
+        token = await begin_session(connection, gate, row["id"], client, halfway=halfway, now=now)
+        await record(connection, Actor(row["id"], client.address), Action.logged_in, now=now)
+    return LoggedIn(token, await find_session(gate, token, client, now=now))
+
+
+async def confirm(gate: Gate, session: Session, *, password: str, now: datetime) -> None:
+    """Take the password once more, so that `require_recent` lets pass for a while.
+
+    Raises: NotLetIn, TooMany.
+    """
+    await check_password(gate, session, password, now=now)
+    async with gate.database.acquire() as connection, connection.transaction():
+        await session_queries.confirm_session(connection, id=session.id, now=now)
+        await record(connection, session.actor, Action.confirmed_password, now=now)
+
+
+async def check_password(gate: Gate, session: Session, password: str, *, now: datetime) -> str:
+    """Compare with the password of the session's person and return its stored hash; wrong ones count as log-ins do.
+
+    Raises: NotLetIn, TooMany.
+    """
+    account = _account({"id": session.person.id}, "")
+    await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
+    stored = await queries.password_of(gate.database, person_id=session.person.id)
+    verdict = await gate.passwords.verify(password, stored or "")
+    if not verdict.right:
+        await record(gate.database, session.actor, Action.log_in_failed, now=now)
+        raise NotLetIn("the password is wrong")
+    await pausing.forgive_all(gate.database, gate, pausing.ACCOUNT, account)
+    return str(stored)
+
+
+async def forgive_account(connection: Any, gate: Gate, person_id: int) -> None:
+    """End the pause of an account whose mailbox was proved."""
+    await pausing.forgive_all(connection, gate, pausing.ACCOUNT, _account({"id": person_id}, ""))
+
+
+async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now: datetime) -> int:
+    """Open a further merchant for somebody who is logged in, as its owner, and return its id.
+
+    Raises: Malformed; TooMany.
+    """
+    shop = parse_name(shop_name, "shop_name")
+    await pausing.count_try(gate, pausing.SIGN_UP, session.client.address, now=now)
+    async with gate.database.acquire() as connection, connection.transaction():
+        merchant = await open_account(connection, gate.vault, name=shop, email=session.person.email, now=now)
+        await add_member(connection, merchant.id, session.person.id, Role.owner, now=now)
+        await record(connection, session.actor, Action.merchant_opened, now=now, merchant_id=merchant.id, subject=shop)
+    return merchant.id
+
+
+def _account(row: Any, typed: str) -> str:
+    """For whom failures are counted: an account by its id, so that another spelling of the address is no new count."""
+    return f"person {row['id']}" if row else f"nobody {typed.lower()}"
+
+
+async def _rehash(connection: Any, row: Any, verdict: Verdict) -> None:
+    """Store the hash by today's parameters, now that the password is at hand."""
+    if verdict.rehashed is not None:
+        await queries.rehash_password(connection, person_id=row["id"], old=row["password_hash"], new=verdict.rehashed)

@@ -1,0 +1,76 @@
+"""The mails of this room: links that work once, and notices of what was changed, in the person's language."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.mail.queueing import queue_mail, seal_fact
+
+
+class Mail(StrEnum):
+    """The kinds of mails that this room queues, by which their templates are found."""
+
+    confirm_email = "confirm_email"
+    """Facts: name, token (sealed; Link.email)."""
+    reset_password = "reset_password"  # noqa: S105 (a name)
+    """Facts: name, token (sealed; Link.password), client_address."""
+    invitation = "invitation"
+    """Facts: merchant_name, role, invited_by, token (sealed; Link.invitation)."""
+    security_notice = "security_notice"
+    """Facts: name, what (an Action), at (ISO 8601, UTC), client_address; more by what it is."""
+
+
+async def send_link(
+    connection: Any,
+    gate: Gate,
+    kind: Mail,
+    *,
+    to: str,
+    language: str,
+    token: str,
+    row_id: int,
+    now: datetime,
+    merchant_id: int | None = None,
+    **facts: object,
+) -> None:
+    """Queue a mail with a link; the token rests sealed, bound to the row whose id is given."""
+    await queue_mail(
+        connection,
+        merchant_id=merchant_id,
+        live=None,
+        kind=kind,
+        to=to,
+        language=language,
+        facts={**facts, "token": seal_fact(gate.vault, token, row_id=row_id)},
+        once=f"{kind} {row_id} {gate.vault.fingerprint(token, purpose='mail').hex()[:16]}",
+        now=now,
+    )
+
+
+async def send_notice(
+    connection: Any,
+    what: str,
+    *,
+    person_id: int,
+    to: str,
+    language: str,
+    name: str,
+    client_address: str,
+    now: datetime,
+    **facts: object,
+) -> None:
+    """Queue a notice of a change that its person should know of, in case it was somebody else."""
+    await queue_mail(
+        connection,
+        merchant_id=None,
+        live=None,
+        kind=Mail.security_notice,
+        to=to,
+        language=language,
+        facts={"name": name, "what": what, "at": now, "client_address": client_address, **facts},
+        once=f"{what} {person_id} {now.isoformat()} {to}",
+        now=now,
+    )

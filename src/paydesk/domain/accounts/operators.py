@@ -1,0 +1,93 @@
+"""Operators: who runs the deployment. They are made from the command line and need a second factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, record
+from paydesk.domain.accounts.entering import add_person
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.people import Person, findable, parse_name, person_of, queries
+from paydesk.domain.accounts.sessions import end_all_sessions
+from paydesk.domain.accounts.tokens import FIRST_PASSWORD, Purpose, add_token
+from paydesk.domain.payments.requests import parse_email
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperator:
+    """An operator that was made; `token` is for the link to choose a password, empty where there is one already."""
+
+    person_id: int
+    email: str
+    token: str = field(repr=False)
+
+
+async def create_operator(
+    gate: Gate, *, email: str, now: datetime, name: str = "", password: str | None = None
+) -> NewOperator:
+    """Make an operator: a new person, or somebody who has an account and keeps its password.
+
+    All sessions of theirs end, and the next log-in has them set up a second factor.
+
+    Raises: Malformed; Conflict if they are an operator already, or have an account whose address was never confirmed,
+    or one and a password was given.
+    """
+    address = parse_email(email)
+    person_name = parse_name(name or address.partition("@")[0])
+    password_hash = "" if password is None else await gate.passwords.choose(password, email=address)
+    async with gate.database.acquire() as connection, connection.transaction():
+        found = await queries.find_to_log_in(connection, email=address)
+        if found is None:
+            person_id = await add_person(
+                connection,
+                email=address,
+                name=person_name,
+                password_hash=password_hash,
+                email_confirmed_at=now,
+                now=now,
+            )
+        else:
+            person_id, password_hash = _promotable(found, password), found["password_hash"]
+        if await queries.set_operator(connection, person_id=person_id, operator=True) is None:
+            raise Conflict(f"{address} is an operator already; see: paydesk operator list")
+        await end_all_sessions(connection, person_id)
+        subject = f"person {person_id} ({address})"
+        await record(connection, COMMAND_LINE, Action.operator_created, now=now, subject=subject)
+        if password_hash:
+            return NewOperator(person_id, address, "")
+        _, token = await add_token(
+            connection, gate, person_id, Purpose.reset, email=address, now=now, lifetime=FIRST_PASSWORD
+        )
+    return NewOperator(person_id, address, token)
+
+
+def _promotable(found: Any, password: str | None) -> int:
+    """The id of somebody who has an account, if it surely is theirs."""
+    if password is not None:
+        raise Conflict(f"{found['email']} has an account already; leave the password out, it keeps its own")
+    if found["email_confirmed_at"] is None:
+        raise Conflict(f"{found['email']} has an account but never confirmed the address, so it may be a stranger's")
+    return int(found["id"])
+
+
+async def list_operators(gate: Gate) -> list[Person]:
+    """All operators, oldest first."""
+    return [person_of(row) async for row in queries.list_operators(gate.database)]
+
+
+async def remove_operator(gate: Gate, *, email: str, now: datetime) -> None:
+    """Make an operator an ordinary person, and end all their sessions.
+
+    Raises: NotFound if nobody with this address is an operator.
+    """
+    async with gate.database.acquire() as connection, connection.transaction():
+        found = await queries.find_to_log_in(connection, email=findable(email))
+        if found is None or not found["operator"]:
+            raise NotFound(f"{email} is no operator; see: paydesk operator list")
+        await queries.set_operator(connection, person_id=found["id"], operator=False)
+        await end_all_sessions(connection, found["id"])
+        subject = f"person {found['id']} ({found['email']})"
+        await record(connection, COMMAND_LINE, Action.operator_removed, now=now, subject=subject)

@@ -1,0 +1,72 @@
+"""Lock-out: tries to get in are counted before they are judged, and pauses grow with each that failed.
+
+A try counts as failed when it begins and is forgiven when it succeeds; so of any number of parallel tries no more are
+judged than one after another would be. What does not exist is counted like what does, so that pauses tell nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paydesk.core.errors import TooMany
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.gate import Gate
+
+queries = load_statements(__package__ or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is counted, and the failed tries in a row before the first pause; a day without any starts anew."""
+
+    name: str
+    free: int
+
+
+ACCOUNT = Limit("account", 5)
+ADDRESS = Limit("address", 20)
+SECOND_FACTOR = Limit("second factor", 5)
+SIGN_UP = Limit("sign-up", 60)
+RESET = Limit("reset", 5)
+RESET_ADDRESS = Limit("reset address", 20)
+INVITATION = Limit("invitation", 50)
+
+
+async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) -> None:
+    """Count one try as failed, until it is forgiven.
+
+    Raises: TooMany during a pause; what is refused is neither judged nor counted.
+    """
+    subject = _subject(gate, limit, whom)
+    if await queries.count_try(gate.database, subject=subject, free=limit.free, now=now) is None:
+        until = await queries.pause_until(gate.database, subject=subject, now=now)
+        seconds = max(1, math.ceil((until - now).total_seconds())) if until else 1
+        raise TooMany(f"too many tries; wait {_in_words(seconds)} and try again", retry_after=seconds)
+
+
+async def forgive_all(connection: Any, gate: Gate, limit: Limit, whom: object) -> None:
+    """Forget every failed try: whoever it was has proved themselves."""
+    await queries.forgive_all(connection, subject=_subject(gate, limit, whom))
+
+
+async def forgive_one(connection: Any, gate: Gate, limit: Limit, whom: object) -> None:
+    """Take back this try alone: an address that also guesses at others' accounts keeps what it has earned."""
+    await queries.forgive_one(connection, subject=_subject(gate, limit, whom))
+
+
+async def forget_tries(database: Any, *, before: datetime) -> None:
+    """Drop what was last counted so long ago that it starts anew anyway."""
+    await queries.forget_tries(database, before=before)
+
+
+def _subject(gate: Gate, limit: Limit, whom: object) -> bytes:
+    return gate.vault.fingerprint(f"{limit.name} {whom}", purpose="entry pause")
+
+
+def _in_words(seconds: int) -> str:
+    if seconds < 120:
+        return "a second" if seconds == 1 else f"{seconds} seconds"
+    return f"{math.ceil(seconds / 60)} minutes"

@@ -1,0 +1,81 @@
+"""People: who they are, how they are found, and what they may change about themselves."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import available_timezones
+
+from paydesk.core.errors import Malformed
+from paydesk.database.statements import load_statements
+
+queries = load_statements(__package__ or "")
+
+LONGEST_NAME = 100
+LONGEST_EMAIL = 254
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who logs in; `second_factor` is whether one is set up, `codes_left` counts unused recovery codes."""
+
+    id: int
+    email: str
+    name: str
+    email_confirmed_at: datetime | None
+    second_factor: bool
+    codes_left: int
+    operator: bool
+    language: str
+    time_zone: str
+    created_at: datetime
+
+
+def person_of(row: Any) -> Person:
+    """The person in a row that has the columns of `person_public`."""
+    return Person(**{name: row[name] for name in Person.__slots__})
+
+
+def parse_name(text: str, field: str = "name") -> str:
+    """A person's or shop's name with its spaces tidied.
+
+    Raises: Malformed.
+    """
+    name = " ".join(text.split())
+    if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise Malformed(f"{field} needs 1 to {LONGEST_NAME} printable characters", field)
+    return name
+
+
+def parse_language(text: str) -> str:
+    """A language tag such as `de` or `zh-Hans`.
+
+    Raises: Malformed.
+    """
+    if len(text) > 35 or not _LANGUAGE.fullmatch(text):
+        raise Malformed("language is not a tag like en or de", "language")
+    return text
+
+
+def parse_time_zone(text: str) -> str:
+    """A zone of the IANA database.
+
+    Raises: Malformed.
+    """
+    if text not in available_timezones():
+        raise Malformed("time_zone is not a name like Europe/Berlin", "time_zone")
+    return text
+
+
+def findable(email: str) -> str:
+    """An e-mail address as typed, made fit to look for: whatever it is, it finds one account or none."""
+    return unicodedata.normalize("NFC", storable(email).strip())[:LONGEST_EMAIL]
+
+
+def storable(text: str) -> str:
+    """A text without what PostgreSQL and UTF-8 can't hold: NUL, and halves of characters."""
+    return text.replace("\x00", "").encode(errors="replace").decode()

@@ -1,0 +1,269 @@
+"""Sessions: found by a cookie's token, ended by their person or by time, and what each may do just now."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from paydesk.core.errors import Forbidden, NotFound
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
+from paydesk.domain.accounts.people import Person, person_of
+from paydesk.domain.accounts.roles import Permission, Role, allows
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "", "sessions.sql")
+
+LIFETIME = timedelta(days=14)
+"""Then everybody logs in again."""
+IDLE = timedelta(hours=12)
+"""A session that nobody used for so long has ended."""
+HALFWAY = timedelta(minutes=15)
+"""How long a session may stay without the second factor that it needs."""
+RECENT = timedelta(minutes=10)
+"""How long a password that was given again counts."""
+
+_LONGEST_USER_AGENT = 300
+
+
+class Stage(StrEnum):
+    """What a session needs next."""
+
+    second_factor = "second_factor"
+    """A code of the second factor that is set up."""
+    enrolment = "enrolment"
+    """To set one up: an operator has none yet."""
+    open = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody logged in, and what they look at: a merchant of theirs (None if they are in no team) and its side.
+
+    `role` is their part in that merchant's team; `client` is where this request comes from. Times are UTC.
+    """
+
+    id: int
+    person: Person
+    stage: Stage
+    merchant_id: int | None
+    merchant_name: str
+    test_mode: bool
+    went_live_at: datetime | None
+    role: Role | None
+    live: bool
+    client: Client
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    confirmed_at: datetime | None
+
+    @property
+    def actor(self) -> Actor:
+        """Who to write into the audit log for what is done as a member of a team, or for oneself."""
+        return Actor(self.person.id, self.client.address)
+
+    @property
+    def operator(self) -> Actor:
+        """Who to write into the audit log for what is done as an operator."""
+        return Actor(self.person.id, self.client.address, operator=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    """A new session and its token, for the cookie; the token is stored nowhere."""
+
+    token: str
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session as its person sees it in a list; `current` is the one that looks."""
+
+    id: int
+    created_at: datetime
+    last_seen_at: datetime
+    client_address: str
+    user_agent: str
+    current: bool
+
+
+async def begin_session(
+    connection: Any, gate: Gate, person_id: int, client: Client, *, halfway: bool, now: datetime
+) -> str:
+    """Open a session on the connection's transaction and return its token; `halfway` if a second factor is due."""
+    token = secrets.token_urlsafe(32)
+    await queries.begin_session(
+        connection,
+        token_hash=_hash(gate, token),
+        person_id=person_id,
+        expires_at=now + (HALFWAY if halfway else LIFETIME),
+        client_address=client.address,
+        user_agent=_storable(client.user_agent),
+        now=now,
+    )
+    return token
+
+
+async def find_session(gate: Gate, token: str, client: Client, *, now: datetime) -> Session:
+    """The session of a cookie's token, with what its person looks at; using it keeps it from falling asleep.
+
+    Raises: NotLoggedIn.
+    """
+    row = await queries.find_session(
+        gate.database, token_hash=_hash(gate, token), client_address=client.address, now=now, idle=IDLE
+    )
+    if row is None:
+        raise NotLoggedIn("this session has ended; log in")
+    return _session(row, client)
+
+
+def form_token(gate: Gate, token: str) -> str:
+    """What each form of a session carries so that no other site can post it: a keyed hash of the cookie's token."""
+    return gate.vault.fingerprint(token, purpose="account form").hex()
+
+
+def form_token_fits(gate: Gate, token: str, given: str) -> bool:
+    """Whether a form's token belongs to the cookie's; compared in constant time."""
+    return hmac.compare_digest(form_token(gate, token).encode(), given.encode(errors="replace"))
+
+
+def require(session: Session, permission: Permission) -> Shop:
+    """The side of the merchant that the session looks at, if its role may do this there.
+
+    Raises: SecondFactorNeeded; NotFound if the person is in no team; Forbidden if the role doesn't allow it.
+    """
+    require_open(session)
+    if session.merchant_id is None or session.role is None:
+        raise NotFound("you are in no merchant's team; open a shop, or ask an owner to invite you")
+    if not allows(session.role, permission):
+        raise Forbidden(
+            f"your role here is {session.role}, which may not do this ({permission});"
+            f" ask an owner of {session.merchant_name}"
+        )
+    return Shop(session.merchant_id, session.live)
+
+
+def require_operator(session: Session) -> Actor:
+    """The operator who acts.
+
+    Raises: SecondFactorNeeded; NotFound for everybody else, to whom the console does not exist.
+    """
+    if not session.person.operator:
+        raise NotFound("there is no such page")
+    require_open(session)
+    return session.operator
+
+
+def require_open(session: Session) -> None:
+    """Make sure that the session has passed its second factor.
+
+    Raises: SecondFactorNeeded.
+    """
+    if session.stage is Stage.second_factor:
+        raise SecondFactorNeeded("give the code of your second factor first")
+    if session.stage is Stage.enrolment:
+        raise SecondFactorNeeded("set up a second factor first; operators need one")
+
+
+def require_recent(session: Session, *, now: datetime, minutes: int = RECENT.seconds // 60) -> None:
+    """Make sure that the password was given lately: before keys, refunds over a limit, payouts.
+
+    Raises: ConfirmationNeeded, SecondFactorNeeded.
+    """
+    require_open(session)
+    if session.confirmed_at is None or now - session.confirmed_at > timedelta(minutes=minutes):
+        raise ConfirmationNeeded("give your password again to go on")
+
+
+async def look_at(gate: Gate, session: Session, merchant_id: int, *, live: bool = False) -> None:
+    """Look at a merchant and a side of it from the next request on; changes nothing but what this session sees.
+
+    Raises: NotFound if the person is not in its team.
+    """
+    seen = await queries.look_at(gate.database, id=session.id, merchant_id=merchant_id, live=live)
+    if seen is None:
+        raise NotFound("you are not in this merchant's team")
+
+
+async def look_at_side(gate: Gate, session: Session, *, live: bool) -> None:
+    """Look at the live or the test side of the merchant that is looked at, from the next request on.
+
+    Raises: NotFound if the person is not in its team (any more).
+    """
+    await look_at(gate, session, session.merchant_id or 0, live=live)
+
+
+async def list_sessions(gate: Gate, session: Session, *, now: datetime) -> list[OpenSession]:
+    """The person's sessions that are alive, the last used first.
+
+    Raises: SecondFactorNeeded.
+    """
+    require_open(session)
+    rows = queries.list_sessions(gate.database, person_id=session.person.id, now=now, idle=IDLE)
+    return [OpenSession(**dict(row), current=row["id"] == session.id) async for row in rows]
+
+
+async def end_session(gate: Gate, session: Session, session_id: int, *, now: datetime) -> None:
+    """End one of the person's own sessions: this one by logging out, or another.
+
+    Raises: NotFound if it is somebody else's or has ended; SecondFactorNeeded to end another.
+    """
+    own = session_id == session.id
+    if not own:
+        require_open(session)
+    action = Action.logged_out if own else Action.session_ended
+    async with gate.database.acquire() as connection, connection.transaction():
+        if await queries.end_session(connection, id=session_id, person_id=session.person.id) is None:
+            raise NotFound("there is no such session; it may have ended already")
+        await record(connection, session.actor, action, now=now, subject=f"session {session_id}")
+
+
+async def end_other_sessions(gate: Gate, session: Session, *, now: datetime) -> int:
+    """End all sessions of the person but this one; returns how many.
+
+    Raises: SecondFactorNeeded.
+    """
+    require_open(session)
+    async with gate.database.acquire() as connection, connection.transaction():
+        ended = await end_all_sessions(connection, session.person.id, but=session.id)
+        if ended:
+            await record(connection, session.actor, Action.session_ended, now=now, details={"sessions": ended})
+    return ended
+
+
+async def end_all_sessions(connection: Any, person_id: int, *, but: int = 0) -> int:
+    """End every session of a person, except one, on the connection's transaction; returns how many."""
+    return int(await queries.end_all_sessions(connection, person_id=person_id, but=but))
+
+
+async def forget_sessions(database: Any, *, now: datetime) -> None:
+    """Drop sessions whose time is over."""
+    await queries.forget_sessions(database, now=now, idle=IDLE)
+
+
+def _session(row: Any, client: Client) -> Session:
+    given = {name: row[name] for name in Session.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
+    given |= {"id": row["session_id"], "created_at": row["session_created_at"], "client": client}
+    role = Role(row["role"]) if row["role"] else None
+    return Session(**{**given, "person": person_of(row), "stage": _stage(row), "role": role})
+
+
+def _stage(row: Any) -> Stage:
+    if row["second_factor"]:
+        return Stage.open if row["second_factor_at"] else Stage.second_factor
+    return Stage.enrolment if row["operator"] else Stage.open
+
+
+def _hash(gate: Gate, token: str) -> bytes:
+    return gate.vault.fingerprint(token, purpose="account session")
+
+
+def _storable(user_agent: str) -> str:
+    return user_agent.replace("\x00", "\ufffd")[:_LONGEST_USER_AGENT]

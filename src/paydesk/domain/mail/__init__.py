@@ -1,0 +1,1 @@
+"""Mails: queued with the event that they tell."""

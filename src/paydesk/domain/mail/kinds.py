@@ -1,0 +1,44 @@
+"""The kinds of mails, by which their texts are found."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a mail tells."""
+
+    receipt = "receipt"
+    subscription_started = "subscription_started"
+    """Is the receipt of the subscription's first payment, too."""
+    renewal_receipt = "renewal_receipt"
+    renewal_failed = "renewal_failed"
+    subscription_stopped = "subscription_stopped"
+    subscription_cancelled = "subscription_cancelled"
+    refund = "refund"
+    shipment = "shipment"
+    void_reminder = "void_reminder"
+    chargeback_alert = "chargeback_alert"
+    failing_endpoint = "failing_endpoint"
+    security_notice = "security_notice"
+    invitation = "invitation"
+    confirm_email = "confirm_email"
+    reset_password = "reset_password"  # noqa: S105 (a name)
+
+
+CUSTOMER_KINDS = frozenset(
+    {
+        Kind.receipt,
+        Kind.subscription_started,
+        Kind.renewal_receipt,
+        Kind.renewal_failed,
+        Kind.subscription_stopped,
+        Kind.subscription_cancelled,
+        Kind.refund,
+        Kind.shipment,
+    }
+)
+"""What a merchant's customers get, in the merchant's name."""
+
+MERCHANT_KINDS = frozenset({Kind.void_reminder, Kind.chargeback_alert, Kind.failing_endpoint})
+"""What a merchant is told about its own business; the rest goes to people who log in."""

@@ -1,0 +1,81 @@
+"""Queueing a mail in the transaction of the event that it tells; whoever sends reads the table `mail`.
+
+Secrets in a mail, such as the token of a link, don't rest readable in `facts`: they are sealed by the vault under the
+purpose "mail" (`seal_fact`) and opened only when the mail is written (`open_facts`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.adapters.vault import Sealed, Vault
+from paydesk.database.statements import load_statements
+
+queries = load_statements(__package__ or "")
+
+PURPOSE = "mail"
+_SEALED = {"sealed", "vault_key_id", "row_id"}
+
+
+async def queue_mail(
+    connection: Any,
+    *,
+    merchant_id: int | None,
+    live: bool | None,
+    kind: str,
+    to: str,
+    language: str,
+    facts: Mapping[str, object],
+    once: str,
+    now: datetime,
+) -> None:
+    """Queue one mail to one address; a second call for the same event changes nothing. Moves no money.
+
+    Args: connection is in the transaction of the event; merchant_id is None for what concerns a person alone; kind
+    names the template; language is a tag like `de`; facts are what the template shows (JSON; decimals and times become
+    text); once names the event among the merchant's, for example `receipt 13330`.
+    """
+    await queries.queue_mail(
+        connection,
+        merchant_id=merchant_id or 0,
+        live=live,
+        kind=kind,
+        recipient=to,
+        language=language,
+        facts=storable_json(facts),
+        once=once,
+        now=now,
+    )
+
+
+def storable_json(values: Mapping[str, object]) -> str:
+    """Values as JSON that PostgreSQL stores: it takes no NUL, which becomes a replacement character."""
+    return msgspec.json.encode(values).decode().replace("\\u0000", "\\ufffd")
+
+
+def seal_fact(vault: Vault, value: str, *, row_id: int) -> dict[str, object]:
+    """A secret as it may rest among a mail's facts, bound to the id of the row that it belongs to."""
+    sealed = vault.seal(value.encode(), purpose=PURPOSE, merchant_id=0, row_id=row_id)
+    return {"sealed": base64.b64encode(sealed.blob).decode(), "vault_key_id": sealed.key_id, "row_id": row_id}
+
+
+def open_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts as the template shows them, with each sealed one opened.
+
+    Raises: VaultError if one was sealed under a key that is not configured.
+    """
+    return {name: _opened(vault, value) if _is_sealed(value) else value for name, value in facts.items()}
+
+
+def _is_sealed(value: object) -> bool:
+    return isinstance(value, dict) and set(value) == _SEALED
+
+
+def _opened(vault: Vault, fact: Mapping[str, Any]) -> str:
+    sealed = Sealed(fact["vault_key_id"], base64.b64decode(fact["sealed"]))
+    return vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=fact["row_id"]).decode()

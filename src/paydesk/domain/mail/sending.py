@@ -1,0 +1,179 @@
+"""Sending the mails that are due: claimed under a lease, written, handed over, recorded; delayed ones again later.
+
+A mail is handed over at least once: a process that dies between the server's "ok" and its own record leaves a mail that
+is sent again when the lease has run out, with the same Message-ID, by which mail programs fold the second one away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import structlog
+
+from paydesk.adapters.mail import Letter, MailDelayed, Mailer, MailRefused
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.mail.kinds import MERCHANT_KINDS
+from paydesk.domain.mail.metrics import MAILS
+from paydesk.domain.mail.queueing import open_facts
+
+queries = load_statements(__package__ or "", "sending.sql")
+log = structlog.get_logger()
+
+PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))
+"""After the n-th try that failed; about a day in all, then the mail is given up."""
+
+TOO_OLD = timedelta(days=3)
+"""Nobody wants an older mail: it waited for a mail server that was not configured."""
+
+KEPT = timedelta(days=30)
+LEASE = timedelta(minutes=3)
+"""Longer than handing over may take by far, so that no two senders ever have one mail."""
+
+PAUSE = 1.0
+"""Seconds between looks when nothing is due."""
+
+HOUSEKEEPING = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class DueMail:
+    """A mail to be written: its facts as they were queued, with secrets opened; live is None beside any merchant."""
+
+    merchant_id: int
+    live: bool | None
+    id: int
+    kind: str
+    recipient: str
+    language: str
+    facts: Mapping[str, Any] = field(repr=False)
+    attempts: int
+    created_at: datetime
+    merchant_name: str
+    merchant_email: str
+    time_zone: str
+
+
+Write = Callable[[DueMail], Letter]
+
+
+class MailSender:
+    """Sends what is due; any number of them may run on one database."""
+
+    def __init__(self, database: Database, vault: Vault, mailer: Mailer, write: Write, *, in_flight: int = 8) -> None:
+        """`write` makes a letter of a mail; `in_flight` mails are handed over at a time."""
+        self._database = database
+        self._vault = vault
+        self._mailer = mailer
+        self._write = write
+        self._in_flight = in_flight
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send until told to stop; what is being handed over then is finished first."""
+        next_cleaning = utc_now()
+        while not stop.is_set():
+            try:
+                if utc_now() >= next_cleaning:
+                    await queries.forget_mails(self._database, before=utc_now() - KEPT)
+                    next_cleaning = utc_now() + HOUSEKEEPING
+                busy = await self._start_some(utc_now()) > 0
+            except Exception as error:
+                log.warning("mails will be looked at again", why=f"{type(error).__name__}: {error}")
+                busy = False
+            if not busy:
+                await self._pause(stop)
+        await self.finish()
+
+    async def send_due(self, *, now: datetime) -> int:
+        """Try every mail that is due by `now` (UTC) once; returns how many that were."""
+        tried = 0
+        while started := await self._start_some(now):
+            tried += started
+            await asyncio.gather(*self._sending)
+        await self.finish()
+        return tried
+
+    async def finish(self) -> None:
+        """Wait until nothing is being handed over any more."""
+        while self._sending:
+            await asyncio.wait(self._sending)
+        await self._mailer.rest()
+
+    async def _start_some(self, now: datetime) -> int:
+        """Claim as many as may still be handed over at once, and start each; returns how many."""
+        room = self._in_flight - len(self._sending)
+        if room <= 0:
+            await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
+            return 1
+        claimed = queries.claim(
+            self._database, now=now, most=room, lease=LEASE, merchant_kinds=[str(kind) for kind in MERCHANT_KINDS]
+        )
+        rows = [row async for row in claimed]
+        for row in rows:
+            task = asyncio.create_task(self._send(row))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+        return len(rows)
+
+    async def _pause(self, stop: asyncio.Event) -> None:
+        if not self._sending:
+            await self._mailer.rest()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAUSE):
+                await stop.wait()
+
+    async def _send(self, row: Mapping[str, Any]) -> None:
+        """Hand one mail over and record what came of it; what can't be recorded is left to the lease."""
+        try:
+            outcome = await self._hand_over(row)
+            MAILS.labels(outcome).inc()
+        except Exception as error:
+            log.warning("what became of a mail is not recorded", mail_id=row["id"], why=type(error).__name__)
+
+    async def _hand_over(self, row: Mapping[str, Any]) -> str:
+        now = utc_now()
+        if now - row["created_at"] > TOO_OLD:
+            return await self._give_up(row, f"older than {TOO_OLD.days} days, so it was not sent")
+        try:
+            await self._mailer.send(self._write(self._opened(row)))
+        except MailRefused as error:
+            return await self._give_up(row, str(error))
+        except MailDelayed as error:
+            return await self._delay(row, str(error), now)
+        except Exception as error:
+            # A mail that can't be written may be mended by a new release; its facts don't belong into the log.
+            log.error("a mail could not be written", mail_id=row["id"], kind=row["kind"], why=type(error).__name__)
+            return await self._delay(row, f"could not be written: {type(error).__name__}", now)
+        await queries.record_sent(self._database, merchant_id=row["merchant_id"], id=row["id"], now=utc_now())
+        return "sent"
+
+    def _opened(self, row: Mapping[str, Any]) -> DueMail:
+        values = {name: row[name] for name in DueMail.__slots__ if name != "facts"}
+        return DueMail(**values, facts=open_facts(self._vault, msgspec.json.decode(row["facts"])))
+
+    async def _delay(self, row: Mapping[str, Any], why: str, now: datetime) -> str:
+        """Try again after a pause that grows; after the last one the mail is given up."""
+        if row["attempts"] > len(PAUSES):
+            return await self._give_up(row, why)
+        due_at = now + PAUSES[row["attempts"] - 1]
+        await queries.record_delay(self._database, **_named(row), due_at=due_at, why=why)
+        log.warning("a mail is sent again later", mail_id=row["id"], kind=row["kind"], attempts=row["attempts"])
+        return "delayed"
+
+    async def _give_up(self, row: Mapping[str, Any], why: str) -> str:
+        await queries.record_failure(self._database, **_named(row), why=why)
+        log.error("a mail was given up", mail_id=row["id"], kind=row["kind"], attempts=row["attempts"])
+        return "failed"
+
+
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"merchant_id": row["merchant_id"], "id": row["id"], "attempts": row["attempts"]}

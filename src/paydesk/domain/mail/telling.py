@@ -1,0 +1,105 @@
+"""Queueing mails about what has been committed: payments, ends of subscriptions, renewals and endpoints that fail.
+
+Nothing here stands in the way of a payment: the statements that record outcomes don't know of mails. What they commit
+is read afterwards, and each event's name (`once`) makes sure that it is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import structlog
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+
+queries = load_statements(__package__ or "", "telling.sql")
+log = structlog.get_logger()
+
+SWEEP_AFTER = timedelta(minutes=2)
+"""Twice what the slowest statement may take: an id that was drawn before is committed by then, or never will be."""
+
+TOLD_FOR = timedelta(days=3)
+"""Nobody is told of what happened longer ago; so little is told when mails are switched on late."""
+
+AFTER_ATTEMPTS = 3
+"""Attempts of one pingback that failed before the merchant is told that its server does: about an hour."""
+
+PAUSE = 2.0
+"""Seconds between looks when nothing has happened."""
+
+SLOW_PAUSE = timedelta(seconds=30)
+"""Between looks at what fails, which stays so for hours."""
+
+
+async def tell_events(
+    database: Database, *, real_now: datetime, keep_test: bool, most_merchants: int = 200, most_events: int = 500
+) -> int:
+    """Queue the mails about payments and ends of subscriptions that were committed since the last look. Moves no money.
+
+    Mails about test data go to the customers' made-up addresses only where they are kept on this machine
+    (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC.
+    """
+    await queries.add_places(database)
+    queued = 0
+    while True:
+        row = await queries.tell_pingbacks(
+            database,
+            real_now=real_now,
+            since=real_now - TOLD_FOR,
+            keep_test=keep_test,
+            sweep_after=SWEEP_AFTER,
+            most_merchants=most_merchants,
+            most_events=most_events,
+        )
+        queued += int(row["mails"])
+        if not row["places"]:
+            return queued
+
+
+async def tell_failing(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:
+    """Queue the mails about renewals that failed, and to merchants whose server takes no pingbacks. Moves no money.
+
+    Returns how many were queued; `keep_test` as for `tell_events`, `real_now` is UTC.
+    """
+    queued = 0
+    while told := await queries.tell_failing_renewals(database, real_now=real_now, keep_test=keep_test, most=most):
+        queued += int(told)
+    return queued + int(
+        await queries.tell_failing_endpoints(
+            database, real_now=real_now, keep_test=keep_test, after_attempts=AFTER_ATTEMPTS
+        )
+    )
+
+
+async def choose_mails(database: Database, merchant_id: int, *, customer_mails: bool, test_mails: bool) -> None:
+    """Set whether a merchant's customers get mails, and whether it wants to get those about test data itself.
+
+    Raises: NotFound.
+    """
+    chosen = await queries.choose(
+        database, merchant_id=merchant_id, customer_mails=customer_mails, test_mails=test_mails
+    )
+    if chosen is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+
+
+async def run_telling(database: Database, stop: asyncio.Event, *, keep_test: bool) -> None:
+    """Queue mails about what happens until told to stop."""
+    slow_at = utc_now()
+    while not stop.is_set():
+        try:
+            now = utc_now()
+            await tell_events(database, real_now=now, keep_test=keep_test)
+            if now >= slow_at:
+                await tell_failing(database, real_now=now, keep_test=keep_test)
+                slow_at = now + SLOW_PAUSE
+        except Exception as error:
+            log.warning("events will be looked at again for mails", why=f"{type(error).__name__}: {error}")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAUSE):
+                await stop.wait()

@@ -1,0 +1,199 @@
+-- name: add_places()!
+-- Every merchant has a place from which its events are told.
+insert into mail_place (merchant_id)
+select m.id from merchant m where not exists (select from mail_place p where p.merchant_id = m.id)
+    on conflict (merchant_id) do nothing;
+
+-- name: tell_pingbacks(real_now, since, keep_test, sweep_after, most_merchants, most_events)^
+-- What customers hear of payments and of ends of subscriptions. Each such event has one pingback, committed with it, so
+-- each merchant's pingbacks are read in the order of their ids, from its place on; place and mails move together. An id
+-- may be committed after a higher one was read: what was read is swept once more, when whoever drew an id has long
+-- committed or never will. What was told already is not told again.
+with place as materialized (
+    select *
+      from mail_place p
+     where exists (select from pingback b where b.merchant_id = p.merchant_id and b.id > p.read_to)
+        or p.swept_to < p.sweep_to and p.sweep_at <= :real_now
+     order by p.moved_at
+     limit :most_merchants
+       for update skip locked
+), fresh as (
+    select b.*
+      from place p
+     cross join lateral (
+         select merchant_id, live, id, event, payment_id, subscription_id, created_at
+           from pingback
+          where merchant_id = p.merchant_id and id > p.read_to
+          order by id
+          limit :most_events
+     ) b
+), swept as (
+    select b.*
+      from place p
+     cross join lateral (
+         select merchant_id, live, id, event, payment_id, subscription_id, created_at
+           from pingback
+          where merchant_id = p.merchant_id and id > p.swept_to and id <= p.sweep_to
+          order by id
+          limit :most_events
+     ) b
+     where p.sweep_at <= :real_now
+), read as (
+    select p.merchant_id, p.sweep_to, p.sweep_at,
+           coalesce((select max(f.id) from fresh f where f.merchant_id = p.merchant_id), p.read_to) as read_to,
+           case when p.sweep_at <= :real_now
+                then case when (select count(*) from swept s where s.merchant_id = p.merchant_id) < :most_events
+                          then p.sweep_to
+                          else (select max(s.id) from swept s where s.merchant_id = p.merchant_id) end
+                else p.swept_to end as swept_to
+      from place p
+), moved as (
+    update mail_place p
+       set read_to = r.read_to, swept_to = r.swept_to, moved_at = :real_now,
+           sweep_to = case when r.swept_to = r.sweep_to then r.read_to else r.sweep_to end,
+           sweep_at = case when r.swept_to = r.sweep_to then :real_now::timestamptz + :sweep_after::interval
+                           else r.sweep_at end
+      from read r
+     where p.merchant_id = r.merchant_id
+), event as (
+    select e.*, m.email as merchant_email
+      from (select * from fresh union select * from swept) e
+      join merchant m on m.id = e.merchant_id
+     where e.created_at >= :since and m.customer_mails and (e.live or :keep_test or m.test_mails)
+), paid as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select e.merchant_id, e.live,
+           case when p.renewal then 'renewal_receipt'
+                when p.subscription_id is not null then 'subscription_started'
+                else 'receipt' end,
+           case when e.live or :keep_test then u.email else e.merchant_email end, u.language,
+           jsonb_build_object(
+               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(p.amount)::text,
+               'currency', p.currency, 'paid_at', p.paid_at, 'reserved', p.state = 'authorized',
+               'description', coalesce(c.description, t.package_name, ''), 'brand', d.brand, 'last4', d.last4,
+               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
+               'package', t.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
+               'portal_token', s.portal_token),
+           'receipt ' || p.id, :real_now, :real_now
+      from event e
+      join payment p on p.merchant_id = e.merchant_id and p.live = e.live and p.id = e.payment_id
+      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+      join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
+      left join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
+      left join package_terms t
+        on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
+     where e.event = 'payment' and u.erased_at is null and u.email <> ''
+        on conflict (merchant_id, once) do nothing
+ returning id
+), ended as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select e.merchant_id, e.live, e.event,
+           case when e.live or :keep_test then u.email else e.merchant_email end, u.language,
+           jsonb_build_object(
+               'package', t.package_name, 'portal_token', s.portal_token, 'merchant_order_id', s.init_merchant_order_id,
+               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
+           e.event || ' ' || s.id, :real_now, :real_now
+      from event e
+      join subscription s on s.merchant_id = e.merchant_id and s.live = e.live and s.id = e.subscription_id
+      join customer u on u.merchant_id = s.merchant_id and u.live = s.live and u.id = s.customer_id
+      join package_terms t
+        on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
+     where e.event in ('subscription_cancelled', 'subscription_stopped') and u.erased_at is null and u.email <> ''
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select (select count(*) from place) as places,
+       (select count(*) from paid) + (select count(*) from ended) as mails;
+
+-- name: tell_failing_renewals(real_now, keep_test, most)$
+-- Customers whose renewal failed and will be tried again: one mail for each period, with the way to another card.
+with failing as materialized (
+    select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.portal_token, s.customer_id, s.card_id,
+           s.package_version_id, s.init_merchant_order_id, m.email as merchant_email
+      from subscription s
+      join merchant m on m.id = s.merchant_id
+     where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
+       and m.customer_mails and (s.live or :keep_test or m.test_mails)
+       and not exists (select from mail
+                        where mail.merchant_id = s.merchant_id
+                          and mail.once = 'renewal_failed ' || s.id || ' ' || s.next_period)
+     limit :most
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select f.merchant_id, f.live, 'renewal_failed',
+           case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
+           jsonb_build_object(
+               'package', t.package_name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
+               'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4, 'portal_token', f.portal_token,
+               'merchant_order_id', f.init_merchant_order_id,
+               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
+           'renewal_failed ' || f.id || ' ' || f.next_period, :real_now, :real_now
+      from failing f
+      join customer u on u.merchant_id = f.merchant_id and u.live = f.live and u.id = f.customer_id
+      join card d on d.merchant_id = f.merchant_id and d.live = f.live and d.id = f.card_id
+      join package_terms t
+        on t.merchant_id = f.merchant_id and t.live = f.live and t.package_version_id = f.package_version_id
+     where u.erased_at is null and u.email <> ''
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select count(*) from told;
+
+-- name: tell_failing_endpoints(real_now, keep_test, after_attempts)$
+-- Merchants whose server has not taken a pingback for several attempts: one mail a day for each URL. The oldest pingback
+-- of each side that is still to be sent tells it; one index probe finds each next side.
+with recursive side as (
+    (select merchant_id, live
+       from pingback
+      where state = 'due'
+      order by merchant_id, live
+      limit 1)
+     union all
+    (select next.merchant_id, next.live
+       from side
+      cross join lateral (
+          select b.merchant_id, b.live
+            from pingback b
+           where b.state = 'due' and (b.merchant_id, b.live) > (side.merchant_id, side.live)
+           order by b.merchant_id, b.live
+           limit 1
+      ) next)
+), oldest as (
+    select b.*
+      from side
+     cross join lateral (
+         select merchant_id, live, id, url, attempts, created_at
+           from pingback
+          where merchant_id = side.merchant_id and live = side.live and state = 'due'
+          order by created_at, id
+          limit 1
+     ) b
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select b.merchant_id, b.live, 'failing_endpoint', m.email, 'en',
+           jsonb_build_object('url', b.url, 'attempts', b.attempts, 'since', b.created_at,
+                              'status', a.status, 'error', a.error),
+           'failing_endpoint ' || b.live || ' ' || to_char(:real_now::timestamptz, 'YYYY-MM-DD') || ' ' || md5(b.url),
+           :real_now, :real_now
+      from oldest b
+      join merchant m on m.id = b.merchant_id
+      left join lateral (
+          select status, error
+            from pingback_attempt
+           where merchant_id = b.merchant_id and live = b.live and pingback_id = b.id
+           order by number desc
+           limit 1
+      ) a on true
+     where b.attempts >= :after_attempts and (b.live or :keep_test or m.test_mails)
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select count(*) from told;
+
+-- name: choose(merchant_id, customer_mails, test_mails)$
+-- A merchant's choices about mails.
+update merchant
+   set customer_mails = :customer_mails, test_mails = :test_mails
+ where id = :merchant_id
+returning id;

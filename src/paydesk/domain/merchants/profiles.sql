@@ -1,0 +1,65 @@
+-- name: find(merchant_id)^
+select p.*, m.went_live_at
+  from merchant m
+  left join business_profile p on p.merchant_id = m.id
+ where m.id = :merchant_id;
+
+-- name: save(merchant_id, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, now)$
+-- What waits for the operator stays as it was handed in: no row. A null IBAN keeps the one that is there.
+insert into business_profile as p
+       (merchant_id, status, legal_name, street, postal_code, city, country, registration, vat_number, website,
+        support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, changed_at)
+values (:merchant_id, 'draft', :legal_name, :street, :postal_code, :city, :country, :registration, :vat_number, :website,
+        :support_email, :support_phone, :description, :goods, :account_holder, :iban_sealed, :vault_key_id, :iban_last4,
+        :now)
+    on conflict (merchant_id) do update
+   set status = 'draft', legal_name = excluded.legal_name, street = excluded.street,
+       postal_code = excluded.postal_code, city = excluded.city, country = excluded.country,
+       registration = excluded.registration, vat_number = excluded.vat_number, website = excluded.website,
+       support_email = excluded.support_email, support_phone = excluded.support_phone,
+       description = excluded.description, goods = excluded.goods, account_holder = excluded.account_holder,
+       iban_sealed = coalesce(excluded.iban_sealed, p.iban_sealed),
+       vault_key_id = case when excluded.iban_sealed is null then p.vault_key_id else excluded.vault_key_id end,
+       iban_last4 = case when excluded.iban_sealed is null then p.iban_last4 else excluded.iban_last4 end,
+       changed_at = excluded.changed_at
+ where p.status in ('draft', 'refused', 'accepted')
+returning merchant_id;
+
+-- name: submit(merchant_id, changed_at, person_id, now)$
+-- Only what was looked at and found complete: somebody may have saved something else meanwhile.
+update business_profile
+   set status = 'submitted', submitted_at = :now, submitted_by = :person_id, reason = ''
+ where merchant_id = :merchant_id and status in ('draft', 'refused') and changed_at = :changed_at
+returning merchant_id;
+
+-- name: withdraw(merchant_id)$
+update business_profile set status = 'draft' where merchant_id = :merchant_id and status = 'submitted' returning merchant_id;
+
+-- name: accept(merchant_id, person_id, now)$
+-- From now on the merchant may leave test mode; its team decides when.
+with accepted as (
+    update business_profile
+       set status = 'accepted', decided_at = :now, decided_by = :person_id, reason = ''
+     where merchant_id = :merchant_id and status = 'submitted'
+ returning merchant_id
+)
+update merchant m
+   set went_live_at = coalesce(m.went_live_at, :now)
+  from accepted a
+ where m.id = a.merchant_id
+returning m.id;
+
+-- name: refuse(merchant_id, person_id, reason, now)$
+update business_profile
+   set status = 'refused', decided_at = :now, decided_by = :person_id, reason = :reason
+ where merchant_id = :merchant_id and status = 'submitted'
+returning merchant_id;
+
+-- name: waiting(most)
+-- Who waits for the operator, longest first.
+select p.merchant_id, m.name as merchant_name, p.legal_name, p.country, p.submitted_at
+  from business_profile p
+  join merchant m on m.id = p.merchant_id
+ where p.status = 'submitted'
+ order by p.submitted_at, p.merchant_id
+ limit :most;

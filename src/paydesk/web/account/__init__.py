@@ -1,0 +1,1 @@
+"""The merchant's door: the business account, in a browser."""

@@ -1,0 +1,75 @@
+"""What a browser posts: fields as text, trimmed and bounded; and whether it came from one of our own pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.requests import Request
+
+from paydesk.core.errors import Forbidden, Malformed
+from paydesk.web.visits import read_form_body
+
+LARGEST_FORM = 64 * 1024
+_MOST_FIELDS = 500
+TOKEN_FIELD = "csrf"  # noqa: S105 (a name)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a posted form, or of an address after `?`; a name may stand several times."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def text(self, name: str, most: int = 2000) -> str:
+        """A field without surrounding spaces, cut to `most` characters; empty if it is missing."""
+        return self.raw(name).strip()[:most]
+
+    def raw(self, name: str) -> str:
+        """A field as it was typed, for passwords."""
+        return next((value for key, value in self.pairs if key == name), "")
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field, for boxes that were ticked."""
+        return [value for key, value in self.pairs if key == name]
+
+    def has(self, name: str) -> bool:
+        """Whether the field was sent, for one box."""
+        return any(key == name for key, _ in self.pairs)
+
+    def number(self, name: str) -> int | None:
+        """A field as an id, or None if it is none."""
+        text = self.text(name, 20)
+        return int(text) if text.isascii() and text.isdigit() and int(text) < 2**53 else None
+
+    def but(self, *names: str) -> Iterator[tuple[str, str]]:
+        """All fields without some, to be sent once more."""
+        return ((key, value) for key, value in self.pairs if key not in names)
+
+
+def parse_fields(text: str) -> Form:
+    """Fields in the form encoding. Raises: Malformed if there are too many."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="replace")
+    except ValueError:
+        raise Malformed(f"the form has more than {_MOST_FIELDS} fields") from None
+    return Form(tuple((name.replace("\x00", ""), value.replace("\x00", "")) for name, value in pairs))
+
+
+async def read_posted(request: Request) -> Form:
+    """The form that was posted. Raises: Malformed, TooLarge."""
+    return parse_fields((await read_form_body(request, LARGEST_FORM)).decode("utf-8", "replace"))
+
+
+def require_own_page(request: Request, address: str) -> None:
+    """Refuse what a browser says to come from another site; the form's token is checked besides.
+
+    Raises: Forbidden.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    own = {urlsplit(address).netloc.lower(), request.headers.get("host", "").lower()}
+    if site not in (None, "same-origin", "none") or (origin is not None and urlsplit(origin).netloc.lower() not in own):
+        raise Forbidden("this form was sent by another site; open the page here and send it again")

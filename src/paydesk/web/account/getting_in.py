@@ -1,0 +1,186 @@
+"""Signing up, logging in and out, the second factor, a forgotten password, and the password once more."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from paydesk.core.errors import PaydeskError
+from paydesk.domain.accounts import changing, entering
+from paydesk.domain.accounts.second_factor import pass_second_factor
+from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session
+from paydesk.web.account import shell
+from paydesk.web.account.addresses import HOME, own_path, with_next
+from paydesk.web.account.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
+from paydesk.web.account.visit import Visit
+
+section = Section()
+
+
+@section.page("/account", needs=Access.person)
+async def home(visit: Visit) -> Response:
+    """Where somebody begins: at the merchant that they looked at last, or by opening a shop."""
+    if visit.person.operator and visit.session.merchant_id is None:
+        return visit.go("/operator")
+    return visit.go(shell.first_page(visit) if visit.session.merchant_id is not None else "/account/shops/new")
+
+
+@section.page("/account/signup", needs=Access.anybody)
+async def show_sign_up(visit: Visit) -> Response:
+    """The form to open an account."""
+    return visit.go(HOME) if visit.entered else visit.page("signup.html", errors={}, entered={})
+
+
+@section.action("/account/signup", needs=Access.anybody)
+async def sign_up(visit: Visit) -> Response:
+    """Open an account with a shop in test mode, and log in."""
+    entered = {name: visit.form.text(name, 300) for name in ("shop_name", "name", "email")}
+    try:
+        logged_in = await entering.sign_up(
+            visit.gate,
+            **entered,
+            password=visit.form.raw("password"),
+            client=visit.client,
+            language=visit.texts.language,
+            now=visit.now,
+        )
+    except PaydeskError as error:
+        errors = field_errors(error, "shop_name", "name", "email", "password")
+        return visit.page("signup.html", status=error.status, errors=errors, entered=entered)
+    return _begin(visit, logged_in, HOME)
+
+
+@section.page("/account/login", needs=Access.anybody)
+async def show_log_in(visit: Visit) -> Response:
+    """The form to log in."""
+    goal = own_path(visit.form.text("next"))
+    if visit.entered and visit.entered.stage is Stage.open:
+        return visit.go(goal)
+    return visit.page("login.html", error="", email="", goal=goal)
+
+
+@section.action("/account/login", needs=Access.anybody)
+async def log_in(visit: Visit) -> Response:
+    """Open a session, always a new one: a token from before the log-in is worth nothing after it."""
+    email, goal = visit.form.text("email", 300), own_path(visit.form.text("next"))
+    try:
+        logged_in = await entering.log_in(
+            visit.gate, email=email, password=visit.form.raw("password"), client=visit.client, now=visit.now
+        )
+    except PaydeskError as error:
+        words = shell.sentence(error.message)
+        return visit.page("login.html", status=error.status, error=words, email=email, goal=goal)
+    if visit.entered:
+        await end_session(visit.gate, visit.entered, visit.entered.id, now=visit.now)
+    return _begin(visit, logged_in, goal)
+
+
+def _begin(visit: Visit, logged_in: LoggedIn, goal: str) -> Response:
+    """Give the browser its session, and lead it to what the session needs next."""
+    pages = {Stage.second_factor: with_next(SECOND_FACTOR, goal), Stage.enrolment: ENROLMENT, Stage.open: goal}
+    response = visit.go(pages[logged_in.session.stage])
+    visit.cookies.begin_session(response, logged_in.token)
+    return response
+
+
+@section.page(SECOND_FACTOR, needs=Access.halfway)
+async def show_second_factor(visit: Visit) -> Response:
+    """The form for the code of the second factor."""
+    goal = own_path(visit.form.text("next"))
+    return visit.page("second_factor.html", error="", goal=goal) if _code_is_due(visit) else visit.go(goal)
+
+
+@section.action(SECOND_FACTOR, needs=Access.halfway)
+async def give_second_factor(visit: Visit) -> Response:
+    """Take a code of the app, or a recovery code."""
+    goal = own_path(visit.form.text("next"))
+    if not _code_is_due(visit):
+        return visit.go(goal)
+    try:
+        await pass_second_factor(visit.gate, visit.session, visit.form.text("code", 100), now=visit.now)
+    except PaydeskError as error:
+        return visit.page("second_factor.html", status=error.status, error=shell.sentence(error.message), goal=goal)
+    return visit.go(goal)
+
+
+def _code_is_due(visit: Visit) -> bool:
+    return visit.session.stage is Stage.second_factor
+
+
+@section.action("/account/logout", needs=Access.halfway)
+async def log_out(visit: Visit) -> Response:
+    """End this session."""
+    await end_session(visit.gate, visit.session, visit.session.id, now=visit.now)
+    response = visit.go("/account/login", visit.texts.get("You are logged out."))
+    visit.cookies.end_session(response)
+    response.headers["Clear-Site-Data"] = '"cache"'
+    return response
+
+
+@section.page("/account/forgotten", needs=Access.anybody)
+async def show_forgotten(visit: Visit) -> Response:
+    """The form to ask for a link."""
+    return visit.page("forgotten.html", error="", sent_to="")
+
+
+@section.action("/account/forgotten", needs=Access.anybody)
+async def forgotten(visit: Visit) -> Response:
+    """Send a link, if there is such an account; the answer is the same if there is none."""
+    email = visit.form.text("email", 300)
+    try:
+        await changing.ask_for_reset(visit.gate, email=email, client=visit.client, now=visit.now)
+    except PaydeskError as error:
+        return visit.page("forgotten.html", status=error.status, error=shell.sentence(error.message), sent_to="")
+    return visit.page("forgotten.html", error="", sent_to=email)
+
+
+@section.page("/account/password/{token}", needs=Access.anybody)
+async def show_password(visit: Visit) -> Response:
+    """The form to choose a password, for who has the link."""
+    holder = await changing.find_reset(visit.gate, visit.request.path_params["token"], now=visit.now)
+    return visit.page("password.html", errors={}, holder=holder)
+
+
+@section.action("/account/password/{token}", needs=Access.anybody)
+async def choose_password(visit: Visit) -> Response:
+    """Take the new password; whoever was logged in is so no more."""
+    token, password = visit.request.path_params["token"], visit.form.raw("password")
+    holder = await changing.find_reset(visit.gate, token, now=visit.now)
+    try:
+        await changing.reset_password(visit.gate, token, password=password, client=visit.client, now=visit.now)
+    except PaydeskError as error:
+        if error.status == 410:
+            raise
+        errors = field_errors(error, "password")
+        return visit.page("password.html", status=error.status, errors=errors, holder=holder)
+    response = visit.go("/account/login", visit.texts.get("Your password is changed. Log in with the new one."))
+    visit.cookies.end_session(response)
+    return response
+
+
+@section.page("/account/confirm", needs=Access.person)
+async def show_confirm(visit: Visit) -> Response:
+    """The question for the password before something that matters."""
+    goal = own_path(visit.form.text("next"))
+    return visit.page("confirm.html", goal=goal, fields=None, back=HOME, error="")
+
+
+@section.action("/account/confirm", needs=Access.person)
+async def confirm(visit: Visit) -> Response:
+    """Take the password, then go on: to the page, or with the form that was sent (307: the browser sends it again)."""
+    goal, again = own_path(visit.form.text("_goal")), visit.form.has("_again")
+    try:
+        await entering.confirm(visit.gate, visit.session, password=visit.form.raw("_password"), now=visit.now)
+    except PaydeskError as error:
+        fields = list(visit.form.but("csrf", "_goal", "_again", "_back", "_password", "username")) if again else None
+        return visit.page(
+            "confirm.html",
+            status=error.status,
+            goal=goal,
+            fields=fields,
+            back=own_path(visit.form.text("_back")),
+            error=shell.sentence(error.message),
+        )
+    response = visit.go(goal)
+    if again:
+        response.status_code = 307
+    return response

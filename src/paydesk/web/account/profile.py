@@ -1,0 +1,108 @@
+"""The business profile, and the request to go live."""
+
+from __future__ import annotations
+
+from babel import Locale
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed, PaydeskError
+from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.merchants import profiles
+from paydesk.domain.merchants.profiles import Details, ProfileStatus
+from paydesk.web.account import shell
+from paydesk.web.account.guards import Section
+from paydesk.web.account.visit import Visit
+from paydesk.web.texts import mark
+
+section = Section()
+_PROFILE = "/account/{merchant_id}/settings/profile"
+
+NAMES = {
+    "legal_name": mark("Legal name"),
+    "street": mark("Street and number"),
+    "postal_code": mark("Postal code"),
+    "city": mark("City"),
+    "country": mark("Country"),
+    "registration": mark("Registration number"),
+    "vat_number": mark("VAT number"),
+    "website": mark("Website"),
+    "support_email": mark("Support e-mail"),
+    "support_phone": mark("Support telephone"),
+    "description": mark("What the business does"),
+    "goods": mark("What you sell, and how it is delivered"),
+    "account_holder": mark("Account holder"),
+    "iban": mark("IBAN"),
+}
+
+
+@section.page(_PROFILE, needs=Permission.manage_settings)
+async def show_profile(visit: Visit) -> Response:
+    """The form, what is missing for going live, and where the request stands."""
+    return await _page(visit)
+
+
+async def _page(
+    visit: Visit, details: Details | None = None, errors: dict[str, str] | None = None, status: int = 200
+) -> Response:
+    profile = await profiles.find_profile(visit.database, visit.merchant_id)
+    missing = [visit.texts.get(NAMES[name]) for name in profile.missing]
+    return visit.page(
+        "profile.html",
+        status=status,
+        profile=profile,
+        details=details or profile.details,
+        names={name: visit.texts.get(text) for name, text in NAMES.items()},
+        missing=missing,
+        countries=_countries(visit.texts.language),
+        required=(*profiles.REQUIRED, "iban"),
+        errors=errors or {},
+        states=ProfileStatus,
+    )
+
+
+def _countries(language: str) -> list[tuple[str, str]]:
+    """Code and name of each country, in alphabetical order, after a line for none."""
+    names = Locale.parse(language, sep="-").territories
+    named = [
+        (code, name) for code, name in names.items() if len(code) == 2 and code.isalpha() and code not in _NO_COUNTRY
+    ]
+    return [("", "–"), *sorted(named, key=lambda pair: pair[1])]
+
+
+_NO_COUNTRY = {"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO"}
+
+
+@section.action(_PROFILE, needs=Permission.manage_settings)
+async def save(visit: Visit) -> Response:
+    """Keep what is right; what is wrong stands in the form with the reason."""
+    typed = {name: visit.form.text(name, 3000) for name in NAMES}
+    details, errors = profiles.parse_details(typed)
+    if details.country and details.country not in dict(_countries("en")):
+        errors["country"] = "choose a country of the list"
+    if errors:
+        return await _page(visit, details, {name: shell.sentence(text) for name, text in errors.items()}, 400)
+    try:
+        await profiles.save_profile(visit.gate, visit.session, details, iban=typed["iban"], now=visit.now)
+    except ConfirmationNeeded:
+        raise
+    except Malformed as error:
+        return await _page(visit, details, {error.fields[0]: shell.sentence(error.message)}, error.status)
+    return visit.go(visit.url("settings/profile"), visit.texts.get("Saved."))
+
+
+@section.action(f"{_PROFILE}/submit", needs=Permission.go_live)
+async def submit(visit: Visit) -> Response:
+    """Ask to go live."""
+    try:
+        await profiles.submit_profile(visit.gate, visit.session, now=visit.now)
+    except PaydeskError as error:
+        return await _page(visit, errors={"": shell.sentence(error.message)}, status=error.status)
+    return visit.go(visit.url("settings/profile"), visit.texts.get("Your request is with us. You get a mail."))
+
+
+@section.action(f"{_PROFILE}/withdraw", needs=Permission.go_live)
+async def withdraw(visit: Visit) -> Response:
+    """Take the request back, to change something."""
+    await profiles.withdraw_profile(visit.gate, visit.session, now=visit.now)
+    return visit.go(visit.url("settings/profile"), visit.texts.get("You can change the profile again."))

@@ -1,0 +1,31 @@
+"""All routes of the business account, section by section; whatever else stands below /account is a page not found."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from paydesk.core.errors import NotFound
+from paydesk.web.account import audit_log, getting_in, joining, profile, security, shops, team
+from paydesk.web.account.guards import Access, Section
+from paydesk.web.account.visit import Visit
+
+_rest = Section()
+
+
+@_rest.page("/account/{path:path}", needs=Access.anybody)
+async def nothing_there(visit: Visit) -> Response:
+    """Say so within the account, where the way back is."""
+    raise NotFound(f"there is no page {visit.path}")
+
+
+routes: list[Route] = [
+    *getting_in.section.routes,
+    *joining.section.routes,
+    *security.section.routes,
+    *shops.section.routes,
+    *profile.section.routes,
+    *team.section.routes,
+    *audit_log.section.routes,
+    *_rest.routes,
+]

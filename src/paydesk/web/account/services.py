@@ -1,0 +1,48 @@
+"""What the business account's routes work with; the app puts it into the state that every request carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.requests import Request
+
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.gate import Client, Gate
+from paydesk.domain.payments.paying import Desk
+from paydesk.web.visits import Network, client_address
+
+
+@dataclass(frozen=True, slots=True)
+class AccountServices:
+    """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's; `now` reads the clock."""
+
+    gate: Gate
+    desk: Desk
+    trusted_proxies: tuple[Network, ...]
+    address: str
+    sandbox_address: str
+    now: Callable[[], datetime]
+
+    @property
+    def database(self) -> Database:
+        """The database behind everything."""
+        return self.gate.database
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach the service over https."""
+        return self.address.startswith("https://")
+
+
+def services_of(request: Request) -> AccountServices:
+    """The services of the app that this request came to."""
+    services: AccountServices = request.state.account
+    return services
+
+
+def client_of(request: Request, services: AccountServices) -> Client:
+    """Where a request comes from."""
+    address = client_address(request.scope, services.trusted_proxies)
+    return Client(address, request.headers.get("user-agent", ""))

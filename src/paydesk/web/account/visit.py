@@ -1,0 +1,241 @@
+"""One request to the business account, and the ways to answer it: a page, a part of one, a question, the way on."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from babel.dates import format_date, format_datetime, format_timedelta
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from paydesk.core.urls import as_header
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.gate import Client, Gate
+from paydesk.domain.accounts.people import Person
+from paydesk.domain.accounts.roles import Permission, Role, allows
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.accounts.team import Membership
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.clock import shop_time
+from paydesk.web.account import shell
+from paydesk.web.account.cookies import Cookies, Said
+from paydesk.web.account.forms import Form
+from paydesk.web.account.services import AccountServices, client_of
+from paydesk.web.rendering import secured
+from paydesk.web.texts import Texts
+
+_NO_SHOP = "this page has no merchant"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Who asks for what, and how to answer.
+
+    `form` holds the posted fields (of a POST) or those after `?` (of a GET); `csrf` is what each form carries back;
+    `now` is real time, UTC; `said` is what the page before left to say; `memberships` fill the merchant switcher.
+    """
+
+    request: Request
+    services: AccountServices
+    cookies: Cookies
+    texts: Texts
+    now: datetime
+    form: Form
+    csrf: str
+    entered: Session | None
+    memberships: Sequence[Membership] = ()
+    said: Said | None = None
+    theme: str = "auto"
+    form_secret: str = ""
+
+    @property
+    def session(self) -> Session:
+        """The session; only pages for everybody have none."""
+        assert self.entered is not None, "a page for everybody has no session"
+        return self.entered
+
+    @property
+    def person(self) -> Person:
+        """Who is logged in."""
+        return self.session.person
+
+    @property
+    def database(self) -> Database:
+        """The database."""
+        return self.services.database
+
+    @property
+    def gate(self) -> Gate:
+        """What the functions of `domain.accounts` work with."""
+        return self.services.gate
+
+    @property
+    def client(self) -> Client:
+        """Where the request comes from."""
+        return client_of(self.request, self.services)
+
+    @property
+    def merchant_id(self) -> int:
+        """The merchant that is looked at."""
+        assert self.session.merchant_id is not None, _NO_SHOP
+        return self.session.merchant_id
+
+    @property
+    def shop(self) -> Shop:
+        """The side of the merchant that is looked at; the guard has made sure that this person may."""
+        return Shop(self.merchant_id, self.session.live)
+
+    @property
+    def role(self) -> Role | None:
+        """The person's part in the team of that merchant."""
+        return self.entered.role if self.entered else None
+
+    @property
+    def shows_test_data(self) -> bool:
+        """Whether the page is about test data, which it then says unmistakably."""
+        return self.entered is not None and self.entered.merchant_id is not None and not self.entered.live
+
+    @property
+    def path(self) -> str:
+        """The path of this request."""
+        return str(self.request.url.path)
+
+    async def shop_now(self) -> datetime:
+        """The shop's time: a test clock may run ahead of `now`."""
+        return await shop_time(self.database, self.shop, real_now=self.now)
+
+    def url(self, page: str = "") -> str:
+        """The address of a page of the merchant that is looked at: `visit.url("payments/5")`."""
+        return f"/account/{self.merchant_id}/{page}".rstrip("/")
+
+    def number(self, name: str) -> int:
+        """An id in the path."""
+        return int(self.request.path_params[name])
+
+    def can(self, permission: Permission | str) -> bool:
+        """Whether the person may do something here: for showing a button; a route declares what it needs itself."""
+        return allows(self.role, Permission(permission))
+
+    def require(self, permission: Permission) -> None:
+        """Refuse within a page what depends on what is asked. Raises: Forbidden."""
+        require(self.session, permission)
+
+    def require_recent(self) -> None:
+        """Ask for the password unless it was given lately; then the form is carried out. Raises: ConfirmationNeeded."""
+        require_recent(self.session, now=self.now)
+
+    # What pages show
+
+    def money(self, amount: Decimal, currency: str) -> str:
+        """An amount with its currency's code, in the person's way to write numbers."""
+        return self.texts.money_with_code(amount, currency)
+
+    def moment(self, at: datetime) -> str:
+        """A time in the person's zone: `21 Nov 2026, 03:20`."""
+        return str(format_datetime(at, "medium", tzinfo=self.zone, locale=self.texts.locale))
+
+    def day(self, at: datetime | date) -> str:
+        """A day in the person's zone: `21 Nov 2026`."""
+        local = at.astimezone(self.zone) if isinstance(at, datetime) else at
+        return str(format_date(local, "medium", locale=self.texts.locale))
+
+    def ago(self, at: datetime, now: datetime | None = None) -> str:
+        """How long ago, or in what time: `5 minutes ago`, `in 3 days`. `now` is a test side's, where it is later."""
+        away = at - (now or self.now)
+        if abs(away) < timedelta(seconds=5):
+            return self.texts.get("just now")
+        return str(format_timedelta(away, add_direction=True, locale=self.texts.locale))
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone in which this person reads times."""
+        return ZoneInfo(self.entered.person.time_zone if self.entered else "UTC")
+
+    # Answers
+
+    def page(self, template: str, /, *, status: int = 200, **values: object) -> Response:
+        """A page made from a template of `templates/`, which knows `visit` and what is given by name."""
+        response = secured(shell.render(self, template, values), status=status)
+        if self.said is not None:
+            self.cookies.forget_said(response)
+        if self.form_secret:
+            self.cookies.begin_forms(response, self.form_secret)
+        return response
+
+    def part(self, template: str, block: str, /, **values: Any) -> Response:
+        """One block of a page alone, when htmx asks for news of it; else the whole page."""
+        if "hx-request" not in self.request.headers:
+            return self.page(template, **values)
+        return secured(shell.render_block(self, template, block, values))
+
+    def go(self, url: str, said: str = "", tone: str = "success") -> Response:
+        """Send the browser on with a GET, to say something there."""
+        response = Response(status_code=303, headers={"Location": as_header(url), "Cache-Control": "no-store"})
+        if said:
+            self.cookies.say(response, Said(said, tone))
+        return response
+
+    def ask(
+        self,
+        question: str,
+        *,
+        text: str,
+        button: str,
+        back: str,
+        action: str = "",
+        fields: Mapping[str, str] | None = None,
+        danger: bool = True,
+    ) -> Response:
+        """A page that asks before something is done; its button posts `fields` to `action` (else to this path)."""
+        return self.page(
+            "question.html",
+            question=question,
+            text=text,
+            button=button,
+            back=back,
+            action=action or self.path,
+            fields=fields or {},
+            danger=danger,
+        )
+
+    def csv(self, filename: str, columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> Response:
+        """A list as a CSV file, sent row by row; no cell is taken for a formula by a spreadsheet."""
+        return StreamingResponse(
+            _csv_lines(columns, rows),
+            media_type="text/csv; charset=utf-8",
+            headers={
+                "Content-Disposition": f'attachment; filename="{filename}"',
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+            },
+        )
+
+
+async def _csv_lines(columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> AsyncIterator[str]:
+    yield _csv_line(columns)
+    async for row in rows:
+        yield _csv_line(row)
+
+
+def _csv_line(cells: Iterable[object]) -> str:
+    written = io.StringIO()
+    csv.writer(written).writerow([_cell(cell) for cell in cells])
+    return written.getvalue()
+
+
+def _cell(value: object) -> str:
+    """A cell as text; what would begin a formula is led by an apostrophe, numbers stay numbers."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    text = str(value)
+    dangerous = text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, (int, Decimal))
+    return f"'{text}" if dangerous else text

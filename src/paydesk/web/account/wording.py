@@ -1,0 +1,75 @@
+"""What the account calls things: languages, actions of the audit log, browsers."""
+
+from __future__ import annotations
+
+import re
+
+from paydesk.domain.accounts.audit import Action
+from paydesk.web.texts import mark
+
+LANGUAGES = (
+    ("en", "English"),
+    ("de", "Deutsch"),
+    ("fr", "Français"),
+    ("es", "Español"),
+    ("pt", "Português"),
+    ("it", "Italiano"),
+    ("pl", "Polski"),
+    ("tr", "Türkçe"),
+    ("vi", "Tiếng Việt"),
+    ("ja", "日本語"),
+    ("zh", "中文"),
+    ("ar", "العربية"),
+)
+
+ROLES = {
+    "owner": mark("Everything, also team, payouts and settings"),
+    "developer": mark("Keys, pingbacks, test clock, and seeing everything else; no refunds"),
+    "support": mark("Refunds, cancelling subscriptions, deliveries, resending pingbacks"),
+    "viewer": mark("Sees figures and lists, changes nothing"),
+}
+
+_ACTIONS: dict[Action, str] = {
+    Action.signed_up: mark("Opened an account"),
+    Action.logged_in: mark("Logged in"),
+    Action.log_in_failed: mark("Log-in failed"),
+    Action.confirmed_password: mark("Confirmed the password"),
+    Action.email_changed: mark("Changed the e-mail address"),
+    Action.email_change_asked: mark("Asked to change the e-mail address"),
+    Action.email_confirmed: mark("Confirmed the e-mail address"),
+    Action.second_factor_failed: mark("Second factor failed"),
+    Action.merchant_opened: mark("Opened the shop"),
+    Action.test_mode_changed: mark("Switched test mode"),
+    Action.test_clock_moved: mark("Moved the test clock"),
+    Action.go_live_asked: mark("Asked to go live"),
+}
+"""The names of actions; an action that is not among them is called as it is written."""
+
+_BROWSERS = (
+    ("Edge", r"Edg(?:e|A|iOS)?/"),
+    ("Opera", r"OPR/"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrom(?:e|ium)/|CriOS/"),
+    ("Safari", r"Safari/"),
+)
+_SYSTEMS = (
+    ("Android", r"Android"),
+    ("iPhone", r"iPhone"),
+    ("iPad", r"iPad"),
+    ("Windows", r"Windows"),
+    ("macOS", r"Mac OS X"),
+    ("Linux", r"Linux"),
+)
+
+
+def action_name(action: Action) -> str:
+    """What an action is called, to be translated."""
+    return _ACTIONS.get(action) or action.replace("_", " ").capitalize()
+
+
+def browser_of(user_agent: str) -> str:
+    """A browser and its system, as it names them itself: `Firefox, Linux`; empty if it says nothing known."""
+    found = [
+        next((name for name, pattern in table if re.search(pattern, user_agent)), "") for table in (_BROWSERS, _SYSTEMS)
+    ]
+    return ", ".join(name for name in found if name)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+from argon2.profiles import CHEAPEST
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paydesk.core.errors import Malformed, SetupError, TooMany
+from paydesk.domain.accounts import passwords as room
+from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
+
+ADA = "ada@people.example"
+
+
+def cheap(**given: object) -> Passwords:
+    return Passwords(hasher=PasswordHasher.from_parameters(CHEAPEST), **given)  # type: ignore[arg-type]
+
+
+def sha1(text: str) -> str:
+    return hashlib.sha1(text.encode()).hexdigest().upper()
+
+
+def published(path: Path, leaked: list[str], *, end: str = "\r\n", counts: bool = True) -> Path:
+    """A file as it is published: sorted by hash, with counts of any length."""
+    lines = [f"{sha1(text)}:{10 ** (n % 8)}" if counts else sha1(text) for n, text in enumerate(leaked)]
+    path.write_bytes(end.join(sorted(lines)).encode())
+    return path
+
+
+def test_passwords_are_hashed_as_rfc_9106_recommends() -> None:
+    hasher = Passwords().hasher
+    assert (hasher.type.name, hasher.memory_cost, hasher.time_cost) == ("ID", 65536, 3)
+
+
+async def test_a_password_fits_however_its_letters_were_composed() -> None:
+    passwords = cheap()
+    stored = await passwords.choose("crème brûlée ﬁn", email=ADA)
+    assert (await passwords.verify("cre\u0300me bru\u0302le\u0301e fin", stored)).right
+    assert not (await passwords.verify("creme brulee fin", stored)).right
+
+
+@pytest.mark.parametrize("stored", ["", "nonsense", "$argon2id$v=19$m=8", "\x00"])
+async def test_what_is_no_hash_is_never_right(stored: str) -> None:
+    assert not (await cheap().verify("a long enough sentence", stored)).right
+
+
+@pytest.mark.parametrize("text", ["", "eleven char", "x" * 1025, ADA.upper()])
+async def test_weak_passwords_are_refused(text: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        await cheap().choose(text, email=ADA)
+    assert refused.value.fields == ("password",)
+
+
+async def test_twelve_characters_are_enough_in_any_script() -> None:
+    passwords = cheap()
+    for text in ("x" * 12, "пароль пароль", "長い長い長い長い長い合言", "🔑" * 12, "half a \ud83d character"):
+        assert (await passwords.verify(text, await passwords.choose(text, email=ADA))).right
+
+
+async def test_leaked_passwords_are_refused_with_the_reason(tmp_path: Path) -> None:
+    leaked = BreachedPasswords(published(tmp_path / "leaked", [f"password number {n}" for n in range(100)]))
+    with pytest.raises(Malformed, match="leaked passwords"):
+        await cheap(breached=leaked).choose("password number 7", email=ADA)
+    await cheap(breached=leaked).choose("password number 777", email=ADA)
+
+
+@settings(deadline=None)
+@given(
+    st.sets(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=60), st.booleans(), st.booleans()
+)
+def test_the_search_finds_every_line_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, leaked: set[str], counts: bool, windows: bool
+) -> None:
+    path = tmp_path_factory.mktemp("leaked") / "file"
+    listed = BreachedPasswords(published(path, sorted(leaked), end="\r\n" if windows else "\n", counts=counts))
+    assert all(listed.contains(text) for text in leaked)
+    assert not any(listed.contains(text + "\x01") for text in leaked if text + "\x01" not in leaked)
+
+
+@pytest.mark.parametrize("content", [b"", b"password\n", b"\x00" * 100, b"0" * 39 + b":1\n"])
+def test_a_file_of_something_else_is_refused_at_the_start(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "leaked"
+    path.write_bytes(content)
+    with pytest.raises(SetupError, match="PAYDESK_BREACHED_PASSWORDS"):
+        BreachedPasswords(path)
+    with pytest.raises(SetupError, match="cannot read"):
+        BreachedPasswords(tmp_path / "nowhere")
+
+
+class Slow(PasswordHasher):
+    """Waits until it is let go, and remembers how many waited at once."""
+
+    def __init__(self) -> None:
+        super().__init__(CHEAPEST.time_cost, CHEAPEST.memory_cost, CHEAPEST.parallelism)
+        self.open = threading.Event()
+        self.inside = self.most = 0
+
+    def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # type: ignore[override]  # noqa: A002
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        self.open.wait(30)
+        self.inside -= 1
+        return True
+
+
+async def test_few_hash_at_once_and_too_long_a_queue_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MOST_WAITING", 5)
+    slow = Slow()
+    passwords = Passwords(hasher=slow)
+    stored = slow.hash("a long enough sentence")
+    waiting = [asyncio.create_task(passwords.verify("a long enough sentence", stored)) for _ in range(10)]
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    slow.open.set()
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert sum(isinstance(one, TooMany) for one in ended) == 3
+    assert all(task in waiting for task in done)
+    assert slow.most <= 2
+    assert (await passwords.verify("a long enough sentence", stored)).right

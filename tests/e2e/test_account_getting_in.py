@@ -1,0 +1,346 @@
+"""The business account's shell and ways in, in a real browser: with and without JavaScript, light, dark, on a phone."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
+
+import msgspec
+import pyotp
+import pytest
+from argon2 import PasswordHasher
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import paydesk.app
+from paydesk.adapters.vault import Vault
+from paydesk.app import create_app
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.mail.queueing import open_facts
+from paydesk.settings import Settings
+
+pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., Coroutine[Any, Any, Page]]
+Serve = Callable[[ASGIApp], AbstractAsyncContextManager[str]]
+
+PASSWORD = "correct horse battery staple"
+PHONE = {"viewport": {"width": 375, "height": 700}}
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {**PHONE, "color_scheme": "light"},
+    "phone, dark": {**PHONE, "color_scheme": "dark"},
+}
+
+
+@pytest.fixture
+async def base(
+    serve: Serve, settings: Settings, bank: object, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[str]:
+    """The web application at an address of its own; hashing passwords costs little there, and nobody is paused."""
+    await database.execute("delete from entry_pause")
+    cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
+    running: dict[str, Any] = {}
+
+    async def delegate(scope: Scope, receive: Receive, send: Send) -> None:
+        await running["app"]({**scope, "state": dict(running["state"])}, receive, send)
+
+    async with serve(delegate) as address:
+        app = create_app(settings.model_copy(update={"base_url": address}))
+        async with app.router.lifespan_context(app) as state:
+            running.update(app=app, state=state)
+            yield address
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What browsers complain about: violations of the content security policy, and errors of scripts."""
+    return []
+
+
+@pytest.fixture
+def sign_up(
+    open_page: OpenPage, base: str, complaints: list[str]
+) -> Callable[..., Coroutine[Any, Any, tuple[Page, str]]]:
+    """Opens an account in a browser of its own; the page, and whose e-mail address it is."""
+
+    async def sign(**options: Any) -> tuple[Page, str]:
+        email = f"ada-{secrets.token_hex(6)}@shop.example"
+        page = await open_page(f"{base}/account/signup", **options)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        await page.get_by_label("Name of your shop").fill("Corner Shop")
+        await page.get_by_label("Your name").fill("Ada Lovelace")
+        await page.get_by_label("E-mail address").fill(email)
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.get_by_role("button", name="Open the account").click()
+        await page.wait_for_url(re.compile(r"/account/\d+/"))
+        return page, email
+
+    return sign
+
+
+SignUp = Callable[..., Coroutine[Any, Any, tuple[Page, str]]]
+
+
+@pytest.fixture
+def link_to(database: Database, vault: Vault, base: str) -> Callable[[str], Coroutine[Any, Any, str]]:
+    """The link in the newest mail to an address."""
+
+    async def read(email: str) -> str:
+        row = await database.fetchrow(
+            "select kind, facts from mail where recipient = $1 and facts ? 'token' order by id desc limit 1", email
+        )
+        paths = {"confirm_email": Link.email, "reset_password": Link.password, "invitation": Link.invitation}
+        return paths[row["kind"]].at(base, open_facts(vault, msgspec.json.decode(row["facts"]))["token"])
+
+    return read
+
+
+LinkTo = Callable[[str], Coroutine[Any, Any, str]]
+
+
+def merchant_path(page: Page) -> str:
+    match = re.search(r"/account/\d+", page.url)
+    assert match is not None, page.url
+    return match[0]
+
+
+async def open_user_menu(page: Page) -> None:
+    await page.get_by_label("Your account, Ada Lovelace").click()
+
+
+async def set_up_second_factor(page: Page, base: str) -> tuple[pyotp.TOTP, list[str]]:
+    await page.goto(f"{base}/account/security")
+    await page.get_by_role("link", name="Set it up").click()
+    await expect(page.get_by_role("img", name="QR code")).to_be_visible()
+    app = pyotp.TOTP(await page.get_by_label("Secret", exact=True).inner_text())
+    await page.get_by_role("textbox", name="Code").fill(app.now())
+    await page.get_by_role("button", name="Set it up").click()
+    return app, await page.locator(".codes li").all_inner_texts()
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_a_merchant_signs_up_logs_out_and_comes_back(
+    sign_up: SignUp, link_to: LinkTo, base: str, complaints: list[str], script: bool
+) -> None:
+    page, email = await sign_up(java_script_enabled=script)
+    await expect(page.get_by_text("Nothing on this page is real money")).to_be_visible()
+    await page.goto(await link_to(email))
+    await page.get_by_role("button", name="Confirm the address").click()
+    await expect(page.get_by_role("status")).to_contain_text("is confirmed")
+    await open_user_menu(page)
+    await page.get_by_role("button", name="Log out").click()
+    await expect(page.get_by_role("status")).to_contain_text("logged out")
+    await page.goto(f"{base}/account/security")
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Password").fill("wrong password here")
+    await page.get_by_role("button", name="Log in").click()
+    await expect(page.get_by_role("alert")).to_contain_text("E-mail address or password is wrong")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Log in").click()
+    await page.wait_for_url(f"{base}/account/security")
+    assert [text for text in complaints if "401" not in text] == []
+
+
+async def test_a_second_factor_and_a_recovery_code_that_was_kept(
+    sign_up: SignUp, open_page: OpenPage, base: str
+) -> None:
+    page, email = await sign_up()
+    _, codes = await set_up_second_factor(page, base)
+    assert len(codes) == 10
+    async with page.expect_download() as kept:
+        await page.get_by_role("link", name="Download them").click()
+    path = await (await kept.value).path()
+    assert all(code in path.read_text() for code in codes)
+    other = await open_page(f"{base}/account/login")
+    await other.get_by_label("E-mail address").fill(email)
+    await other.get_by_label("Password").fill(PASSWORD)
+    await other.get_by_role("button", name="Log in").click()
+    await expect(other.get_by_role("heading", name="Your second factor")).to_be_visible()
+    await other.get_by_role("textbox", name="Code").fill(codes[3])
+    await other.keyboard.press("Enter")
+    await other.wait_for_url(re.compile(r"/account/\d+/"))
+    await other.goto(f"{base}/account/security")
+    await expect(other.get_by_text("9 recovery codes are left.")).to_be_visible()
+    row = other.get_by_role("row").filter(has=other.get_by_role("button", name="End", exact=True))
+    await row.first.get_by_role("button", name="End", exact=True).click()
+    await page.goto(f"{base}/account/security")
+    await expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+async def test_what_matters_is_carried_out_after_the_password(sign_up: SignUp, database: Database, base: str) -> None:
+    page, _ = await sign_up()
+    await page.goto(f"{base}/account/security")
+    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await page.get_by_label("New address").fill("new@shop.example")
+    await page.get_by_role("button", name="Change the address").click()
+    await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Confirm").click()
+    await expect(page.get_by_role("status")).to_contain_text("We have sent a link to new@shop.example")
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_a_colleague_joins_and_cannot_see_what_the_role_forbids(
+    sign_up: SignUp, open_page: OpenPage, link_to: LinkTo, base: str, script: bool
+) -> None:
+    page, _ = await sign_up(java_script_enabled=script)
+    team = f"{base}{merchant_path(page)}/settings/team"
+    email = f"grace-{secrets.token_hex(6)}@shop.example"
+    await page.goto(team)
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Viewer").check()
+    await page.get_by_role("button", name="Send the invitation").click()
+    await expect(page.get_by_role("status")).to_contain_text(email)
+    colleague = await open_page(await link_to(email), java_script_enabled=script)
+    await colleague.get_by_label("Your name").fill("Grace Hopper")
+    await colleague.get_by_label("Choose a password").fill(PASSWORD)
+    await colleague.get_by_role("button", name="Join the team").click()
+    await expect(colleague.get_by_role("status")).to_contain_text("Welcome to the team")
+    await colleague.goto(team)
+    await expect(colleague.get_by_role("heading", name="Your role doesn't allow this")).to_be_visible()
+    await expect(colleague.locator("main")).to_contain_text("Owner")
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_menus_work_on_a_phone(sign_up: SignUp, base: str, script: bool) -> None:
+    page, _ = await sign_up(java_script_enabled=script, **PHONE)
+    await page.goto(f"{base}/account/security")
+    menu = page.get_by_label("Main, on small screens")
+    await expect(menu).to_be_hidden()
+    await page.get_by_label("Menu", exact=True).click()
+    await menu.get_by_role("link", name="Settings").click()
+    await expect(page.get_by_role("heading", name="Business profile")).to_be_visible()
+
+
+async def test_the_keyboard_reaches_everything(sign_up: SignUp, base: str) -> None:
+    page, _ = await sign_up()
+    await page.goto(f"{base}/account/security")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await page.keyboard.press("Enter")
+    assert await page.evaluate("document.activeElement.id") == "content"
+    user = page.get_by_label("Your account, Ada Lovelace")
+    await user.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+    await expect(user).to_be_focused()
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_a_theme_is_chosen_whatever_the_system_has(sign_up: SignUp, script: bool) -> None:
+    page, _ = await sign_up(color_scheme="dark", java_script_enabled=script)
+    scheme = "getComputedStyle(document.documentElement).colorScheme"
+    assert await page.evaluate(scheme) == "dark"
+    await open_user_menu(page)
+    await page.get_by_role("button", name="Light").click()
+    assert await page.evaluate(scheme) == "light"
+
+
+PAGES = (
+    "security",
+    "profile",
+    "profile-errors",
+    "team",
+    "audit",
+    "new-shop",
+    "missing",
+    "enrolment",
+    "question",
+    "confirm",
+)
+
+
+async def violations(page: Page) -> list[str]:
+    """What axe finds, by rule and place."""
+    found = (await Axe().run(page)).response["violations"]
+    return [f"{page.url} {one['id']}: {[node['html'][:160] for node in one['nodes']]}" for one in found]
+
+
+async def show(page: Page, state: str, base: str) -> None:
+    """Bring the account into one of its states."""
+    shop = f"{base}{merchant_path(page)}/settings"
+    places = {
+        "security": f"{base}/account/security",
+        "profile": f"{shop}/profile",
+        "profile-errors": f"{shop}/profile",
+        "team": f"{shop}/team",
+        "audit": f"{shop}/audit",
+        "new-shop": f"{base}/account/shops/new",
+        "missing": f"{base}/account/999999/settings/team",
+        "enrolment": f"{base}/account/security/second-factor",
+        "question": f"{shop}/team",
+        "confirm": f"{base}/account/confirm",
+    }
+    await page.goto(places[state])
+    if state == "profile-errors":
+        await page.get_by_label("IBAN").fill("DE00")
+        await page.get_by_role("button", name="Save the profile").click()
+        await expect(page.get_by_label("IBAN")).to_be_focused()
+    if state == "question":
+        await page.get_by_role("link", name="Leave").click()
+
+
+@pytest.mark.parametrize("look", list(LOOKS))
+async def test_axe_finds_nothing_within_the_account(sign_up: SignUp, base: str, look: str) -> None:
+    page, _ = await sign_up(**LOOKS[look])
+    start = page.url
+    found: list[str] = []
+    for state in PAGES:
+        await page.goto(start)
+        await show(page, state, base)
+        found += await violations(page)
+        wider = await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        assert not wider, f"{state} scrolls sideways"
+    await page.goto(f"{base}/account/security")
+    for opened in (".switcher > summary", ".user > summary"):
+        await page.locator(opened).click()
+        found += await violations(page)
+    await page.get_by_role("switch").click()
+    found += await violations(page)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("look", list(LOOKS))
+async def test_axe_finds_nothing_on_the_way_in(sign_up: SignUp, link_to: LinkTo, base: str, look: str) -> None:
+    page, email = await sign_up(**LOOKS[look])
+    found: list[str] = []
+    await page.goto(await link_to(email))
+    found += await violations(page)
+    await set_up_second_factor(page, base)
+    found += await violations(page)
+    await page.context.clear_cookies()
+    for place in ("login", "signup", "forgotten", "email/gone"):
+        await page.goto(f"{base}/account/{place}")
+        found += await violations(page)
+    await page.get_by_role("button", name="Confirm the address").click()
+    found += await violations(page)
+    await page.goto(f"{base}/account/signup")
+    await page.evaluate("document.querySelector('form').noValidate = true")
+    await page.get_by_role("button", name="Open the account").click()
+    found += await violations(page)
+    await page.goto(f"{base}/account/forgotten")
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_role("button", name="Send the link").click()
+    found += await violations(page)
+    await page.goto(await link_to(email))
+    found += await violations(page)
+    await page.goto(f"{base}/account/login")
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Log in").click()
+    await expect(page.get_by_role("heading", name="Your second factor")).to_be_visible()
+    found += await violations(page)
+    assert not found, "\n".join(found)

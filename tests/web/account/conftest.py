@@ -1,0 +1,145 @@
+"""People at the business account's door: browsers that keep cookies and fill in the forms of real pages."""
+
+from __future__ import annotations
+
+import html
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from argon2 import PasswordHasher
+
+import paydesk.app
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.accounts.team import add_member
+from paydesk.domain.mail.queueing import open_facts
+
+PASSWORD = "correct horse battery staple"
+
+
+@dataclass(slots=True)
+class Visitor:
+    """A browser at the account's door; `email` is whose it is."""
+
+    web: httpx.AsyncClient
+    email: str = ""
+    merchant_path: str = ""
+
+    async def see(self, path: str, **headers: str) -> httpx.Response:
+        return await self.web.get(path, headers=headers)
+
+    async def send(self, page: str, action: str = "", /, **fields: Any) -> httpx.Response:
+        """Open a page and post its form (the one with that action, or the page's own path) with some fields changed."""
+        shown = await self.see(page)
+        assert shown.status_code == 200, shown.text
+        hidden = fields_of(shown.text, action or page)
+        return await self.web.post(action or page, data={**hidden, **fields})
+
+
+def fields_of(page: str, action: str) -> dict[str, str]:
+    """The hidden fields of a form."""
+    forms = re.findall(rf'<form method="post" action="{re.escape(action)}".*?</form>', page, re.S)
+    assert forms, f"no form for {action} in:\n{page}"
+    return {
+        name: html.unescape(value)
+        for name, value in re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', forms[0])
+    }
+
+
+def text_of(answer: httpx.Response) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.text)))
+
+
+def leads_to(answer: httpx.Response) -> str:
+    assert answer.status_code == 303, text_of(answer)
+    return answer.headers["location"]
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords cost next to nothing here; what they cost is tested where they are hashed."""
+    cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
+
+
+OpenVisitor = Callable[[], Awaitable[Visitor]]
+SignUp = Callable[..., Awaitable[Visitor]]
+Join = Callable[[Visitor, Role], Awaitable[Visitor]]
+
+
+@pytest.fixture
+def stranger(open_web: Callable[..., Awaitable[httpx.AsyncClient]]) -> OpenVisitor:
+    """A browser of somebody who is not logged in, calling from an address of its own."""
+
+    async def opener() -> Visitor:
+        address = f"198.51.{secrets.randbelow(100)}.{secrets.randbelow(250)}"
+        return Visitor(await open_web(address=address))
+
+    return opener
+
+
+@pytest.fixture
+def sign_up(stranger: OpenVisitor) -> SignUp:
+    """Somebody who has opened an account, with a shop, and is logged in."""
+
+    async def sign(shop_name: str = "Corner Shop") -> Visitor:
+        visitor = await stranger()
+        visitor.email = f"ada-{secrets.token_hex(6)}@shop.example"
+        answer = await visitor.send(
+            "/account/signup", shop_name=shop_name, name="Ada Lovelace", email=visitor.email, password=PASSWORD
+        )
+        assert leads_to(answer) == "/account"
+        shops = re.findall(r'href="(/account/\d+)"', (await visitor.see("/account/security")).text)
+        visitor.merchant_path = shops[0]
+        return visitor
+
+    return sign
+
+
+@pytest.fixture
+async def owner(sign_up: SignUp) -> Visitor:
+    return await sign_up()
+
+
+@pytest.fixture
+def join(sign_up: SignUp, database: Database) -> Join:
+    """Somebody who is in another's team, in a role."""
+
+    async def into(team: Visitor, role: Role) -> Visitor:
+        visitor = await sign_up("Side Business")
+        person_id = await database.fetchval("select id from person where email = $1", visitor.email)
+        await add_member(database, int(team.merchant_path.split("/")[2]), person_id, role, now=utc_now())
+        visitor.merchant_path = team.merchant_path
+        return visitor
+
+    return into
+
+
+LinkInMail = Callable[[str], Awaitable[str]]
+
+
+@pytest.fixture
+def link_in_mail(database: Database, vault: Vault) -> LinkInMail:
+    """The path of the link in the newest mail with one to an address."""
+
+    async def read(email: str) -> str:
+        row = await database.fetchrow(
+            "select kind, facts from mail where lower(recipient) = lower($1) and facts ? 'token'"
+            " order by id desc limit 1",
+            email,
+        )
+        paths = {"confirm_email": Link.email, "reset_password": Link.password, "invitation": Link.invitation}
+        return paths[row["kind"]].at("", open_facts(vault, msgspec.json.decode(row["facts"]))["token"])
+
+    return read

@@ -1,0 +1,262 @@
+import re
+from typing import Any
+
+import pytest
+from tests.web.account.conftest import PASSWORD, Join, LinkInMail, OpenVisitor, Visitor, leads_to, text_of
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.merchants.profiles import (
+    accept_profile,
+    bank_account_of,
+    find_profile,
+    refuse_profile,
+    waiting_profiles,
+)
+
+COMPLETE = {
+    "legal_name": "Corner Shop Ltd",
+    "street": "1 High Street",
+    "postal_code": "10115",
+    "city": "Berlin",
+    "country": "DE",
+    "website": "https://shop.example",
+    "support_email": "help@shop.example",
+    "description": "We sell tea.",
+    "goods": "Tea, by post.",
+    "account_holder": "Corner Shop Ltd",
+    "iban": "DE89 3704 0044 0532 0130 00",
+}
+
+
+def merchant_id(visitor: Visitor) -> int:
+    return int(visitor.merchant_path.split("/")[2])
+
+
+def settings(visitor: Visitor, page: str) -> str:
+    return f"{visitor.merchant_path}/settings/{page}"
+
+
+async def save(visitor: Visitor, **changed: Any) -> Any:
+    return await visitor.send(settings(visitor, "profile"), **{**COMPLETE, **changed})
+
+
+@pytest.fixture
+async def confirmed(owner: Visitor, link_in_mail: LinkInMail) -> Visitor:
+    """An owner whose e-mail address is confirmed."""
+    await owner.send(await link_in_mail(owner.email))
+    return owner
+
+
+async def test_a_profile_is_saved_piece_by_piece_and_says_what_is_missing(owner: Visitor) -> None:
+    page = settings(owner, "profile")
+    assert leads_to(await owner.send(page, legal_name="Corner Shop Ltd")) == page
+    shown = text_of(await owner.see(page))
+    missing = shown.split("Still missing:")[1].split("The business")[0]
+    assert "Legal name" not in missing
+    assert "IBAN" in missing
+    assert "Your confirmed e-mail address" in missing
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("website", "javascript:alert(1)", "web address"),
+        ("website", "shop.example", "absolute URL"),
+        ("support_email", "nobody", "is not an e-mail address"),
+        ("support_phone", "call me", "telephone number"),
+        ("country", "XX", "country of the list"),
+        ("country", "<b>", "country of the list"),
+        ("iban", "DE00 1234", "no IBAN"),
+        ("description", "x" * 2001, "at most 2000"),
+        ("legal_name", "x" * 201, "at most 200"),
+    ],
+)
+async def test_what_can_not_be_right_is_named_at_its_field(owner: Visitor, field: str, value: str, said: str) -> None:
+    answer = await save(owner, **{field: value})
+    assert answer.status_code == 400
+    assert said in text_of(answer)
+    assert re.search(rf'id="f-{field}"[^>]*aria-invalid="true"', answer.text)
+    assert 'value="1 High Street"' in answer.text, "what was typed stays"
+
+
+async def test_the_bank_account_is_kept_sealed_and_shown_by_its_end(
+    owner: Visitor, database: Database, vault: Vault
+) -> None:
+    await save(owner)
+    shown = (await owner.see(settings(owner, "profile"))).text
+    assert "3000" in shown
+    assert "0532" not in shown
+    await save(owner, iban="")
+    assert await bank_account_of(database, vault, merchant_id(owner)) == ("Corner Shop Ltd", "DE89370400440532013000")
+    stored = await database.fetchval(
+        "select iban_sealed from business_profile where merchant_id = $1", merchant_id(owner)
+    )
+    assert b"37040044" not in stored
+
+
+async def test_a_complete_profile_goes_to_the_operator_and_opens_the_way_to_live(
+    confirmed: Visitor, database: Database
+) -> None:
+    await save(confirmed)
+    submit = settings(confirmed, "profile/submit")
+    assert leads_to(await confirmed.send(settings(confirmed, "profile"), submit)) == settings(confirmed, "profile")
+    assert merchant_id(confirmed) in {one.merchant_id for one in await waiting_profiles(database)}
+    waiting = await confirmed.see(settings(confirmed, "profile"))
+    assert "We look at your profile" in text_of(waiting)
+    assert "disabled" in waiting.text
+    now = utc_now()
+    await accept_profile(database, COMMAND_LINE, merchant_id(confirmed), now=now)
+    assert (await find_merchant(database, merchant_id(confirmed))).went_live_at == now
+    assert "You may take real payments" in text_of(await confirmed.see(settings(confirmed, "profile")))
+    with pytest.raises(Conflict):
+        await accept_profile(database, COMMAND_LINE, merchant_id(confirmed), now=now)
+
+
+async def test_what_waits_for_the_operator_cannot_be_changed_but_taken_back(confirmed: Visitor) -> None:
+    page = settings(confirmed, "profile")
+    await save(confirmed)
+    await confirmed.send(page, f"{page}/submit")
+    assert (await save(confirmed, city="Bonn")).status_code == 409
+    assert leads_to(await confirmed.send(page, f"{page}/withdraw")) == page
+    assert leads_to(await save(confirmed, city="Bonn")) == page
+
+
+async def test_a_refusal_says_why(confirmed: Visitor, database: Database) -> None:
+    page = settings(confirmed, "profile")
+    await save(confirmed)
+    await confirmed.send(page, f"{page}/submit")
+    with pytest.raises(Malformed):
+        await refuse_profile(database, COMMAND_LINE, merchant_id(confirmed), reason=" ", now=utc_now())
+    await refuse_profile(
+        database, COMMAND_LINE, merchant_id(confirmed), reason="The website <b>shows nothing</b>.", now=utc_now()
+    )
+    shown = await confirmed.see(page)
+    assert "The website <b>shows nothing</b>." in text_of(shown).replace("&lt;", "<") or "&lt;b&gt;" in shown.text
+    assert "<b>shows" not in shown.text
+    assert leads_to(await confirmed.send(page, f"{page}/submit")) == page
+
+
+async def test_an_incomplete_profile_is_not_submitted(owner: Visitor, database: Database) -> None:
+    await save(owner)
+    await database.execute("update person set email_confirmed_at = now() where email = $1", owner.email)
+    page = settings(owner, "profile")
+    shown = await owner.see(page)
+    assert "Ask to go live" in text_of(shown)
+    await save(owner, goods="")
+    token = re.search(r'name="csrf" value="(\w+)"', shown.text)
+    assert token is not None
+    answer = await owner.web.post(f"{page}/submit", data={"csrf": token[1]})
+    assert answer.status_code == 400
+    assert (await find_profile(database, merchant_id(owner))).missing == ("goods",)
+
+
+async def test_a_colleague_is_invited_joins_and_sees_what_the_role_allows(
+    owner: Visitor, stranger: OpenVisitor, link_in_mail: LinkInMail
+) -> None:
+    page = settings(owner, "team")
+    email = f"grace-{merchant_id(owner)}@shop.example"
+    assert leads_to(await owner.send(page, f"{page}/invite", email=email, role="support")) == page
+    assert email in (await owner.see(page)).text
+    link = await link_in_mail(email)
+    colleague = await stranger()
+    shown = text_of(await colleague.see(link))
+    assert "Ada Lovelace invites" in shown
+    assert "Support" in shown
+    answer = await colleague.send(link, name="Grace Hopper", password=PASSWORD)
+    assert leads_to(answer) == owner.merchant_path
+    assert (await colleague.see(page)).status_code == 403
+    assert "Grace Hopper" in (await owner.see(page)).text
+    assert (await colleague.see(link)).status_code == 410
+
+
+async def test_who_has_an_account_joins_with_it(
+    owner: Visitor, stranger: OpenVisitor, sign_up: Any, link_in_mail: LinkInMail
+) -> None:
+    page, colleague = settings(owner, "team"), await sign_up("Side Business")
+    await owner.send(page, f"{page}/invite", email=colleague.email.upper(), role="developer")
+    link = await link_in_mail(colleague.email)
+    assert "log in, then join" in text_of(await (await stranger()).see(link))
+    assert "You are logged in as" in text_of(await owner.see(link)), "the link is for somebody else"
+    assert leads_to(await colleague.send(link)) == owner.merchant_path
+
+
+async def test_an_invitation_that_is_withdrawn_lets_nobody_in(
+    owner: Visitor, stranger: OpenVisitor, link_in_mail: LinkInMail
+) -> None:
+    page, email = settings(owner, "team"), f"eve-{merchant_id(owner)}@shop.example"
+    await owner.send(page, f"{page}/invite", email=email, role="owner")
+    link = await link_in_mail(email)
+    found = re.search(rf'action="({page}/invitations/\d+/withdraw)"', (await owner.see(page)).text)
+    assert found is not None
+    await owner.send(page, found[1])
+    assert (await (await stranger()).see(link)).status_code == 410
+
+
+async def test_roles_change_and_members_leave(owner: Visitor, join: Join) -> None:
+    member, page = await join(owner, Role.viewer), settings(owner, "team")
+    shown = (await owner.see(page)).text
+    ids = re.findall(rf'action="{page}/members/(\d+)/role"', shown)
+    other = next(one for one in ids if f"members/{one}/remove" in shown and one != ids[0]) if len(ids) > 1 else ids[0]
+    mine = re.search(r'members/(\d+)/remove">Leave', shown)
+    assert mine is not None
+    other = next(one for one in ids if one != mine[1])
+    await owner.send(page, f"{page}/members/{other}/role", role="owner")
+    assert (await member.see(page)).status_code == 200
+    question = f"{page}/members/{other}/remove"
+    assert "Take Ada Lovelace out of the team?" in text_of(await owner.see(question))
+    assert leads_to(await owner.send(question)) == page
+    assert (await member.see(page)).status_code == 404
+    last = await owner.send(f"{page}/members/{mine[1]}/remove")
+    assert last.status_code == 409, "a team keeps an owner"
+    assert (await owner.send(page, f"{page}/members/{mine[1]}/role", role="king")).status_code == 400
+
+
+async def test_the_audit_log_tells_who_did_what_from_where(owner: Visitor) -> None:
+    await save(owner)
+    page = settings(owner, "audit")
+    shown = text_of(await owner.see(page))
+    assert "Opened the shop" in shown
+    assert "Settings changed" in shown
+    assert "198.51." in shown
+    only = text_of(await owner.see(f"{page}?action=merchant_opened"))
+    assert "business profile" not in only
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "before=x",
+        "before=1-99999999999999999999",
+        "before=99999999999999999-1",
+        "before=%00",
+        "before=-",
+        "action=x",
+        "person=99999999999999999999",
+        "person=-1",
+    ],
+)
+async def test_a_hostile_query_shows_the_log_from_the_start(owner: Visitor, query: str) -> None:
+    assert (await owner.see(f"{settings(owner, 'audit')}?{query}")).status_code == 200
+
+
+async def test_a_long_log_is_read_page_by_page(owner: Visitor, database: Database) -> None:
+    await database.execute(
+        "insert into audit_entry (merchant_id, at, operator, client_address, action, subject, details)"
+        " select $1, now() - n * interval '1 minute', false, '', 'exported', 'list ' || n, '{}'"
+        " from generate_series(1, 120) n",
+        merchant_id(owner),
+    )
+    seen: list[str] = []
+    page = settings(owner, "audit")
+    while page:
+        shown = (await owner.see(page)).text
+        seen += re.findall(r"list \d+", shown)
+        older = re.search(r'href="([^"]+)" rel="next"', shown)
+        page = older[1] if older else ""
+    assert seen == [f"list {n}" for n in range(1, 121)]

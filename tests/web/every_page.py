@@ -1,0 +1,139 @@
+"""Every page that a customer may see, for tests of its languages; its names and references are of no language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from starlette.responses import Response
+
+from paydesk.core.periods import Period
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+from paydesk.domain.subscriptions.showing import Holding, PastPayment, PastPayments, StoredCard
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.web.checkout import pages as checkout
+from paydesk.web.checkout import wording
+from paydesk.web.portal import pages as portal
+from paydesk.web.portal import wording as portal_wording
+
+NOW = datetime(2030, 3, 8, 12, tzinfo=UTC)
+LATER = NOW + timedelta(days=11)
+YEARLY = Terms("Qvorp", "qvorp", "USD", Decimal(10), Period(1, "year"), None, 0)
+TRIED = replace(YEARLY, period=Period(6, "month"), limit=5, trial=Trial(Decimal(0), Period(14, "day")))
+
+PAYMENT = checkout.CheckoutView(
+    merchant_name="Zyx",
+    description="Blorp",
+    amount=Decimal("1234.50"),
+    currency="USD",
+    merchant_order_id="1701",
+    live=False,
+    pay_url="/pay",
+    shop_url="https://zyx.example/",
+    form_action="",
+    expires_at=NOW,
+)
+SUBSCRIBING = replace(PAYMENT, terms=YEARLY)
+TRYING = replace(PAYMENT, terms=TRIED, amount=Decimal(0))
+
+HELD = Holding(
+    shop=Shop(1, False),
+    token="t1",
+    subscription=Subscription(
+        merchant_id=1,
+        live=False,
+        id=1,
+        state=SubscriptionState.ACTIVE,
+        package=Package(1, 1, YEARLY, 1),
+        init_payment_id=1,
+        init_merchant_order_id="1701",
+        email="q@zyx.example",
+        time_zone="UTC",
+        anchor=NOW,
+        next_period=2,
+        date_next=LATER,
+        date_start=NOW,
+        created_at=NOW,
+    ),
+    merchant_name="Zyx",
+    agreed="",
+    card=StoredCard("", "4242", "Q", 12, 2040),
+    change=None,
+    charging=False,
+    now=NOW,
+)
+PAID = PastPayments(
+    tuple(PastPayment(period, NOW, Decimal(10), "USD", state) for period, state in enumerate(PaymentState, 1)), older=1
+)
+
+
+def held(charging: bool = False, **changed: object) -> Holding:
+    """The subscription with some of its fields changed."""
+    return replace(HELD, charging=charging, subscription=replace(HELD.subscription, **changed))  # type: ignore[arg-type]
+
+
+ENDED = SubscriptionState.EXPIRED
+SUBSCRIPTIONS: dict[str, Holding] = {
+    "active": HELD,
+    "charging": held(charging=True),
+    "failing": held(failures=1),
+    "failing, charging": held(charging=True, failures=1),
+    "running out": held(date_next=None, date_end=LATER),
+    "trial": held(state=SubscriptionState.TRIAL, package=Package(1, 1, TRIED, 1), anchor=LATER, next_period=1),
+    "cancelled": held(charging=True, state=SubscriptionState.CANCELLED, date_cancelled=NOW),
+    "stopped": held(state=ENDED, date_stopped=NOW),
+    "ended": held(state=ENDED, date_expired=NOW),
+}
+
+Page = Callable[[str], Response]
+
+
+def _paying(view: checkout.CheckoutView, **said: object) -> Page:
+    return lambda header: checkout.payment_page(view, checkout.texts_for(header), **said)  # type: ignore[arg-type]
+
+
+def _portal(page: Callable[..., Response], holding: Holding, *args: object, **said: object) -> Page:
+    return lambda header: page(portal.PortalView(holding, portal.texts_for(header), "/portal/t1"), *args, **said)
+
+
+def _field_errors(errors: dict[str, dict[str, str]]) -> list[dict[str, str]]:
+    """All codes of all fields, each field with one code at a time."""
+    most = max(map(len, errors.values()))
+    return [{name: list(codes)[min(at, len(codes) - 1)] for name, codes in errors.items()} for at in range(most)]
+
+
+PAGES: dict[str, Page] = {
+    "payment": _paying(PAYMENT),
+    "live": _paying(replace(PAYMENT, live=True, shop_url="")),
+    "subscribing": _paying(SUBSCRIBING),
+    "trying": _paying(TRYING),
+    **{f"errors {n}": _paying(TRYING, field_errors=e) for n, e in enumerate(_field_errors(wording.FIELD_ERRORS))},
+    **{f"notice {notice}": _paying(PAYMENT, notice=notice) for notice in wording.NOTICES},
+    **{f"error {status}": lambda header, s=status: checkout.error_page(checkout.texts_for(header), status=s)  # type: ignore[misc]
+       for status in wording.ERRORS},
+    "checking": lambda header: checkout.checking_page(PAYMENT, checkout.texts_for(header), status_url="/status"),
+    "paid": lambda header: checkout.already_paid_page(PAYMENT, checkout.texts_for(header)),
+    "subscribed": lambda header: checkout.already_paid_page(SUBSCRIBING, checkout.texts_for(header)),
+    "tried": lambda header: checkout.already_paid_page(TRYING, checkout.texts_for(header)),
+    "expired": lambda header: checkout.expired_page(PAYMENT, checkout.texts_for(header)),
+    "closed": lambda header: checkout.closed_page(PAYMENT, checkout.texts_for(header)),
+    "form error": lambda header: checkout.form_error_page(
+        checkout.texts_for(header), status=403, message="wrong hash", fields=["hash"], hashed="a=1", suspect="amount"
+    ),
+    **{f"portal, {name}": _portal(portal.subscription_page, holding, PAID, paging=True)
+       for name, holding in SUBSCRIPTIONS.items()},
+    "portal, no older": _portal(portal.subscription_page, HELD, PastPayments((), None)),
+    "portal, cancel": _portal(portal.cancel_page, held(charging=True)),
+    "portal, card": _portal(portal.card_page, held(failures=1)),
+    **{f"portal, errors {n}": _portal(portal.card_page, HELD, errors=e)
+       for n, e in enumerate(_field_errors(portal_wording.FIELD_ERRORS))},
+    **{f"portal, notice {notice}": _portal(portal.card_page, HELD, notice=notice) for notice in portal_wording.NOTICES},
+    "portal, card replaced": _portal(portal.card_replaced_page, held(failures=1)),
+    "portal, checking": _portal(portal.checking_page, HELD),
+    "portal, not found": lambda header: portal.not_found_page(portal.texts_for(header)),
+}  # fmt: skip
