@@ -73,7 +73,12 @@ async def test_a_chargeback_takes_the_money_and_a_fee_and_is_told(
     payment_id = await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     (found,) = await browse_chargebacks(database, shop, None, Page(10))
-    assert (found.payment_id, found.state, found.amount, found.fee) == (payment_id, ChargebackState.OPEN, 10, 15)
+    assert (found.payment_id, found.state, found.amount, found.fee) == (
+        payment_id,
+        ChargebackState.OPEN,
+        Decimal(10),
+        Decimal(15),
+    )
     assert await state_of(database, shop, payment_id) == "charged_back"
     (envelope,) = await told()
     order = envelope["payment_order"]
