@@ -22,7 +22,7 @@ from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import refunding
-from paydesk.domain.payments.janitor import watch_open_outcomes
+from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.metrics import OPEN_OUTCOMES
 from paydesk.domain.payments.movements import finish_movements, first_look
 from paydesk.domain.payments.movements import queries as movement_queries
@@ -363,6 +363,46 @@ class TestAnAcquirerThat:
         assert (payment["state"], payment["refunding"], payment["refunded"]) == ("captured", 0, 0)
         assert await refunds.told() == []
         assert (await refunds.refund(payment_id)).status is RefundStatus.WHOLE
+
+    async def test_is_slow_is_written_down_though_the_caller_went_away(
+        self, refunds: Refunds, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        payment_id = await refunds.paid()
+        acquirer = type(refunds.desk.acquirers["simulator"])
+        honest, reached, answer = acquirer.refund, asyncio.Event(), asyncio.Event()
+
+        async def slowly(self: Any, *asked: Any) -> str:
+            reference: str = await honest(self, *asked)
+            reached.set()
+            await answer.wait()
+            return reference
+
+        monkeypatch.setattr(acquirer, "refund", slowly)
+        caller = asyncio.create_task(refunds.refund(payment_id))
+        await reached.wait()
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        answer.set()
+        await refunds.desk.finish()
+        assert (await refunds.payment(payment_id))["state"] == "refunded"
+        assert len(await refunds.told()) == 1
+
+    async def test_never_answered_a_dead_process_is_asked_by_the_janitor(self, refunds: Refunds) -> None:
+        payment_id = await refunds.paid()
+        await movement_queries.begin_refund(
+            refunds.database, merchant_id=refunds.till.shop.merchant_id, live=False, payment_id=payment_id,
+            amount=None, requested_by="api", request_key=None, lookup_at=utc_now(), now=utc_now(),
+        )  # fmt: skip
+        stop = asyncio.Event()
+        janitor = asyncio.create_task(run_janitor(refunds.desk, stop, pause=0.01))
+        for _ in range(1000):
+            if (await refunds.payment(payment_id))["state"] == "refunded":
+                break
+            await asyncio.sleep(0.01)
+        stop.set()
+        await janitor
+        assert (await refunds.payment(payment_id))["state"] == "refunded"
+        assert refunds.standing().net == 0
 
     async def test_is_silent_for_a_day_raises_the_alarm(
         self, refunds: Refunds, monkeypatch: pytest.MonkeyPatch
