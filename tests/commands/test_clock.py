@@ -158,3 +158,11 @@ async def test_advancing_works_beside_a_running_service_as_it_was_started(
     assert (status, err) == (0, "")
     assert '"counts": {}' in out
     assert "127.0.0.0/8" in (tmp_path / "data" / RUNNING_FILE).read_text()
+
+
+def test_a_running_service_tells_nobody_of_its_live_acquirer(tmp_path: Path) -> None:
+    running = load_settings(data_dir=tmp_path, live_acquirer="stripe", stripe_secret_key="sk_live_secret")
+    with announced(running):
+        assert "stripe" not in (tmp_path / RUNNING_FILE).read_text().lower()
+        assert "sk_live" not in (tmp_path / RUNNING_FILE).read_text()
+        assert load_settings(as_running=True, data_dir=tmp_path).live_acquirer == ""
