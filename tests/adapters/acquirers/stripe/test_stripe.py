@@ -205,6 +205,14 @@ class TestSending:
             await acquirer.authorize(purchase())
         assert len(stub.to("POST", INTENTS)) == 1
 
+    @pytest.mark.parametrize("amount", [Decimal(10), Decimal(0)])
+    async def test_nothing_is_asked_for_once_its_time_is_over(self, stub: Stub, amount: Decimal) -> None:
+        times = iter([NOON, NOON + timedelta(hours=1)])
+        slow = StripeAcquirer("sk_test_stub", api_base=stub.base_url, now=lambda: next(times))
+        assert await slow.authorize(purchase(amount=amount)) == Declined(DeclineReason.TOO_LATE)
+        assert [asked.path for asked in stub.asked] == ["/v1/payment_methods"]
+        await slow.close()
+
     async def test_a_challenge_that_no_redirect_answers_is_ended(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         waiting = intent(status="requires_action", next_action={"type": "use_stripe_sdk"}, latest_charge=None)
         stub.will("POST", INTENTS, waiting)
@@ -268,6 +276,7 @@ class TestUnknownOutcomes:
     ) -> None:
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
         stub.will("GET", INTENTS, listed(intent(id="pi_9", metadata={}), more=True))
         stub.will("GET", INTENTS, listed(intent(id="pi_8", metadata={"paydesk_key": "two"}), intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
@@ -278,7 +287,6 @@ class TestUnknownOutcomes:
         checked = {"id": "seti_1", "status": "succeeded", "metadata": {"paydesk_key": "one"}}
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, KEY_REUSED, 400)
-        stub.will("GET", INTENTS, NOTHING)
         stub.will("GET", "/v1/setup_intents", listed(checked))
         stub.will("GET", "/v1/setup_intents/seti_1", checked)
         assert await acquirer.find("one") == Approved("seti_1", "")
@@ -295,6 +303,7 @@ class TestUnknownOutcomes:
         refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
         stub.will("GET", SEARCH, refusal, 400)
         stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
         stub.will("GET", INTENTS, listed(intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         assert await acquirer.find("one") == Approved("pi_1", "")
