@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -423,6 +424,21 @@ class TestAnAcquirerThat:
         assert row["alerted_at"] is not None
         await watch_open_outcomes(refunds.database, now=utc_now() + timedelta(minutes=2))
         assert OPEN_OUTCOMES._value.get() >= 1
+
+    async def test_contradicts_itself_holds_up_nobody_else(self, refunds: Refunds) -> None:
+        late = refunds.at(LyingAcquirer(refunds.desk.acquirers["simulator"], Lies(lose_answers=1)))
+        odd, even = await refunds.paid(), await refunds.paid()
+        for payment_id in (odd, even):
+            await late.refund(payment_id, "4.00")
+        # The bank took back all of it, as it says, although it had given back a part.
+        await refunds.database.execute(
+            "update payment set state = 'charged_back', charged_back = 10, revision = revision + 1 where id = $1", odd
+        )
+        with capture_logs() as logs:
+            assert await refunds.finish() == 2
+        assert [one["event"] for one in logs] == ["an outcome does not fit its payment"]
+        assert [(await refunds.payment(one))["refunded"] for one in (odd, even)] == [0, 4]
+        assert await refunds.finish(minutes=3) == 1, "it is asked for again"
 
     async def test_loses_what_it_likes_ends_in_agreement(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid()
