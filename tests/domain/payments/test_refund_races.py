@@ -17,6 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
+from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
 
@@ -93,12 +94,8 @@ async def _bank_and_ledger_agree(track: Track, database: Database, shop: Shop) -
         "select count(*) from movement where merchant_id = $1 and state = 'processing'", shop.merchant_id
     )
     assert open_ones == 0
-    uneven = await database.fetchval(
-        "select count(*) from (select from ledger_entry where merchant_id = $1 group by posting_id"
-        " having sum(amount) <> 0) uneven",
-        shop.merchant_id,
-    )
-    assert uneven == 0
+    findings = await check(database, now=utc_now(), merchant_id=shop.merchant_id, record=track.bank.record)
+    assert [finding.differences for finding in findings if finding.found] == []
 
 
 async def test_refund_against_refund(track: Track) -> None:

@@ -21,6 +21,7 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
+from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import refunding
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
@@ -76,6 +77,13 @@ class Refunds:
     async def payment(self, payment_id: int) -> Any:
         return await self.database.fetchrow("select * from payment where id = $1", payment_id)
 
+    async def differences(self) -> list[Any]:
+        """What `paydesk check` finds, the bank's record as its witness."""
+        found = await check(
+            self.database, now=utc_now(), merchant_id=self.till.shop.merchant_id, record=self.bank.record
+        )
+        return [finding.differences for finding in found if finding.found]
+
     async def told(self) -> list[dict[str, Any]]:
         rows = await self.database.fetch(
             "select payload from pingback where merchant_id = $1 and event <> 'payment' order by id",
@@ -126,6 +134,7 @@ class TestAWholeRefund:
     async def test_fees_are_kept_by_the_usual_plan(self, refunds: Refunds) -> None:
         await refunds.refund(await refunds.paid())
         assert await refunds.balances() == {"available": Decimal("0.6"), "fees": Decimal("-0.6")}
+        assert await refunds.differences() == []
 
     async def test_fees_come_back_if_the_plan_says_so(self, refunds: Refunds) -> None:
         await refunds.database.execute(
@@ -176,6 +185,7 @@ class TestPartialRefunds:
             await refunds.refund(payment_id, "0.01")
         assert await refunds.balances() == {}
         assert (await refunds.payment(payment_id))["state"] == "refunded"
+        assert await refunds.differences() == []
 
     @pytest.mark.parametrize("amount", ["0", "-1", "10.01", "1.001", "0.001", "NaN", "Infinity", "-Infinity", "1E+30"])
     async def test_an_amount_that_can_t_be_given_back_is_refused(self, refunds: Refunds, amount: str) -> None:
@@ -276,6 +286,7 @@ class TestAnAuthorization:
         assert (told["event"], told["payment_order"]["status"]) == ("refund", "reversal_refunded")
         assert told["payment_order"]["reference_id"] == refund.reference_id
         assert await refunds.balances() == {}
+        assert await refunds.differences() == []
 
     async def test_only_all_of_it_can_be_given_back(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid(shipped=True)
@@ -453,6 +464,7 @@ class TestAnAcquirerThat:
         assert (payment["refunded"], payment["refunding"]) == (9, 0)
         assert refunds.standing().net == 1
         assert len(await refunds.told()) == 30
+        assert await refunds.differences() == []
 
 
 class TestTheSameKeyAgain:
@@ -493,6 +505,7 @@ class TestTheAccount:
         await refunds.refund(payment_id, "4.00")
         await refunds.refund(payment_id)
         assert [one["event"] for one in await refunds.told()] == ["refund"]
+        assert await refunds.differences() == []
         assert refunds.standing().net == 0
 
     async def test_sees_each_refund_with_its_state(self, refunds: Refunds) -> None:
