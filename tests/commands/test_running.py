@@ -337,6 +337,14 @@ async def test_without_keys_a_service_refuses_to_start_and_names_them(tmp_path: 
     assert_one_line(program, "PAYDESK_SECRET_KEY", "PAYDESK_VAULT_KEYS")
 
 
+@pytest.mark.parametrize("command", ["serve", "work"])
+async def test_without_its_key_a_live_acquirer_keeps_a_service_from_starting(tmp_path: Path, command: str) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting(), "LIVE_ACQUIRER": "stripe"}
+    async with paydesk(command, DATA_DIR=tmp_path / "data", **keys) as program:
+        assert await program.ended() == 1
+    assert_one_line(program, "PAYDESK_STRIPE_SECRET_KEY", "Stripe dashboard")
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
     database_url: str, database: Database, tmp_path: Path, workers: str
