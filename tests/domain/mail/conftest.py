@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.adapters.mail.post_offices import PostOffice, post_office
+from tests.domain.subscriptions.subscriber import Subscriber
 
 from paydesk.adapters.mail import Letter, SmtpMailer, parse_smtp_url
 from paydesk.adapters.vault import Vault
@@ -18,6 +19,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import queue_mail
 from paydesk.domain.mail.sending import DueMail, MailSender
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk as PaymentDesk
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +90,10 @@ class Desk:
 @pytest.fixture
 def mails(database: Database, vault: Vault, shop: Shop) -> Desk:
     return Desk(database, vault, shop)
+
+
+@pytest.fixture
+async def subscriber(desk: PaymentDesk, shop: Shop) -> Subscriber:
+    """The merchant's customers."""
+    await desk.database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    return Subscriber(desk, shop)
