@@ -89,6 +89,12 @@ class Settings(BaseSettings):
     retention_months: int = Field(
         13, ge=1, le=120, description="Months that pingback attempts, rejected forms and the audit log are kept."
     )
+    smtp_url: SecretStr = Field(
+        SecretStr(""),
+        description="Mail server, `smtp://user:password@host:587?starttls=1` or `smtps://…`; without one mails wait.",
+    )
+    mail_from: str = Field("", description="Address that mails come from: `Paydesk <pay@shop.example>`.")
+    mails_in_flight: int = Field(8, ge=1, le=200, description="Mails that one worker hands over at a time.")
     simulator_latency: float = Field(0.3, ge=0, le=30, description="Seconds that the simulated bank takes to answer.")
     simulator_url: str = Field(
         "", description="Address of a simulated bank in a process of its own; empty means inside the service."
@@ -191,7 +197,7 @@ def announced(settings: Settings) -> Iterator[None]:
     Keys and database are left out, and the live acquirer, which is of no use without its key.
     """
     path = settings.data_dir / RUNNING_FILE
-    secret = {"data_dir", "database_url", "secret_key", "vault_keys", "stripe_secret_key", "live_acquirer"}
+    secret = {"data_dir", "database_url", "secret_key", "vault_keys", "smtp_url", "stripe_secret_key", "live_acquirer"}
     lines = [
         f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
         for name in sorted(settings.model_fields_set - secret)

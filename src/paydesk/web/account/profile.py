@@ -47,8 +47,9 @@ async def _page(
 ) -> Response:
     profile = await profiles.find_profile(visit.database, visit.merchant_id)
     missing = [visit.texts.get(NAMES[name]) for name in profile.missing]
-    return visit.page(
+    return visit.part(
         "profile.html",
+        "standing",
         status=status,
         profile=profile,
         details=details or profile.details,
