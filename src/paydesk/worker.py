@@ -19,9 +19,9 @@ from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.settling import run_settling
-from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.mail.sending import MailSender
 from paydesk.domain.mail.telling import run_telling
+from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
