@@ -196,6 +196,17 @@ async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running
         assert "payment_order" in await paid_at_the_shop(browser, thanks.url)
 
 
+async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(running: Program) -> None:
+    mailbox = running.found(r"Mailbox +(\S+)")
+    async with browsing() as browser:
+        await buy(browser, running)
+        async with asyncio.timeout(PATIENCE):
+            while "Your receipt from Sample Shop" not in (page := (await browser.get(mailbox)).text):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        assert CUSTOMER["email"] in page
+        assert (await browser.get(mailbox, headers={"Host": "pay.example"})).status_code == 404
+
+
 async def test_the_printed_keys_sign_forms_of_ones_own(running: Program) -> None:
     gateway = Gateway(running.key("public"), running.key("private"), base_url=running.address)
     async with browsing() as browser:

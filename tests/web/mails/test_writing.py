@@ -61,10 +61,10 @@ def test_every_kind_is_whole_in_every_language(kind: Kind, language: str) -> Non
 @each_language
 def test_text_and_html_say_the_same(kind: Kind, language: str) -> None:
     written = letter(kind, language)
-    shown = re.sub(r"\s+", "", Tags(written.html).text)
+    shown = re.sub(r"[\s\u2068\u2069]+", "", Tags(written.html).text)
     for line in written.text.splitlines():
         for part in line.removeprefix("-- ").split(": "):
-            assert re.sub(r"\s+|:$", "", part) in shown, part
+            assert re.sub(r"[\s\u2068\u2069]+|:$", "", part) in shown, part
 
 
 @each_kind
@@ -90,6 +90,11 @@ def test_money_and_dates_are_written_as_in_the_language(language: str) -> None:
     texts = CATALOGUES.texts_for(language)
     assert texts.money_with_code(Decimal("1234.50"), "USD") in text
     assert format_date(NOW, "long", Locale.parse(language, sep="-")) in text
+
+
+def test_amounts_keep_their_order_in_a_text_from_right_to_left() -> None:
+    assert ": \u20681,234.50\u00a0USD\u2069\n" in letter(Kind.receipt, "ar").text
+    assert "\u2068" not in letter(Kind.receipt, "en").text
 
 
 def test_a_regions_customer_gets_the_language_with_its_numbers() -> None:

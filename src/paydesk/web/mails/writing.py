@@ -12,7 +12,7 @@ from paydesk.domain.mail.sending import DueMail
 from paydesk.web.mails import customers, merchants
 from paydesk.web.mails.content import Content, Telling
 from paydesk.web.rendering import Pages
-from paydesk.web.texts import Catalogues, mark
+from paydesk.web.texts import Catalogues, Texts, mark
 
 _HERE = Path(__file__).parent
 CATALOGUES = Catalogues(_HERE / "locale", "mails")
@@ -78,7 +78,7 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
         subject=subject,
         language=texts.language,
         at=mail.created_at,
-        text=_text(content, greeting, notes),
+        text=_text(content, greeting, notes, texts),
         html=_PAGES.render(
             "mail.html",
             texts,
@@ -90,11 +90,11 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
     )
 
 
-def _text(content: Content, greeting: str, notes: list[str]) -> str:
+def _text(content: Content, greeting: str, notes: list[str], texts: Texts) -> str:
     """The mail for who reads no HTML: paragraphs, a line for each row, the button's address on a line of its own."""
     parts = [greeting, *content.paragraphs]
     if content.rows:
-        parts.append("\n".join(f"{label}: {value}" for label, value in content.rows))
+        parts.append("\n".join(f"{label}: {texts.apart(value)}" for label, value in content.rows))
     if content.button is not None:
         parts.append(f"{content.button[0]}:\n{content.button[1]}")
     if notes:
