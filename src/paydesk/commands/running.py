@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import typer
 
@@ -26,13 +26,16 @@ from paydesk.domain.merchants.accounts import create_merchant, find_merchant
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, announced
-from paydesk.web.demo.shop import create_shop
+from paydesk.web.demo.shop import SHIPPING_PINGBACKS, create_shop
 from paydesk.web.mails.mailbox import PATH as MAILBOX
 from paydesk.web.mails.mailbox import mailbox_routes
 from paydesk.worker import mailer_of, work
 from paydesk_client import Gateway
 
 LOOPBACK = "127.0.0.0/8,::1/128"
+
+KeyPair: TypeAlias = tuple[str, str]
+"""A merchant's public and private key."""
 
 
 @command
@@ -56,22 +59,25 @@ async def run() -> None:
         async with connected(address, most=settings.database_connections) as pool:
             await migrate(pool)
             keys = await _sample_merchant(settings, pool, vault)
+            shipping_keys = await _sample_merchant(settings, pool, vault, shipped_goods=True)
             with announced(running):
-                await _serve_all(settings, pool, vault, keys, stop, (service, shop), metrics_port)
+                await _serve_all(settings, pool, vault, (keys, shipping_keys), stop, (service, shop), metrics_port)
 
 
 async def _serve_all(
     settings: Settings,
     pool: Database,
     vault: Vault,
-    keys: tuple[str, str],
+    keys: tuple[KeyPair, KeyPair],
     stop: asyncio.Event,
     listeners: tuple[socket.socket, socket.socket],
     metrics_port: int,
 ) -> None:
     """Serve and work until told to stop."""
-    gateway = Gateway(*keys, base_url=settings.address, header_prefix=settings.pingback_header_prefix)
-    shop = create_shop(gateway, base_url=_demo_address(settings), folder=settings.data_dir / "demo")
+    gateway, shipping = (
+        Gateway(*pair, base_url=settings.address, header_prefix=settings.pingback_header_prefix) for pair in keys
+    )
+    shop = create_shop(gateway, shipping, base_url=_demo_address(settings), folder=settings.data_dir / "demo")
     acquirer, live = test_acquirer(settings), live_acquirer(settings)
     desk = payment_desk(settings, pool, vault, acquirer, live)
     app = create_app(settings)
@@ -79,7 +85,7 @@ async def _serve_all(
     if mailbox is not None:
         app.router.routes.extend(mailbox_routes(mailbox))
     async with _serving(shop, listeners[1]), _serving(app, listeners[0]):
-        typer.echo(_welcome(settings, keys, metrics_port))
+        typer.echo(_welcome(settings, keys[0], metrics_port))
         try:
             await work(settings, pool, vault, desk, stop, mailbox=mailbox)
         finally:
@@ -103,9 +109,14 @@ async def _serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
         await serving
 
 
-async def _sample_merchant(settings: Settings, database: Database, vault: Vault) -> tuple[str, str]:
-    """The sample shop's key pair: random for each data directory, made at the first start."""
-    note = settings.data_dir / "demo" / "merchant"
+async def _sample_merchant(
+    settings: Settings, database: Database, vault: Vault, *, shipped_goods: bool = False
+) -> KeyPair:
+    """The key pair of an account of the sample shop: random for each data directory, made at the first start.
+
+    It has two, as an account either ships its goods or does not.
+    """
+    note = settings.data_dir / "demo" / ("merchant-shipping" if shipped_goods else "merchant")
     try:
         merchant = await find_merchant(database, int(note.read_text()))
         return (await pairs_of(database, vault, merchant.id))[0]
@@ -113,10 +124,11 @@ async def _sample_merchant(settings: Settings, database: Database, vault: Vault)
         merchant = await create_merchant(
             database,
             vault,
-            name="Sample Shop",
+            name="Sample Shop, shipped goods" if shipped_goods else "Sample Shop",
             email="owner@sample-shop.example",
-            pingback_url=f"{_demo_address(settings)}/pingback",
+            pingback_url=_demo_address(settings) + (SHIPPING_PINGBACKS if shipped_goods else "/pingback"),
             now=utc_now(),
+            shipped_goods=shipped_goods,
         )
         _write(note, str(merchant.id))
         return merchant.public_key, merchant.private_key
@@ -138,7 +150,7 @@ def _mailbox_address(settings: Settings) -> str:
     return f"http://127.0.0.1:{settings.port}{MAILBOX}"
 
 
-def _welcome(settings: Settings, keys: tuple[str, str], metrics_port: int) -> str:
+def _welcome(settings: Settings, keys: KeyPair, metrics_port: int) -> str:
     """The block that ends the start-up: where things are, the key pair, the test cards."""
     cards = "\n".join(f"    {card.number:<20}{card.outcome}" for card in TEST_CARDS)
     return f"""
