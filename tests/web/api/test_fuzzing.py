@@ -29,7 +29,7 @@ from paydesk.app import create_app
 from paydesk.commands.starting import listen
 from paydesk.core.clock import utc_now
 from paydesk.domain.chargebacks.reading import read_disputes
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings
 from paydesk_client import Gateway
@@ -51,6 +51,8 @@ USUAL = {
 }
 """What every form needs, so that the other fields are looked at."""
 
+PARCEL = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "1"}
+
 Ids = Mapping[str, list[str]]
 
 
@@ -66,6 +68,12 @@ def examined(most: int, test: Callable[[st.DataObject], None]) -> None:
     seed(4)(bounded(given(st.data())(test)))()
 
 
+def exact(body: Any) -> dict[str, Any]:
+    """A body's fields, with decimals for floats, which have no agreed text; none if it is no object."""
+    fields: dict[str, Any] = json.loads(json.dumps(body), parse_float=Decimal) if isinstance(body, dict) else {}
+    return fields
+
+
 def in_the_fixed_shape(response: Response | requests.Response | httpx.Response) -> None:
     """An error is a JSON object with exactly the four keys, and its code is the HTTP status (wire.md §3)."""
     assert "application/json" in response.headers["content-type"]
@@ -76,7 +84,7 @@ def in_the_fixed_shape(response: Response | requests.Response | httpx.Response) 
     assert told["message"]
 
 
-def as_promised(case: Case[Any], response: Response) -> None:
+def as_promised(case: Case[Any], response: Response | requests.Response) -> None:
     """The answer's status stands in the document by its number, and what is in it fits."""
     status = response.status_code
     assert status < 500, response.text
@@ -181,6 +189,49 @@ async def test_nothing_is_done_or_shown_without_the_right_key(service: str, ids:
         assert statuses <= {400, 401}, (call, statuses)
 
 
+def confirm_deliveries(service: str, gateway: Gateway, payments: list[int], most: int) -> set[int]:
+    """Confirm deliveries of real orders, by key, by signature and without both; the statuses of the answers."""
+    operation = schemathesis.openapi.from_url(f"{service}/api/openapi.json")["/api/v1/deliveries"]["POST"]
+    cases = calls_of(operation)
+    answered: set[int] = set()
+    with requests.Session() as session:
+
+        def confirm(data: st.DataObject) -> None:
+            case = data.draw(cases)
+            body = exact(case.body) | {"payment_order_id": data.draw(st.sampled_from(payments))}
+            if data.draw(st.booleans()):
+                body |= PARCEL
+            proof = data.draw(st.sampled_from(["key", "hash", "none"]))
+            headers = {"X-ApiKey": gateway.private_key} if proof == "key" else {}
+            try:
+                if proof == "hash":
+                    body["public_key"] = gateway.public_key
+                    body["hash"] = gateway.signature().sign({name: body[name] for name in body.keys() - {"hash"}})
+                sent = encode_form(body).encode()
+            except ValueError:  # no client could sign or send this
+                reject()
+            headers["Content-Type"] = FORM_TYPE
+            response = session.post(f"{service}/api/v1/deliveries", sent, headers=headers)
+            answered.add(response.status_code)
+            as_promised(case, response)
+            assert proof != "none" or response.status_code in (400, 401, 403)
+
+        examined(most, confirm)
+    return answered
+
+
+async def test_every_delivery_of_a_real_order_is_answered_as_the_document_says(
+    service: str, customers: Any, desk: Desk, merchant: Merchant, gateway: Gateway
+) -> None:
+    await change_merchant(desk.database, merchant.id, shipped_goods=True)
+    for _ in range(3):
+        await customers.buy()
+    rows = await desk.database.fetch("select id from payment where merchant_id = $1", merchant.id)
+    payments = [row["id"] for row in rows]
+    answered = await asyncio.to_thread(confirm_deliveries, service, gateway, payments, 60)
+    assert {200, 400, 401} <= answered
+
+
 async def test_other_methods_than_the_documents_are_refused_in_the_fixed_shape(
     service: str, merchant: Merchant
 ) -> None:
@@ -256,8 +307,7 @@ def post_forms(service: str, gateway: Gateway, most: int) -> list[tuple[bool, in
 
         def post(data: st.DataObject) -> None:
             case = data.draw(cases)
-            body = json.loads(json.dumps(case.body), parse_float=Decimal) if isinstance(case.body, dict) else {}
-            fields = {"api_key": gateway.public_key, **body, **(USUAL if data.draw(st.booleans()) else {})}
+            fields = {"api_key": gateway.public_key, **exact(case.body), **(USUAL if data.draw(st.booleans()) else {})}
             signing = data.draw(st.booleans())
             try:
                 if signing:
