@@ -141,25 +141,30 @@ with failing as materialized (
       join merchant m on m.id = s.merchant_id
      where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
        and m.customer_mails and (s.live or :keep_test or m.test_mails)
-       and not exists (select from mail
-                        where mail.merchant_id = s.merchant_id
-                          and mail.once = 'renewal_failed ' || s.id || ' ' || s.next_period)
+       and (select e.id
+              from mail e
+             where e.merchant_id = s.merchant_id and e.once = 'renewal_failed ' || s.id || ' ' || s.next_period
+             limit 1) is null
      limit :most
 ), told as (
     insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
     select f.merchant_id, f.live, 'renewal_failed',
            case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
            jsonb_build_object(
-               'package', t.package_name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
+               'package', t.name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
                'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4, 'portal_token', f.portal_token,
                'merchant_order_id', f.init_merchant_order_id,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            'renewal_failed ' || f.id || ' ' || f.next_period, :real_now, :real_now
       from failing f
-      join customer u on u.merchant_id = f.merchant_id and u.live = f.live and u.id = f.customer_id
-      join card d on d.merchant_id = f.merchant_id and d.live = f.live and d.id = f.card_id
-      join package_terms t
-        on t.merchant_id = f.merchant_id and t.live = f.live and t.package_version_id = f.package_version_id
+     cross join lateral (
+         select * from customer where merchant_id = f.merchant_id and live = f.live and id = f.customer_id limit 1
+     ) u
+     cross join lateral (
+         select brand, last4 from card where merchant_id = f.merchant_id and live = f.live and id = f.card_id limit 1
+     ) d
+      join package_version t
+        on t.merchant_id = f.merchant_id and t.live = f.live and t.id = f.package_version_id
      where u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id
