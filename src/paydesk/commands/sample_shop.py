@@ -94,9 +94,10 @@ async def _owner(gate: Gate, note: Path, merchant_ids: tuple[int, ...]) -> Owner
     # Accounts made anew on a database that had some before: the first owner's address is taken.
     email = OWNER if len(known) == 1 else f"owner-{merchant_ids[0]}@sample-shop.example"
     owner = Owner(email, secrets.token_urlsafe(12))
+    # Who accepts an invitation looks at that shop next: the first one comes last.
     tokens = [
         (await invite_first(gate, merchant_id, email=owner.email, role=Role.owner, now=now)).token
-        for merchant_id in merchant_ids
+        for merchant_id in reversed(merchant_ids)
     ]
     entered = await sign_up_invited(
         gate, tokens[0], name="Fern Kettle", password=owner.password, client=nobody, now=now
