@@ -34,7 +34,7 @@ _begin = refunding._begin
 
 async def _remember_and_commit(
     desk: Desk, checkout: Checkout, payer: Payer, acquirer: Acquirer, *, return_url: str, now: datetime
-) -> tuple[int, Purchase] | Refused:
+) -> paying._Intent | Refused:
     _asking.set((acquirer, checkout, payer, return_url))
     return await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
 

@@ -51,7 +51,7 @@ async def test_the_document_has_the_calls_with_a_key_and_nothing_else(document: 
     assert found == CALLS
     for path, methods in document["paths"].items():
         # A delivery may be signed in its body instead.
-        unsigned = [{}] if path == "/api/v1/deliveries" else []
+        unsigned: list[dict[str, Any]] = [{}] if path == "/api/v1/deliveries" else []
         for call in methods.values():
             assert call["security"] == [{"Private key": []}, *unsigned]
             assert {"200", "400", "401", "429", "default"} <= set(call["responses"])
