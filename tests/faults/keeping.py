@@ -138,7 +138,7 @@ class Staff:
             self.wrong.append(f"{order} can't be shipped: {refused}")
 
     async def _give_back(self, order: str, payment_id: int, amount: Decimal | None, number: int = 0) -> None:
-        """Give back until it is done; while a capture is under way, ask anew under another key."""
+        """Give back until it is done; what is not captured yet is asked for anew under another key."""
         payments, tries = self.tasks[order].gateway.payments(), 0
         while True:
             key = f"{order}-{number}-{tries}"
@@ -148,7 +148,8 @@ class Staff:
             if "being captured" not in refused and "not captured yet" not in refused:
                 self.wrong.append(f"{order} can't be refunded: {refused}")
                 return
-            tries += 1
+            # While a capture is under way the same key may be sent again.
+            tries += "not captured yet" in refused
             await asyncio.sleep(_PAUSE)
 
     async def _insist(self, call: Callable[[], object]) -> str:

@@ -47,6 +47,10 @@ class Conflict(PaydeskError):
     status = 409
 
 
+class Busy(Conflict):
+    """Somebody else has the thing in hand for a moment: the very same request may succeed soon."""
+
+
 class Gone(PaydeskError):
     """The thing has expired."""
 

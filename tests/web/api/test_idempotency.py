@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Busy, Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop
 from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call, forget_calls
@@ -115,6 +115,18 @@ async def test_a_failure_of_ours_is_not_kept(server: Any, monkeypatch: pytest.Mo
 
         broken.setattr(clock, "advance", fail)
         assert (await advance(server)).status_code == 503
+    again = await advance(server)
+    assert (again.status_code, "idempotent-replayed" in again.headers) == (200, False)
+
+
+async def test_a_refusal_that_speaks_of_the_moment_is_not_kept(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as busy:
+
+        async def refuse(*_: Any, **__: Any) -> None:
+            raise Busy("somebody else has it in hand; ask anew in a moment")
+
+        busy.setattr(clock, "advance", refuse)
+        assert (await advance(server)).status_code == 409
     again = await advance(server)
     assert (again.status_code, "idempotent-replayed" in again.headers) == (200, False)
 

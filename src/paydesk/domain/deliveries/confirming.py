@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.errors import Busy, Conflict, Malformed, NotFound
 from paydesk.core.money import plain_number
 from paydesk.database.statements import load_statements
 from paydesk.domain.deliveries.confirmations import Delivery, Order
@@ -96,7 +96,7 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
         elif await _record(desk, shop, found, delivery, takes_money=takes_money, now=now):
             return _confirmed(await _find(desk, shop, order, delivery), takes_money=takes_money)
         elif in_vain:
-            raise Conflict("the order is changing all the time; try again")
+            raise Busy("the order is changing all the time; try again")
 
 
 async def _record(

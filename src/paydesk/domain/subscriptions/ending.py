@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.errors import Busy, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -56,7 +56,7 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
         account = await queries.account(database, merchant_id=shop.merchant_id)
         if await _end(database, row, account, version, event="subscription_cancelled", now=now):
             return version
-    raise Conflict("the subscription is changing all the time; try again")
+    raise Busy("the subscription is changing all the time; try again")
 
 
 async def expire_due(

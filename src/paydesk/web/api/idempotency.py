@@ -11,7 +11,7 @@ from fastapi import Depends, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from paydesk.core.errors import Malformed, PaydeskError
+from paydesk.core.errors import Busy, Malformed, PaydeskError
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call
 from paydesk.web.api.bodies import raw_body
@@ -68,15 +68,16 @@ class Once:
 
 
 async def _first_answer(call: ApiCall, work: Work) -> Response:
-    """Do the work and keep its answer, a refusal included."""
-    kept = False
+    """Do the work and keep its answer, a refusal included; not one that only speaks of the moment."""
+    kept = passing = False
     try:
         async with call.held():
             try:
                 response = await work(call.key)
             except PaydeskError as error:
                 response = error_json(error)
-        if response.status_code < 500 and response.status_code not in _NOT_KEPT:
+                passing = isinstance(error, Busy)
+        if not passing and response.status_code < 500 and response.status_code not in _NOT_KEPT:
             await call.keep(Answer(response.status_code, bytes(response.body).decode()))
             kept = True
     finally:
