@@ -17,6 +17,7 @@ from paydesk.commands import (
     operators,
     pingbacks,
     postgres,
+    profiles,
     refunds,
     running,
     serving,
@@ -58,6 +59,7 @@ app.command(epilog=checking.EXAMPLE)(checking.check)
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")
+app.add_typer(profiles.app, name="profile")
 app.add_typer(operators.app, name="operator")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(subscriptions.app, name="subscription")

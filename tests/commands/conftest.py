@@ -25,6 +25,7 @@ from paydesk.commands import (
     merchants,
     operators,
     pingbacks,
+    profiles,
     refunds,
     subscriptions,
 )
@@ -79,6 +80,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.add_typer(ledger.ledger, name="ledger")
     app.add_typer(ledger.payouts, name="payout")
     app.command()(ledger.balance)
+    app.add_typer(profiles.app, name="profile")
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 

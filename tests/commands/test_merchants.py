@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.conftest import submit_profile
 
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
@@ -253,10 +254,14 @@ async def test_a_live_acquirer_needs_its_key(
 
 @pytest.mark.parametrize("options", [[], ["--shipped-goods"]])
 async def test_a_merchant_goes_live_and_the_first_day_stays(
-    paydesk: Any, environment: dict[str, str], options: list[str]
+    paydesk: Any, environment: dict[str, str], database: Database, options: list[str]
 ) -> None:
     environment |= LIVE
     created = await paydesk("merchant", "create", "--name", "A", "--email", "a@b.example", "--json", *options)
+    said = await paydesk("merchant", "go-live", created.result["id"])
+    assert (said.status, "business profile" in said.err) == (1, True)
+    await submit_profile(database, created.result["id"])
+    assert (await paydesk("profile", "accept", created.result["id"], "--json")).result["status"] == "accepted"
     first = (await paydesk("merchant", "go-live", created.result["id"], "--json")).result
     assert first["test_mode"] is False
     assert first["went_live_at"] is not None

@@ -33,6 +33,7 @@ from paydesk.domain.merchants.rejections import rejected_forms as newest_rejecte
 from paydesk.domain.payments.paying import require_holds
 from paydesk.domain.payments.requests import LONGEST, parse_email
 from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.settings import Settings
 
 LONGEST_NAME = 100
 
@@ -176,20 +177,24 @@ async def set_(
     _show(account, as_json=as_json)
 
 
+def require_live_acquirer(settings: Settings, merchant: Merchant) -> None:
+    """Make sure that somebody can take the merchant's live payments. Raises: SetupError, Unavailable."""
+    acquirer = live_acquirer(settings)
+    if acquirer is None:
+        raise SetupError(
+            "no acquirer takes live payments yet: set PAYDESK_LIVE_ACQUIRER=stripe and PAYDESK_STRIPE_SECRET_KEY "
+            "for serve, work and this command, restart them, and try again"
+        )
+    if merchant.shipped_goods:
+        require_holds(acquirer)
+
+
 @app.command("go-live", epilog="Example: paydesk merchant go-live 1")
 @command
 async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
-    """Let an account take live payments, once its business is known to you; its test side stays as it is."""
+    """Take an account whose business profile is accepted out of test mode; its test side stays as it is."""
     async with deployment() as here:
-        merchant = await find_merchant(here.database, merchant_id)
-        acquirer = live_acquirer(here.settings)
-        if acquirer is None:
-            raise SetupError(
-                "no acquirer takes live payments yet: set PAYDESK_LIVE_ACQUIRER=stripe and PAYDESK_STRIPE_SECRET_KEY "
-                "for serve, work and this command, restart them, and try again"
-            )
-        if merchant.shipped_goods:
-            require_holds(acquirer)
+        require_live_acquirer(here.settings, await find_merchant(here.database, merchant_id))
         merchant = await go_live(here.database, merchant_id, now=utc_now())
         account = await _with_keys(here, merchant, with_private_key=False)
     _show(account, as_json=as_json)

@@ -13,14 +13,17 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
+from tests.conftest import submit_profile
 from tests.web.checkout.test_paying import SHOP, checkout, leads_to, pay, text_of
 
 from paydesk.adapters.acquirers.interface import Approved
 from paydesk.app import live_acquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Merchant, go_live, shop_of
+from paydesk.domain.merchants.profiles import accept_profile
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Desk
@@ -49,6 +52,8 @@ def live(stripe: Front) -> dict[str, Any]:
 async def live_web(
     open_web: OpenWeb, live: dict[str, Any], database: Database, merchant: Merchant
 ) -> httpx.AsyncClient:
+    await submit_profile(database, merchant.id)
+    await accept_profile(database, COMMAND_LINE, merchant.id, now=utc_now())
     await go_live(database, merchant.id, now=utc_now())
     return await open_web(**live)
 
@@ -195,6 +200,8 @@ async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
 async def test_without_a_live_acquirer_a_live_customer_is_told_and_nothing_is_stored(
     open_web: OpenWeb, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
+    await submit_profile(database, merchant.id)
+    await accept_profile(database, COMMAND_LINE, merchant.id, now=utc_now())
     await go_live(database, merchant.id, now=utc_now())
     web = await open_web()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}

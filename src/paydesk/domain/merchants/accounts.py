@@ -203,15 +203,19 @@ def _check_events(muted: Sequence[str], unmuted: Sequence[str]) -> None:
 
 
 async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Merchant:
-    """Let an account take live payments from now on; a second time only turns its test mode off again.
+    """Turn an account's test mode off: forms at the live base are live from now on (spec: Test mode).
 
     Whether there is an acquirer for that is the caller's to make sure of.
 
-    Raises: NotFound.
+    Raises: NotFound; Conflict if its business profile was never accepted.
     """
     row = await queries.go_live(database, id=merchant_id, now=now)
     if row is None:
-        raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
+        await find_merchant(database, merchant_id)
+        raise Conflict(
+            f"the business profile of merchant {merchant_id} is not accepted: its owner fills it in and submits it in "
+            f"the account, then: paydesk profile accept {merchant_id}"
+        )
     return _merchant(row)
 
 

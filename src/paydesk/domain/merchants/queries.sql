@@ -56,10 +56,10 @@ returning *,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
--- The first day live stays the first, and from then on forms at the live base are live.
+-- Forms at the live base are live from now on, if the merchant's business profile was accepted.
 update merchant
-   set went_live_at = coalesce(went_live_at, :now), test_mode = false
- where id = :id
+   set test_mode = false
+ where id = :id and went_live_at <= :now
 returning *, (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)
