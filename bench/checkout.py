@@ -164,7 +164,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "public_key": merchant.public_key, "client_address": "127.0.0.1", "minute": f"{now:%Y-%m-%d %H:%M}:00+00",
         "merchant_id": str(merchant.id), "live": "false", "currency": "USD", "description": "Golden Ticket",
         "amount": "10", "success_url": SUCCESS, "pingback_url": "", "sign_version": "v1", "key_id": str(key_id),
-        "parameters": "{}", "email": "ada@example.com", "first_name": "", "last_name": "", "country": "GB",
+        "parameters": "{}", "email": "ada@example.com", "first_name": "", "last_name": "", "country": "GB", "language": "en",
         "now": now.isoformat(), "expires_at": "2099-01-01", "declined_since": now.isoformat(),
         "previous_attempt_id": "0", "acquirer": "simulator", "capture": "true", "number_sealed": "sealed",
         "vault_key_id": "k", "fingerprint": "f", "bin": "424242", "last4": "4242", "brand": "visa", "exp_month": "12",

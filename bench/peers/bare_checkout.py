@@ -109,6 +109,7 @@ async def pay(token: str, request: Request) -> Response:
             last_name="Lovelace",
             username=fields["email"],
             country="GB",
+            language="en",
             client_address="127.0.0.1",
             not_after=now,
             lookup_at=now + timedelta(hours=1),

@@ -156,7 +156,7 @@ with outcome as (
            net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
            ship_by = case when not a.capture then :now::timestamptz + interval '7 days' end,
            shipping_due_at = case when not a.capture then :now::timestamptz + interval '6 days' end,
-           captured_at = case when a.capture and p.amount > 0 then :now end,
+           captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
            funds_due_at = case when a.capture and p.amount > 0
                                then :now::timestamptz + (select make_interval(days => m.settlement_days) from merchant m
                                              where m.id = p.merchant_id)
