@@ -221,6 +221,12 @@ async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
     )
 
 
+async def find_refund(database: Database, shop: Shop, request_key: str) -> int | None:
+    """The id of the refund or void that a caller's key has begun, or None if the key is new."""
+    row = await _known(database, shop, request_key)
+    return None if row is None else int(row["id"])
+
+
 async def refunds_of(database: Database, shop: Shop, payment_id: int) -> list[SeenRefund]:
     """What was given back of a payment, is on its way, or was refused, first to last."""
     rows = queries.refunds_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
