@@ -35,7 +35,7 @@ from paydesk.domain.payments.paying import Desk, Limits
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs
-from paydesk.settings import Settings, load_settings, require_keys
+from paydesk.settings import Settings, load_settings, require_keys, require_live_key
 from paydesk.web.account import routes as account
 from paydesk.web.account.services import AccountServices
 from paydesk.web.account.shell import require_front_end
@@ -179,16 +179,11 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
     """Who takes live payments, None if nobody is configured; the caller closes it. Raises: SetupError."""
     if not settings.live_acquirer:
         return None
-    secret_key = settings.stripe_secret_key.get_secret_value()
-    if not secret_key.startswith(("sk_", "rk_")):
-        raise SetupError(
-            "PAYDESK_LIVE_ACQUIRER=stripe needs PAYDESK_STRIPE_SECRET_KEY: the account's secret key, which starts with "
-            "sk_ (Stripe dashboard, Developers, API keys)"
-        )
+    require_live_key(settings)
     # Stripe's library is large: only who uses it loads it.
     from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
-    return StripeAcquirer(secret_key, api_base=settings.stripe_api_base)
+    return StripeAcquirer(settings.stripe_secret_key.get_secret_value(), api_base=settings.stripe_api_base)
 
 
 def payment_desk(

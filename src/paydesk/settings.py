@@ -89,6 +89,12 @@ class Settings(BaseSettings):
     retention_months: int = Field(
         13, ge=1, le=120, description="Months that pingback attempts, rejected forms and the audit log are kept."
     )
+    smtp_url: SecretStr = Field(
+        SecretStr(""),
+        description="Mail server, `smtp://user:password@host:587?starttls=1` or `smtps://…`; without one mails wait.",
+    )
+    mail_from: str = Field("", description="Address that mails come from: `Paydesk <pay@shop.example>`.")
+    mails_in_flight: int = Field(8, ge=1, le=200, description="Mails that one worker hands over at a time.")
     simulator_latency: float = Field(0.3, ge=0, le=30, description="Seconds that the simulated bank takes to answer.")
     simulator_url: str = Field(
         "", description="Address of a simulated bank in a process of its own; empty means inside the service."
@@ -186,9 +192,12 @@ def _is_running(data_dir: Path) -> bool:
 
 @contextmanager
 def announced(settings: Settings) -> Iterator[None]:
-    """Say in `running.env`, for the length of a block, what this process runs with; keys and database are left out."""
+    """Say in `running.env`, for the length of a block, what this process runs with.
+
+    Keys and database are left out, and the live acquirer, which is of no use without its key.
+    """
     path = settings.data_dir / RUNNING_FILE
-    secret = {"data_dir", "database_url", "secret_key", "vault_keys", "stripe_secret_key"}
+    secret = {"data_dir", "database_url", "secret_key", "vault_keys", "smtp_url", "stripe_secret_key", "live_acquirer"}
     lines = [
         f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
         for name in sorted(settings.model_fields_set - secret)
@@ -224,6 +233,19 @@ def _check(settings: Settings) -> None:
         raise SetupError(f"{PREFIX}STRIPE_API_BASE must be an address like https://api.stripe.com, or empty")
     if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
         raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
+
+
+def require_live_key(settings: Settings) -> None:
+    """Make sure that the live acquirer, if there is one, has a key that may be one.
+
+    Raises: SetupError, saying where to find it.
+    """
+    key = settings.stripe_secret_key.get_secret_value()
+    if settings.live_acquirer and not key.startswith(("sk_", "rk_")):
+        raise SetupError(
+            f"{PREFIX}LIVE_ACQUIRER=stripe needs {PREFIX}STRIPE_SECRET_KEY: the account's secret key, starting with "
+            "sk_ (Stripe dashboard, Developers, API keys)"
+        )
 
 
 def require_keys(settings: Settings) -> None:

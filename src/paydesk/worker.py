@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
+from paydesk.adapters.mail import Mailbox, Mailer, SmtpMailer, parse_smtp_url
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.settling import run_settling
+from paydesk.domain.mail.sending import MailSender
+from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
@@ -24,7 +29,8 @@ from paydesk.domain.pingbacks.resending import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
-from paydesk.settings import Settings
+from paydesk.settings import PREFIX, Settings
+from paydesk.web.mails.writing import Addresses, write
 
 log = structlog.get_logger()
 
@@ -32,8 +38,20 @@ HOUSEKEEPING = timedelta(minutes=1)
 FORM_COUNTS_KEPT = timedelta(minutes=5)
 
 
-async def work(settings: Settings, database: Database, vault: Vault, desk: Desk, stop: asyncio.Event) -> None:
-    """Do all background work until told to stop; what is in flight then is finished first."""
+async def work(
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    desk: Desk,
+    stop: asyncio.Event,
+    *,
+    mailbox: Mailbox | None = None,
+) -> None:
+    """Do all background work until told to stop; what is in flight then is finished first.
+
+    `mailbox` takes the mails where there is no mail server. Raises: SetupError if the mail server's settings are wrong.
+    """
+    mailer = mailer_of(settings) or mailbox
     outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
     sender = PingbackSender(database, vault, outbound, sender_settings(settings))
     try:
@@ -45,6 +63,12 @@ async def work(settings: Settings, database: Database, vault: Vault, desk: Desk,
             tasks.create_task(run_disputes(desk, stop), name="disputes")
             tasks.create_task(run_deadlines(desk, stop), name="deadlines")
             tasks.create_task(run_settling(database, stop), name="settling")
+            if mailer is None:
+                log.warning(f"mails wait: {PREFIX}SMTP_URL is not set")
+            else:
+                mails = mail_sender(settings, database, vault, mailer)
+                tasks.create_task(mails.run(stop), name="mails")
+                tasks.create_task(run_telling(database, stop, keep_test=mailer is mailbox), name="telling")
             tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
     finally:
         await outbound.close()
@@ -58,6 +82,30 @@ def sender_settings(settings: Settings) -> SenderSettings:
         per_endpoint=settings.pingbacks_per_endpoint,
         lease=2 * settings.pingback_timeout + 10,
     )
+
+
+def mailer_of(settings: Settings) -> Mailer | None:
+    """What hands mails to the mail server, or None if there is none.
+
+    Raises: SetupError, naming the setting that is wrong.
+    """
+    url = settings.smtp_url.get_secret_value()
+    if not url:
+        return None
+    try:
+        server = parse_smtp_url(url)
+    except ValueError as error:
+        raise SetupError(f"{PREFIX}SMTP_URL: {error}") from None
+    try:
+        return SmtpMailer(server, mail_from=settings.mail_from)
+    except ValueError as error:
+        raise SetupError(f"{PREFIX}MAIL_FROM: {error}") from None
+
+
+def mail_sender(settings: Settings, database: Database, vault: Vault, mailer: Mailer) -> MailSender:
+    """What sends mails, with links to the public addresses."""
+    addresses = Addresses(settings.address, settings.sandbox_address)
+    return MailSender(database, vault, mailer, partial(write, addresses=addresses), in_flight=settings.mails_in_flight)
 
 
 def billing_pace(settings: Settings) -> Pace:

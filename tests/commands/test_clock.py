@@ -36,8 +36,8 @@ async def test_advancing_moves_the_clock_and_says_what_happened(
     before = utc_now()
     said = await paydesk("clock", "advance", account["id"], "3m", "--json")
     assert (said.status, said.err) == (0, "")
-    assert said.result["counts"] == {"payment": 3}
-    assert [event["subscription_id"] for event in said.result["events"]] == [subscription] * 3
+    assert said.result["counts"] == {"payment": 3, "settlement": 3}
+    assert [event["subscription_id"] for event in said.result["events"]] == [subscription] * 6
     assert datetime.fromisoformat(said.result["now"]) > before + timedelta(days=88)
     clock = await shown(paydesk, account["id"])
     assert clock["ahead_seconds"] > timedelta(days=88).total_seconds()
@@ -49,9 +49,9 @@ async def test_a_summary_for_people_is_a_table_and_a_line(
     said = await paydesk("clock", "advance", account["id"], "2m", "--events", 1)
     titles, row, line = said.out.splitlines()
     assert titles.split() == ["time", "what", "subscription", "payment", "pingback"]
-    assert row.split()[2:4] == ["payment", str(subscription)]
-    assert line.endswith("Z: 2 payment")
-    assert "1 more event" in said.err
+    assert row.split()[2:4] == ["settlement", str(subscription)]
+    assert line.endswith("Z: 2 payment, 2 settlement")
+    assert "3 more events" in said.err
 
 
 @pytest.mark.parametrize("period", ["0d", "31", "1h", "11y"])
@@ -158,3 +158,11 @@ async def test_advancing_works_beside_a_running_service_as_it_was_started(
     assert (status, err) == (0, "")
     assert '"counts": {}' in out
     assert "127.0.0.0/8" in (tmp_path / "data" / RUNNING_FILE).read_text()
+
+
+def test_a_running_service_tells_nobody_of_its_live_acquirer(tmp_path: Path) -> None:
+    running = load_settings(data_dir=tmp_path, live_acquirer="stripe", stripe_secret_key="sk_live_secret")
+    with announced(running):
+        assert "stripe" not in (tmp_path / RUNNING_FILE).read_text().lower()
+        assert "sk_live" not in (tmp_path / RUNNING_FILE).read_text()
+        assert load_settings(as_running=True, data_dir=tmp_path).live_acquirer == ""

@@ -196,6 +196,17 @@ async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running
         assert "payment_order" in await paid_at_the_shop(browser, thanks.url)
 
 
+async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(running: Program) -> None:
+    mailbox = running.found(r"Mailbox +(\S+)")
+    async with browsing() as browser:
+        await buy(browser, running)
+        async with asyncio.timeout(PATIENCE):
+            while "Your receipt from Sample Shop" not in (page := (await browser.get(mailbox)).text):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        assert CUSTOMER["email"] in page
+        assert (await browser.get(mailbox, headers={"Host": "pay.example"})).status_code == 404
+
+
 async def test_the_printed_keys_sign_forms_of_ones_own(running: Program) -> None:
     gateway = Gateway(running.key("public"), running.key("private"), base_url=running.address)
     async with browsing() as browser:
@@ -335,6 +346,14 @@ async def test_without_keys_a_service_refuses_to_start_and_names_them(tmp_path: 
     async with paydesk(command, DATA_DIR=tmp_path / "data") as program:
         assert await program.ended() == 1
     assert_one_line(program, "PAYDESK_SECRET_KEY", "PAYDESK_VAULT_KEYS")
+
+
+@pytest.mark.parametrize("command", ["serve", "work"])
+async def test_without_its_key_a_live_acquirer_keeps_a_service_from_starting(tmp_path: Path, command: str) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting(), "LIVE_ACQUIRER": "stripe"}
+    async with paydesk(command, DATA_DIR=tmp_path / "data", **keys) as program:
+        assert await program.ended() == 1
+    assert_one_line(program, "PAYDESK_STRIPE_SECRET_KEY", "Stripe dashboard")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

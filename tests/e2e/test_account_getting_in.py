@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -20,10 +21,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import paydesk.app
 from paydesk.adapters.vault import Vault
 from paydesk.app import create_app
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.mail.queueing import open_facts
+from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.profiles import accept_profile
 from paydesk.settings import Settings
 
 pytestmark = pytest.mark.browser
@@ -32,7 +37,8 @@ OpenPage = Callable[..., Coroutine[Any, Any, Page]]
 Serve = Callable[[ASGIApp], AbstractAsyncContextManager[str]]
 
 PASSWORD = "correct horse battery staple"
-PHONE = {"viewport": {"width": 375, "height": 700}}
+PHONE = {"viewport": {"width": 320, "height": 640}}
+RED_DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
@@ -249,10 +255,62 @@ async def test_a_theme_is_chosen_whatever_the_system_has(sign_up: SignUp, script
     assert await page.evaluate(scheme) == "light"
 
 
+async def test_who_waits_for_the_operator_sees_the_answer_without_asking(
+    sign_up: SignUp, link_to: LinkTo, base: str, database: Database, complaints: list[str]
+) -> None:
+    page, email = await sign_up()
+    profile = f"{base}{merchant_path(page)}/settings/profile"
+    await page.goto(await link_to(email))
+    await page.get_by_role("button", name="Confirm the address").click()
+    await page.goto(profile)
+    for label in ("Legal name", "Street and number", "Postal code", "City", "What the business does", "What you sell"):
+        await page.get_by_label(label).fill("Corner Shop")
+    await page.get_by_label("Website").fill("https://shop.example")
+    await page.get_by_label("Support e-mail").fill("help@shop.example")
+    await page.get_by_label("Country").select_option("DE")
+    await page.get_by_label("Account holder").fill("Corner Shop")
+    await page.get_by_label("IBAN").fill("DE89 3704 0044 0532 0130 00")
+    await page.get_by_role("button", name="Save the profile").click()
+    await page.get_by_role("button", name="Ask to go live").click()
+    await expect(page.get_by_text("We look at your profile")).to_be_visible()
+    await accept_profile(database, COMMAND_LINE, int(merchant_path(page).split("/")[2]), now=utc_now())
+    await expect(page.get_by_text("You may take real payments")).to_be_visible(timeout=30_000)
+    assert complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_checkout_in_the_merchants_colours_can_be_read(
+    open_page: OpenPage,
+    base: str,
+    database: Database,
+    merchant: Merchant,
+    signed_form: Callable[..., dict[str, Any]],
+    complaints: list[str],
+    scheme: str,
+) -> None:
+    await database.execute(
+        "insert into branding (merchant_id, accent, logo, logo_type, changed_at) values ($1, '#c2185b', $2, $3, now())",
+        merchant.id,
+        base64.b64decode(RED_DOT),
+        "image/png",
+    )
+    page = await open_page("about:blank", color_scheme=scheme)
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    answer = await page.request.post(f"{base}/payment/form", form=signed_form(), max_redirects=0)
+    await page.goto(base + answer.headers["location"])
+    assert await page.locator(".shop img").evaluate("image => image.naturalWidth") == 1
+    button = page.get_by_role("button", name=re.compile("^Pay"))
+    ground = await button.evaluate("button => getComputedStyle(button).backgroundColor")
+    assert (ground == "rgb(194, 24, 91)") == (scheme == "light")
+    assert await violations(page) == []
+    assert complaints == []
+
+
 PAGES = (
     "security",
     "profile",
     "profile-errors",
+    "branding",
     "team",
     "audit",
     "new-shop",
@@ -276,6 +334,7 @@ async def show(page: Page, state: str, base: str) -> None:
         "security": f"{base}/account/security",
         "profile": f"{shop}/profile",
         "profile-errors": f"{shop}/profile",
+        "branding": f"{shop}/branding",
         "team": f"{shop}/team",
         "audit": f"{shop}/audit",
         "new-shop": f"{base}/account/shops/new",

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from paydesk.adapters.acquirers.simulator import TEST_CARDS
+from paydesk.adapters.mail import Mailbox
 from paydesk.adapters.vault import Vault
 from paydesk.app import create_app, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import command, database_address, stop_on_signals
@@ -26,7 +27,9 @@ from paydesk.domain.merchants.keys import pairs_of
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, announced
 from paydesk.web.demo.shop import create_shop
-from paydesk.worker import work
+from paydesk.web.mails.mailbox import PATH as MAILBOX
+from paydesk.web.mails.mailbox import mailbox_routes
+from paydesk.worker import mailer_of, work
 from paydesk_client import Gateway
 
 LOOPBACK = "127.0.0.0/8,::1/128"
@@ -71,10 +74,14 @@ async def _serve_all(
     shop = create_shop(gateway, base_url=_demo_address(settings), folder=settings.data_dir / "demo")
     acquirer, live = test_acquirer(settings), live_acquirer(settings)
     desk = payment_desk(settings, pool, vault, acquirer, live)
-    async with _serving(shop, listeners[1]), _serving(create_app(settings), listeners[0]):
+    app = create_app(settings)
+    mailbox = None if mailer_of(settings) else Mailbox()
+    if mailbox is not None:
+        app.router.routes.extend(mailbox_routes(mailbox))
+    async with _serving(shop, listeners[1]), _serving(app, listeners[0]):
         typer.echo(_welcome(settings, keys, metrics_port))
         try:
-            await work(settings, pool, vault, desk, stop)
+            await work(settings, pool, vault, desk, stop, mailbox=mailbox)
         finally:
             for each in desk.acquirers.values():
                 await each.close()
@@ -124,6 +131,13 @@ def _demo_address(settings: Settings) -> str:
     return f"http://{settings.host}:{settings.demo_port}"
 
 
+def _mailbox_address(settings: Settings) -> str:
+    """Where mails can be read: on this machine, under a name that the mailbox answers to."""
+    if settings.smtp_url.get_secret_value():
+        return "none: mails go to the mail server"
+    return f"http://127.0.0.1:{settings.port}{MAILBOX}"
+
+
 def _welcome(settings: Settings, keys: tuple[str, str], metrics_port: int) -> str:
     """The block that ends the start-up: where things are, the key pair, the test cards."""
     cards = "\n".join(f"    {card.number:<20}{card.outcome}" for card in TEST_CARDS)
@@ -133,6 +147,7 @@ def _welcome(settings: Settings, keys: tuple[str, str], metrics_port: int) -> st
     Sample shop     {_demo_address(settings)}
     Checkout        {settings.address}/payment/form
     Sandbox base    {settings.sandbox_address}
+    Mailbox         {_mailbox_address(settings)}
     Metrics         http://127.0.0.1:{metrics_port}/metrics
     Data            {settings.data_dir.resolve()}
 

@@ -23,7 +23,7 @@ from uvicorn.supervisors import Multiprocess
 from paydesk.commands.connecting import checked_database, one_line_errors
 from paydesk.commands.starting import listen, raise_file_limit, serve_metrics
 from paydesk.logs import set_up_logs
-from paydesk.settings import PREFIX, Settings, load_settings, require_keys
+from paydesk.settings import PREFIX, Settings, load_settings, require_keys, require_live_key
 
 log = structlog.get_logger()
 
@@ -39,6 +39,7 @@ def serve(
         raise_file_limit()
         settings = load_settings()
         require_keys(settings)
+        require_live_key(settings)
         set_up_logs(settings)
         listener = listen(settings.host, settings.port, "PORT")
         with _database_in_background(settings) as address:

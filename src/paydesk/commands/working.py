@@ -11,7 +11,7 @@ from paydesk.commands.starting import raise_file_limit, serve_metrics
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
-from paydesk.settings import load_settings, require_keys
+from paydesk.settings import load_settings, require_keys, require_live_key
 from paydesk.worker import work as do_work
 
 log = structlog.get_logger()
@@ -23,6 +23,7 @@ async def work() -> None:
     raise_file_limit()
     settings = load_settings()
     require_keys(settings)
+    require_live_key(settings)
     set_up_logs(settings)
     vault = vault_of(settings)
     async with checked_database(settings) as address, connected(address, most=settings.database_connections) as pool:

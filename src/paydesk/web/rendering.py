@@ -37,9 +37,13 @@ class _LeanLoader(FileSystemLoader):
 class Pages:
     """The templates of one door, compiled once for each language."""
 
-    def __init__(self, folder: Path, **known: Any) -> None:
-        """Read templates from `folder`, else the shared ones; all know `asset_url`, gettext's functions and `known`."""
+    def __init__(self, folder: Path, *, macros: Mapping[str, str] | None = None, **known: Any) -> None:
+        """Read templates from `folder`, else the shared ones.
+
+        All know `asset_url`, gettext's functions, `known`, and by its name each template of `macros`.
+        """
         self._folder = folder
+        self._macros = macros or {}
         self._known = known
         self._by_language: dict[str, Environment] = {}
 
@@ -69,6 +73,8 @@ class Pages:
         environment.globals.update(asset_url=asset_url, **self._known)
         # The extension adds this method while running, out of a type checker's sight.
         environment.install_gettext_translations(texts.translations, newstyle=True)  # type: ignore[attr-defined]
+        for name, template in self._macros.items():
+            environment.globals[name] = environment.get_template(template).module
         self._by_language[texts.language] = environment
         return environment
 

@@ -93,6 +93,10 @@ class Texts:
         date, time = format_date(at, "long", locale), format_time(at, "short", locale=locale)
         return str(get_datetime_format("medium", locale)).replace("{0}", time).replace("{1}", date)
 
+    def apart(self, text: str) -> str:
+        """A name or an amount that keeps its own order where no markup can hold it, if the texts run right to left."""
+        return _ISOLATE.format(text) if self.direction == "rtl" else text
+
     def money(self, amount: Decimal, currency: str) -> str:
         """An amount with the currency's symbol, with the currency's ISO 4217 digits: `$10.00`, `10,00 €`."""
         digits = minor_digits(currency)

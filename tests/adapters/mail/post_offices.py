@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
-from typing import Any, cast
+from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
@@ -33,10 +33,8 @@ class PostOffice:
 
     @property
     def mails(self) -> list[EmailMessage]:
-        parsed = [
-            message_from_bytes(envelope.content, policy=default) for envelope in self.envelopes if envelope.content
-        ]  # type: ignore[arg-type]
-        return cast("list[EmailMessage]", parsed)
+        contents = [envelope.content for envelope in self.envelopes]
+        return [message_from_bytes(content, policy=default) for content in contents if isinstance(content, bytes)]
 
     async def handle_RCPT(self, _server: Any, _session: Session, envelope: Envelope, address: str, options: Any) -> str:
         answer = _next(self.recipient_answers)

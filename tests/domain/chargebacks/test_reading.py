@@ -3,13 +3,16 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage
 from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import Page
@@ -70,7 +73,12 @@ async def test_a_chargeback_takes_the_money_and_a_fee_and_is_told(
     payment_id = await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     (found,) = await browse_chargebacks(database, shop, None, Page(10))
-    assert (found.payment_id, found.state, found.amount, found.fee) == (payment_id, ChargebackState.OPEN, 10, 15)
+    assert (found.payment_id, found.state, found.amount, found.fee) == (
+        payment_id,
+        ChargebackState.OPEN,
+        Decimal(10),
+        Decimal(15),
+    )
     assert await state_of(database, shop, payment_id) == "charged_back"
     (envelope,) = await told()
     order = envelope["payment_order"]
@@ -201,3 +209,19 @@ async def test_another_merchants_chargeback_is_not_found(
     with pytest.raises(NotFound):
         await give_evidence(desk, other_shop, found.id, "mine", now=utc_now())
     assert await browse_chargebacks(database, other_shop, None, Page(10)) == []
+
+
+class ClosedAcquirer(LyingAcquirer):
+    """An acquirer that does not let its disputes be read."""
+
+    async def disputes(self, after: str) -> DisputePage:
+        raise AcquirerRefused("this key may not read events")
+
+
+async def test_an_acquirer_that_refuses_to_be_read_does_not_keep_us_from_the_others(
+    desk: Desk, shop: Shop, database: Database, buy: Buy
+) -> None:
+    await buy(CHARGED_BACK)
+    closed = ClosedAcquirer(desk.acquirers["simulator"], Lies())
+    await read_disputes(replace(desk, acquirers={"closed": closed, **desk.acquirers}), now=utc_now())
+    assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -20,9 +21,10 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
+from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import refunding
-from paydesk.domain.payments.janitor import watch_open_outcomes
+from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.metrics import OPEN_OUTCOMES
 from paydesk.domain.payments.movements import finish_movements, first_look
 from paydesk.domain.payments.movements import queries as movement_queries
@@ -75,6 +77,13 @@ class Refunds:
     async def payment(self, payment_id: int) -> Any:
         return await self.database.fetchrow("select * from payment where id = $1", payment_id)
 
+    async def differences(self) -> list[Any]:
+        """What `paydesk check` finds, the bank's record as its witness."""
+        found = await check(
+            self.database, now=utc_now(), merchant_id=self.till.shop.merchant_id, record=self.bank.record
+        )
+        return [finding.differences for finding in found if finding.found]
+
     async def told(self) -> list[dict[str, Any]]:
         rows = await self.database.fetch(
             "select payload from pingback where merchant_id = $1 and event <> 'payment' order by id",
@@ -125,6 +134,7 @@ class TestAWholeRefund:
     async def test_fees_are_kept_by_the_usual_plan(self, refunds: Refunds) -> None:
         await refunds.refund(await refunds.paid())
         assert await refunds.balances() == {"available": Decimal("0.6"), "fees": Decimal("-0.6")}
+        assert await refunds.differences() == []
 
     async def test_fees_come_back_if_the_plan_says_so(self, refunds: Refunds) -> None:
         await refunds.database.execute(
@@ -175,6 +185,7 @@ class TestPartialRefunds:
             await refunds.refund(payment_id, "0.01")
         assert await refunds.balances() == {}
         assert (await refunds.payment(payment_id))["state"] == "refunded"
+        assert await refunds.differences() == []
 
     @pytest.mark.parametrize("amount", ["0", "-1", "10.01", "1.001", "0.001", "NaN", "Infinity", "-Infinity", "1E+30"])
     async def test_an_amount_that_can_t_be_given_back_is_refused(self, refunds: Refunds, amount: str) -> None:
@@ -275,6 +286,7 @@ class TestAnAuthorization:
         assert (told["event"], told["payment_order"]["status"]) == ("refund", "reversal_refunded")
         assert told["payment_order"]["reference_id"] == refund.reference_id
         assert await refunds.balances() == {}
+        assert await refunds.differences() == []
 
     async def test_only_all_of_it_can_be_given_back(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid(shipped=True)
@@ -364,6 +376,46 @@ class TestAnAcquirerThat:
         assert await refunds.told() == []
         assert (await refunds.refund(payment_id)).status is RefundStatus.WHOLE
 
+    async def test_is_slow_is_written_down_though_the_caller_went_away(
+        self, refunds: Refunds, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        payment_id = await refunds.paid()
+        acquirer = type(refunds.desk.acquirers["simulator"])
+        honest, reached, answer = acquirer.refund, asyncio.Event(), asyncio.Event()
+
+        async def slowly(self: Any, *asked: Any) -> str:
+            reference: str = await honest(self, *asked)
+            reached.set()
+            await answer.wait()
+            return reference
+
+        monkeypatch.setattr(acquirer, "refund", slowly)
+        caller = asyncio.create_task(refunds.refund(payment_id))
+        await reached.wait()
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        answer.set()
+        await refunds.desk.finish()
+        assert (await refunds.payment(payment_id))["state"] == "refunded"
+        assert len(await refunds.told()) == 1
+
+    async def test_never_answered_a_dead_process_is_asked_by_the_janitor(self, refunds: Refunds) -> None:
+        payment_id = await refunds.paid()
+        await movement_queries.begin_refund(
+            refunds.database, merchant_id=refunds.till.shop.merchant_id, live=False, payment_id=payment_id,
+            amount=None, requested_by="api", request_key=None, lookup_at=utc_now(), now=utc_now(),
+        )  # fmt: skip
+        stop = asyncio.Event()
+        janitor = asyncio.create_task(run_janitor(refunds.desk, stop, pause=0.01))
+        for _ in range(1000):
+            if (await refunds.payment(payment_id))["state"] == "refunded":
+                break
+            await asyncio.sleep(0.01)
+        stop.set()
+        await janitor
+        assert (await refunds.payment(payment_id))["state"] == "refunded"
+        assert refunds.standing().net == 0
+
     async def test_is_silent_for_a_day_raises_the_alarm(
         self, refunds: Refunds, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -384,6 +436,21 @@ class TestAnAcquirerThat:
         await watch_open_outcomes(refunds.database, now=utc_now() + timedelta(minutes=2))
         assert OPEN_OUTCOMES._value.get() >= 1
 
+    async def test_contradicts_itself_holds_up_nobody_else(self, refunds: Refunds) -> None:
+        late = refunds.at(LyingAcquirer(refunds.desk.acquirers["simulator"], Lies(lose_answers=1)))
+        odd, even = await refunds.paid(), await refunds.paid()
+        for payment_id in (odd, even):
+            await late.refund(payment_id, "4.00")
+        # The bank took back all of it, as it says, although it had given back a part.
+        await refunds.database.execute(
+            "update payment set state = 'charged_back', charged_back = 10, revision = revision + 1 where id = $1", odd
+        )
+        with capture_logs() as logs:
+            assert await refunds.finish() == 2
+        assert [one["event"] for one in logs] == ["an outcome does not fit its payment"]
+        assert [(await refunds.payment(one))["refunded"] for one in (odd, even)] == [0, 4]
+        assert await refunds.finish(minutes=3) == 1, "it is asked for again"
+
     async def test_loses_what_it_likes_ends_in_agreement(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid()
         bad = refunds.at(
@@ -397,6 +464,7 @@ class TestAnAcquirerThat:
         assert (payment["refunded"], payment["refunding"]) == (9, 0)
         assert refunds.standing().net == 1
         assert len(await refunds.told()) == 30
+        assert await refunds.differences() == []
 
 
 class TestTheSameKeyAgain:
@@ -437,6 +505,7 @@ class TestTheAccount:
         await refunds.refund(payment_id, "4.00")
         await refunds.refund(payment_id)
         assert [one["event"] for one in await refunds.told()] == ["refund"]
+        assert await refunds.differences() == []
         assert refunds.standing().net == 0
 
     async def test_sees_each_refund_with_its_state(self, refunds: Refunds) -> None:

@@ -4,6 +4,7 @@ import pyotp
 import pytest
 from tests.web.account.conftest import PASSWORD, LinkInMail, OpenVisitor, Visitor, leads_to, text_of
 
+from paydesk.database.pool import Database
 from paydesk.settings import Settings
 from paydesk.web.account.addresses import own_path
 
@@ -191,3 +192,14 @@ async def test_half_a_log_in_can_only_log_out(owner: Visitor, stranger: OpenVisi
         assert leads_to(await visitor.see(path)).startswith("/account/second-factor")
     assert leads_to(await visitor.see("/account/security/second-factor")) == "/account/second-factor"
     assert leads_to(await visitor.send("/account/second-factor", "/account/logout")) == "/account/login"
+
+
+async def test_an_operator_goes_nowhere_without_a_second_factor(owner: Visitor, database: Database) -> None:
+    await database.execute("update person set operator = true where email = $1", owner.email)
+    owner.web.cookies.delete("paydesk")
+    assert await log_in(owner, owner.email) == "/account/security/second-factor"
+    for path in ("/account/security", f"{owner.merchant_path}/settings/team"):
+        assert leads_to(await owner.see(path)).startswith("/account/security/second-factor")
+    _, codes = await second_factor(owner)
+    assert len(codes) == 10
+    assert (await owner.see("/account/security")).status_code == 200

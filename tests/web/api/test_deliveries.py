@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
@@ -342,6 +342,7 @@ class TestHostileBodies:
     async def test_other_methods(self, server: Any, method: str) -> None:
         is_refusal(await server.call(method, PATH), 405)
 
+    @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(fields=st.dictionaries(
         st.sampled_from([*SHIPPED, "payment_order_id", "merchant_reference_id", "amount", "hash", "public_key"]),
         st.recursive(

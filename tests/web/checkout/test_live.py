@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,12 +15,17 @@ from pydantic import SecretStr
 from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
 from tests.web.checkout.test_paying import SHOP, checkout, leads_to, pay, text_of
 
+from paydesk.adapters.acquirers.interface import Approved
 from paydesk.app import live_acquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Merchant, go_live
+from paydesk.domain.merchants.accounts import Merchant, go_live, shop_of
 from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.movements import finish_movements
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+from paydesk.domain.subscriptions.charging import BillingRun, Side
 from paydesk.settings import Settings
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -47,10 +53,19 @@ async def live_web(
     return await open_web(**live)
 
 
+@pytest.fixture
+async def live_desk(desk: Desk, settings: Settings, live: dict[str, Any]) -> AsyncIterator[Desk]:
+    """What a worker of that deployment works with."""
+    acquirer = live_acquirer(settings.model_copy(update=live))
+    assert acquirer is not None
+    yield replace(desk, acquirers={**desk.acquirers, "stripe": acquirer}, live_acquirer="stripe")
+    await acquirer.close()
+
+
 async def live_payment(database: Database, merchant: Merchant) -> Any:
     return await database.fetchrow(
         """
-        select p.state, p.live, a.acquirer, a.idempotency_key as key
+        select p.id, p.state, p.live, a.acquirer, a.idempotency_key as key
           from payment p join payment_attempt a on a.merchant_id = p.merchant_id and a.payment_id = p.id
          where p.merchant_id = $1
          order by a.id desc
@@ -102,26 +117,79 @@ async def test_a_live_challenge_leads_to_the_bank_and_back(
 
 async def test_a_live_answer_that_is_lost_is_found_by_the_worker(
     live_web: httpx.AsyncClient,
+    live_desk: Desk,
     signed_form: SignedForm,
     database: Database,
     merchant: Merchant,
     stripe: Front,
-    settings: Settings,
-    live: dict[str, Any],
-    desk: Any,
 ) -> None:
     path = await checkout(live_web, signed_form())
     stripe.lose_answer_to = "/v1/payment_intents"
     await pay(live_web, path, "4242424242424242")
     assert (await live_payment(database, merchant))["state"] == "processing"
-    acquirer = live_acquirer(settings.model_copy(update=live))
-    assert acquirer is not None
-    desk.acquirers["stripe"] = acquirer
-    await settle_due(desk, now=utc_now() + timedelta(minutes=1))
-    await acquirer.close()
+    await settle_due(live_desk, now=utc_now() + timedelta(minutes=1))
     paid = await live_payment(database, merchant)
     assert paid["state"] == "captured"
     assert (await stripe.standing(paid["key"])).net == Decimal(10)
+
+
+async def test_a_live_refund_whose_answer_is_lost_is_finished_once(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: Front,
+) -> None:
+    await pay(live_web, await checkout(live_web, signed_form()), "4242424242424242")
+    paid, shop = await live_payment(database, merchant), shop_of(merchant, live=True)
+    stripe.lose_answer_to = "/v1/refunds"
+    await refund(live_desk, shop, paid["id"], Decimal(4), requested_by="api", now=utc_now())
+    assert (await live_payment(database, merchant))["state"] == "captured"
+    await finish_movements(live_desk, now=utc_now() + timedelta(minutes=1))
+    assert (await stripe.standing(paid["key"])).net == Decimal(6)
+    assert (await live_payment(database, merchant))["state"] == "partially_refunded"
+    found = await check(database, now=utc_now(), merchant_id=merchant.id)
+    assert [finding.rule.statement for finding in found if finding.found] == []
+
+
+async def test_live_goods_to_be_shipped_are_held_and_let_go_again(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: Front,
+) -> None:
+    await database.execute("update merchant set shipped_goods = true where id = $1", merchant.id)
+    assert leads_to(await pay(live_web, await checkout(live_web, signed_form()), "4242424242424242")) == SHOP
+    held = await live_payment(database, merchant)
+    assert held["state"] == "authorized"
+    assert (await stripe.standing(held["key"])).held == Decimal(10)
+    await refund(live_desk, shop_of(merchant, live=True), held["id"], None, requested_by="api", now=utc_now())
+    assert (await live_payment(database, merchant))["state"] == "voided"
+    standing = await stripe.standing(held["key"])
+    assert (standing.net, standing.held) == (Decimal(0), Decimal(0))
+
+
+async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: Front,
+) -> None:
+    club = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
+    path = await checkout(live_web, signed_form(**club))
+    assert leads_to(await pay(live_web, path, "4242424242424242", agree="on")) == SHOP
+    due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
+    (charge,) = await BillingRun(live_desk).claim([Side(shop_of(merchant, live=True), due)], utc_now())
+    assert isinstance(await live_desk.acquirers["stripe"].charge_stored(charge.purchase), Approved)
+    assert (await stripe.standing(charge.purchase.key)).net == Decimal(10)
+    sent = [params for method, path, _, params in stripe.asked if (method, path) == ("POST", "/v1/payment_intents")]
+    assert sent[-1]["off_session"] == "true"
+    assert sent[-1]["customer"] == sent[-2]["customer"]
 
 
 async def test_without_a_live_acquirer_a_live_customer_is_told_and_nothing_is_stored(

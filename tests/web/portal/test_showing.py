@@ -10,7 +10,9 @@ from babel.dates import format_date
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.payments.states import PaymentState
 from paydesk.web.portal.pages import CATALOGUES
+from paydesk.web.portal.wording import PAYMENTS
 
 Subscribe = Callable[..., Awaitable[Any]]
 
@@ -91,6 +93,25 @@ async def test_past_payments_are_listed_newest_first_with_a_way_to_older_ones(su
 
 async def test_a_declined_payment_is_listed_as_failed(failing: Any) -> None:
     assert '<td class="declined">failed' in await failing.page()
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (PaymentState.PARTIALLY_REFUNDED, "partly refunded"),
+        (PaymentState.REFUNDED, "refunded"),
+        (PaymentState.CHARGED_BACK, "taken back by your bank"),
+    ],
+)
+async def test_what_was_given_back_is_said(
+    subscriber: Any, database: Database, merchant: Merchant, state: PaymentState, words: str
+) -> None:
+    await database.execute("update payment set state = $2 where merchant_id = $1", merchant.id, str(state))
+    assert f'<td class="{state}">{words}' in await subscriber.page()
+
+
+def test_every_state_of_a_payment_has_words() -> None:
+    assert set(PAYMENTS) == set(PaymentState)
 
 
 @pytest.mark.parametrize("before", ["", "-1", "0", "x", "999999999", "9" * 40, "١٢", "%00", "1&before=2"])

@@ -135,7 +135,8 @@ returning id;
 
 -- name: begin_due_voids(merchant_ids, lives, shop_nows, most, lookup_at, real_now)
 -- Authorizations that nobody shipped in time: the intent to let go of each, unless a capture is in progress. One that the
--- acquirer refuses to void is looked at again an hour later.
+-- acquirer refuses to void is looked at again an hour later. (What the guard hides in coalesce the planner can't
+-- guess, so the index by time leads.)
 with side as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -147,7 +148,7 @@ with side as (
          select merchant_id, live, id
            from payment
           where merchant_id = side.merchant_id and live = side.live and shipping_due_at <= side.shop_now
-            and ship_by <= side.shop_now and moving_id is null and state = 'authorized'
+            and ship_by <= side.shop_now and moving_id is null and coalesce(state = 'authorized', false)
           order by shipping_due_at
           limit :most
             for update skip locked

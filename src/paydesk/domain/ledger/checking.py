@@ -207,19 +207,23 @@ async def _bring_record(connection: Any, record: Record) -> None:
         await connection.copy_records_to_table(
             "bank_purchase",
             records=batch,
-            columns=("key", "currency", "net", "held", "charged_back"),
+            columns=("key", "currency", "net", "held", "charged_back", "is_disputed"),
             timeout=_PATIENCE,
         )
     await connection.execute("analyze bank_purchase", timeout=_PATIENCE)
 
 
-def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Decimal]]:
-    """Key, currency, net, held and charged back money of every purchase of the bank; each key is decided once."""
+def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Decimal, bool]]:
+    """Key, currency, net, held and charged back money of every purchase of the bank, and whether it was ever disputed.
+
+    Each key is decided once.
+    """
     for operation in record.operations():
         if operation.kind in _PURCHASES and operation.of_key is not None:
             standing = standing_of(record.of_purchase(operation.of_key))
             if standing is not None:
-                yield standing.key, standing.currency, standing.net, standing.held, standing.charged_back
+                money = (standing.net, standing.held, standing.charged_back)
+                yield standing.key, standing.currency, *money, bool(standing.dispute)
 
 
 def _has_moved(record: Record, row: Any) -> bool:

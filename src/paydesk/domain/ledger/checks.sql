@@ -512,7 +512,8 @@ create temporary table bank_purchase (
     currency text not null,
     net numeric not null,
     held numeric not null,
-    charged_back numeric not null
+    charged_back numeric not null,
+    is_disputed boolean not null
 ) on commit drop;
 
 -- name: bank_money_known(merchant_id)
@@ -545,7 +546,7 @@ select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key a
         case when p.state = 'authorized' then a.amount else 0 end);
 
 -- name: chargebacks_at_bank(merchant_id, read_since)
--- Disputes that nobody has read since the bank's record was looked at may be news.
+-- How a dispute opened or ended, if nobody has read since the bank's record was looked at, may be news.
 select 'payment' as table_name, p.merchant_id, p.id, a.idempotency_key as key, b.net, b.held,
        format('has %s %s charged back, but at the bank it is %s', p.charged_back, p.currency, b.charged_back) as detail
   from payment_attempt a
@@ -554,7 +555,7 @@ select 'payment' as table_name, p.merchant_id, p.id, a.idempotency_key as key, b
  where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
    and a.state = 'approved' and a.acquirer = 'simulator' and b.charged_back <> p.charged_back
    and p.refunding = 0 and p.moving_id is null
-   and (b.charged_back = 0
+   and (not b.is_disputed
         or exists (select from dispute_reading r where r.acquirer = 'simulator' and r.read_at >= :read_since));
 
 -- name: given_up_without_money(merchant_id)

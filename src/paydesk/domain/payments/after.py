@@ -63,10 +63,10 @@ def capture_entries(split: Split) -> tuple[Entry, ...]:
 
 
 def funds_of(row: Mapping[str, Any]) -> Funds:
-    """Where a payment's money is, from its columns."""
+    """Where a payment's money is, from its columns; what a chargeback took was given back too."""
     return Funds(
         split=Split(row["amount"], row["net"], row["reserve"], row["fees"]),
-        given_back=row["refunded"],
+        given_back=row["refunded"] + row["charged_back"],
         pending_taken=row["pending_taken"],
         reserve_taken=row["reserve_taken"],
         fees_taken=row["fees_taken"],

@@ -73,7 +73,7 @@ class Checkout:
     """A checkout as its page shows it; times are UTC.
 
     `amount` is what is charged here and now, in the main unit of `currency`; `terms` are a subscription's; `now` is the
-    shop's time when it was read: a test clock may run ahead.
+    shop's time when it was read: a test clock may run ahead. `branded_at` is when colour and logo were chosen.
     """
 
     shop: Shop
@@ -93,6 +93,8 @@ class Checkout:
     entered: Entered
     terms: Terms | None
     now: datetime
+    branded_at: datetime | None = None
+    has_logo: bool = False
 
 
 async def open_checkout(
@@ -162,6 +164,8 @@ async def find_checkout(database: Database, token: str, *, now: datetime) -> Che
         id=row["id"],
         token=token,
         merchant_name=row["merchant_name"],
+        branded_at=row["branded_at"],
+        has_logo=row["has_logo"],
         merchant_order_id=row["merchant_order_id"],
         amount=row["amount"],
         currency=row["currency"],

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import asyncpg
 import structlog
 
 from paydesk.adapters.acquirers import interface as bank
@@ -194,7 +195,8 @@ async def _record(
 async def record_done(database: Database, done: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:
     """Record movements that happened, with the acquirer's references; returns the ids of those that moved.
 
-    One that somebody else recorded is missing from the result. Moves no money; writes ledger and pingbacks.
+    One that somebody else recorded is missing from the result, and so is one that the database refuses, which must not
+    hold up the others. Moves no money; writes ledger and pingbacks.
     """
     left = {movement.id: (movement, reference) for movement, reference in done}
     recorded: set[int] = set()
@@ -203,7 +205,17 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
         changes = await _changes(database, [movement for movement, _ in left.values()], now=now)
         if not changes:
             break
-        written = await _write(database, changes, {key: reference for key, (_, reference) in left.items()}, now)
+        try:
+            written = await _write(database, changes, {key: reference for key, (_, reference) in left.items()}, now)
+        except asyncpg.DeadlockDetectedError:
+            written = set()
+        except asyncpg.IntegrityConstraintViolationError as error:
+            if len(changes) == 1:
+                log.error("an outcome does not fit its payment", movement_id=changes[0].movement_id, why=str(error))
+                break
+            for one in left.values():
+                recorded |= await record_done(database, [one], now=now)
+            break
         recorded |= written
         left = {key: value for key, value in left.items() if key not in written}
         # Of several movements of one payment one is written at a time.
@@ -295,8 +307,8 @@ async def finish_movements(desk: Desk, *, now: datetime, most: int = 100) -> int
     movements = [movement_of(row) async for row in claimed]
     answers = await asyncio.gather(*(_finish(desk, movement) for movement in movements))
     found = list(zip(movements, answers, strict=True))
-    await _record_all(desk.database, found, real_now=now)
-    await _ask_later(desk.database, [movement for movement, answer in found if answer is None], now=now)
+    recorded = await _record_all(desk.database, found, real_now=now)
+    await _ask_later(desk.database, [movement for movement in movements if movement.id not in recorded], now=now)
     return len(movements)
 
 

@@ -15,6 +15,7 @@ returning token;
 select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
        c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
+       b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        case when c.live then interval '0' else m.test_clock end as clock,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.decline_reason, a.challenge_url,
@@ -24,6 +25,7 @@ select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.fir
        t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit
   from checkout c
   join merchant m on m.id = c.merchant_id
+  left join branding b on b.merchant_id = c.merchant_id
   left join payment p
     on p.merchant_id = c.merchant_id and p.live = c.live and p.merchant_order_id = c.merchant_order_id
    and not p.renewal

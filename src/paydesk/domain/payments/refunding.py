@@ -128,7 +128,7 @@ def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None)
         return MovementKind.REFUND
     if row["moving"] is not None:
         under_way = "captured" if row["moving"] == MovementKind.CAPTURE else "voided"
-        raise Conflict(f"payment {payment_id} is just being {under_way}; try again in a moment")
+        raise Conflict(f"payment {payment_id} is just being {under_way}; ask anew in a moment")
     if amount not in (None, left):
         raise Malformed(
             f"payment {payment_id} is authorized and not captured yet: only all of it can be given back; "

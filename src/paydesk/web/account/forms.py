@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
@@ -9,9 +10,10 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.requests import Request
 
 from paydesk.core.errors import Forbidden, Malformed
-from paydesk.web.visits import read_form_body
+from paydesk.web.visits import read_body, read_form_body
 
 LARGEST_FORM = 64 * 1024
+LARGEST_UPLOAD = 512 * 1024
 _MOST_FIELDS = 500
 TOKEN_FIELD = "csrf"  # noqa: S105 (a name)
 
@@ -61,6 +63,39 @@ def parse_fields(text: str) -> Form:
 async def read_posted(request: Request) -> Form:
     """The form that was posted. Raises: Malformed, TooLarge."""
     return parse_fields((await read_form_body(request, LARGEST_FORM)).decode("utf-8", "replace"))
+
+
+_NAME = re.compile(rb'\bname="([^"]*)"')
+_BOUNDARY = re.compile(r'boundary="?([A-Za-z0-9\'()+_,./:=?-]{1,70})"?')
+
+
+async def read_upload(request: Request) -> Form:
+    """A form with files (RFC 7578), of at most LARGEST_UPLOAD bytes. Raises: Malformed, TooLarge."""
+    content_type = request.headers.get("content-type", "")
+    boundary = _BOUNDARY.search(content_type)
+    if not content_type.lower().startswith("multipart/form-data") or boundary is None:
+        raise Malformed("the form must be sent as multipart/form-data")
+    return parse_parts(await read_body(request, LARGEST_UPLOAD), boundary[1].encode())
+
+
+def parse_parts(body: bytes, boundary: bytes) -> Form:
+    """The parts of a form between its boundaries: fields as text, files as they are. Raises: Malformed."""
+    parts = (b"\r\n" + body).split(b"\r\n--" + boundary)[1:]
+    if len(parts) > _MOST_FIELDS:
+        raise Malformed(f"the form has more than {_MOST_FIELDS} fields")
+    pairs: list[tuple[str, str]] = []
+    files: dict[str, bytes] = {}
+    for part in parts:
+        head, gap, content = part.partition(b"\r\n\r\n")
+        name = _NAME.search(head)
+        if not gap or name is None:
+            continue
+        text = name[1].decode("utf-8", "replace")
+        if b"filename=" in head:
+            files[text] = content
+        else:
+            pairs.append((text, content.decode("utf-8", "replace").replace("\x00", "")))
+    return Form(tuple(pairs), files)
 
 
 def require_own_page(request: Request, address: str) -> None:

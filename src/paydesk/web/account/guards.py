@@ -115,11 +115,11 @@ async def _answer(request: Request, handler: Handler, declared: Declaration, rea
     try:
         door.require_own_page()
         await door.enter()
-        if door.session is None and declared.needs is not Access.anybody:
-            raise NotLoggedIn("log in first")
+        await door.let_in(declared.needs)
         door.form = await read(request)
         door.require_form_token()
-        await door.let_in(declared)
+        if declared.recent and door.session is not None:
+            require_recent(door.session, now=door.now)
         return await handler(await door.visit())
     except (NotLoggedIn, SecondFactorNeeded) as error:
         return door.send_to_log_in(error)
@@ -177,38 +177,40 @@ class _Door:
         if self.posted and not form_token_fits(self.services.gate, self.secret, self.form.raw(TOKEN_FIELD)):
             raise Forbidden("this form is out of date, or the browser keeps no cookies; open its page again")
 
-    async def let_in(self, declared: Declaration) -> None:
-        """Make sure that this person may do this. Raises: one of the errors of the guard."""
+    async def let_in(self, needs: Needs) -> None:
+        """Make sure that this person may come here, before anything that they send is read.
+
+        Raises: NotLoggedIn, SecondFactorNeeded, NotFound, Forbidden.
+        """
         self._require_real_ids()
-        if declared.needs is Access.anybody:
+        if needs is Access.anybody:
             return
-        assert self.session is not None, "looked at before the form was read"
-        if declared.needs is not Access.halfway:
+        if self.session is None:
+            raise NotLoggedIn("log in first")
+        if needs is not Access.halfway:
             require_open(self.session)
-        if isinstance(declared.needs, Permission):
-            await self._look_at(self.request.path_params["merchant_id"])
-            require(self.session, declared.needs)
-        if declared.recent:
-            require_recent(self.session, now=self.now)
+        if isinstance(needs, Permission):
+            await self._look_at(self.session, self.request.path_params["merchant_id"])
+            require(self.session, needs)
 
     def _require_real_ids(self) -> None:
         if any(isinstance(value, int) and value > LARGEST_ID for value in self.request.path_params.values()):
             raise NotFound("there is no such page")
 
-    async def _look_at(self, merchant_id: int) -> None:
+    async def _look_at(self, session: Session, merchant_id: int) -> None:
         """Make the merchant of the address the one that is looked at. Raises: NotFound if it is not theirs."""
-        assert self.session is not None
-        if self.session.merchant_id == merchant_id:
+        if session.merchant_id == merchant_id:
             return
-        await look_at(self.services.gate, self.session, merchant_id)
+        await look_at(self.services.gate, session, merchant_id)
         self.session = await find_session(self.services.gate, self.secret, self.client, now=self.now)
         if self.session.merchant_id != merchant_id:
             raise NotFound("you are not in this merchant's team")
 
     async def visit(self) -> Visit:
-        """What the page works with; the merchant switcher is read for pages alone."""
+        """What the page works with; the merchant switcher is read for whole pages alone."""
         person = self.session.person if self.session else None
-        wanted = self.session is not None and self.session.stage is Stage.open and not self.posted
+        part = "hx-request" in self.request.headers
+        wanted = self.session is not None and self.session.stage is Stage.open and not part
         return Visit(
             request=self.request,
             services=self.services,

@@ -47,8 +47,9 @@ async def _page(
 ) -> Response:
     profile = await profiles.find_profile(visit.database, visit.merchant_id)
     missing = [visit.texts.get(NAMES[name]) for name in profile.missing]
-    return visit.page(
+    return visit.part(
         "profile.html",
+        "standing",
         status=status,
         profile=profile,
         details=details or profile.details,
@@ -98,7 +99,9 @@ async def submit(visit: Visit) -> Response:
         await profiles.submit_profile(visit.gate, visit.session, now=visit.now)
     except PaydeskError as error:
         return await _page(visit, errors={"": shell.sentence(error.message)}, status=error.status)
-    return visit.go(visit.url("settings/profile"), visit.texts.get("Your request is with us. You get a mail."))
+    return visit.go(
+        visit.url("settings/profile"), visit.texts.get("Your request is with us. The answer will stand here.")
+    )
 
 
 @section.action(f"{_PROFILE}/withdraw", needs=Permission.go_live)

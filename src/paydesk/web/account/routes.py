@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
-from paydesk.web.account import audit_log, getting_in, joining, profile, security, shops, team
+from paydesk.web.account import audit_log, branding, getting_in, joining, profile, security, shops, team
 from paydesk.web.account.guards import Access, Section
 from paydesk.web.account.visit import Visit
 
@@ -25,6 +25,7 @@ routes: list[Route] = [
     *security.section.routes,
     *shops.section.routes,
     *profile.section.routes,
+    *branding.section.routes,
     *team.section.routes,
     *audit_log.section.routes,
     *_rest.routes,

@@ -91,7 +91,7 @@ def require_front_end() -> None:
         raise SetupError("the front-end files are missing; run: make setup (or: python hatch_build.py)") from None
 
 
-_PAGES = Pages(_HERE / "templates", icon=icon)
+_PAGES = Pages(_HERE / "templates", macros={"kit": "kit.html"}, icon=icon)
 
 
 def texts_for(accept_language: str, person: Person | None) -> Texts:

@@ -96,7 +96,8 @@ def _type(schema: dict[str, Any]) -> dict[str, Any]:
     first = named[0] if named else schema
     inner = first.get("items", first)
     reference = str(inner.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
-    word = reference or str(inner.get("type", "any"))
+    kinds = inner.get("type", "any")
+    word = reference or (" or ".join(kinds) if isinstance(kinds, list) else str(kinds))
     bounds = [f"{way} {schema[key]}" for key, way in (("minimum", "from"), ("maximum", "to")) if key in schema]
     return {
         "words": f"list of {word}" if "items" in first else word,

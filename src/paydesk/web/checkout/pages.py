@@ -60,7 +60,8 @@ class CheckoutView:
     `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (or
     empty); `form_action` names the CSP sources that the form's answer may lead to (see `form_action_for`);
     `entered_expiry` is what the customer typed before. Card number and CVC never come back from the server. `terms` are
-    a subscription's, then `amount` is what is charged today (0 for a free trial); `agreed` keeps its box ticked.
+    a subscription's, then `amount` is what is charged today (0 for a free trial); `agreed` keeps its box ticked. Below
+    `brand` are the merchant's own stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen.
     """
 
     merchant_name: str
@@ -77,6 +78,8 @@ class CheckoutView:
     entered_expiry: str = ""
     terms: Terms | None = None
     agreed: bool = False
+    brand: str = ""
+    has_logo: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from paydesk.core.urls import as_header
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
 from paydesk.domain.payments.receiving import read_form
+from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
-from paydesk.web.checkout import card_form, forms, pages
+from paydesk.web.checkout import branding, card_form, forms, pages
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.services import CheckoutServices, services_of
 from paydesk.web.texts import Texts
@@ -47,6 +48,8 @@ class Visit:
         acquirers = self.services.desk.acquirers.values()
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
+            brand=brand_address(checkout.shop.merchant_id, checkout.branded_at),
+            has_logo=checkout.has_logo,
             description=checkout.description,
             amount=checkout.amount,
             currency=checkout.currency,
@@ -215,6 +218,7 @@ Its only secret is in its own address, so that nobody can guess at it by asking 
 
 routes = [
     *forms.routes,
+    *branding.routes,
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}/pay", submit, methods=["POST"], middleware=compressed),
     Route("/checkout/{token}/pay", refuse_get, methods=["GET"]),

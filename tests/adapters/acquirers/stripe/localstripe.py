@@ -9,8 +9,8 @@ from Stripe; the adapter is written for Stripe. What the front does about it, an
 - adds `amount_received` to a PaymentIntent;
 - plays the bank's 3-D Secure page: localstripe knows that the customer is to be asked, but has no page.
 
-Gaps that stay, so that nothing here proves these (stub tests in test_stripe.py show what the adapter sends and how it
-reads Stripe's documented answers):
+Gaps that stay, so that nothing here proves these (the tests with the stub, next to this, show what the adapter sends
+and how it reads Stripe's documented answers):
 
 - it ignores idempotency keys: a repeated key is a second purchase, a used-up key is still taken;
 - it has no disputes, and no events of them;

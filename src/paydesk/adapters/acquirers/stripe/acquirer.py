@@ -157,7 +157,8 @@ class StripeAcquirer:
         return await self._pay(purchase, {"customer": customer, "payment_method": method, "off_session": True})
 
     async def _pay(self, purchase: Purchase, how: dict[str, Any]) -> Intent:
-        """Ask for the money, in one call."""
+        """Ask for the money, in one call, unless getting the card there took too long."""
+        self._refuse_late(purchase)
         asked = {
             "amount": minor_units(purchase.amount, purchase.currency),
             "currency": purchase.currency.lower(),
@@ -176,11 +177,17 @@ class StripeAcquirer:
         asked: dict[str, Any] = {"metadata": {KEY: purchase.key}, "payment_method_types": ["card"]}
         if purchase.keep_card:
             asked |= {"customer": await self._customer(purchase), "usage": "off_session"}
+        self._refuse_late(purchase)
         service = self._calls.v1.setup_intents
         made = await self._calls.ask(service.create_async(asked, {"idempotency_key": purchase.key}), Named)
         how = {"payment_method": method, "return_url": purchase.return_url}
         options = {"idempotency_key": f"{purchase.key}:confirm"}
         return await self._calls.ask(service.confirm_async(made.id, how, options), Intent)
+
+    def _refuse_late(self, purchase: Purchase) -> None:
+        """Send no purchase after its time. Raises: Rejected."""
+        if self._now() > purchase.not_after:
+            raise Rejected(DeclineReason.TOO_LATE)
 
     async def _payment_method(self, key: str, card: CardDetails) -> str:
         """Hand the card over and get Stripe's name for it."""

@@ -111,7 +111,8 @@ class Looking:
 
     async def _listed(self, key: str) -> str:
         """The name of the purchase among the newest intents. Raises: OutcomeUnknown if it is not there."""
-        for service in (self._calls.v1.payment_intents, self._calls.v1.setup_intents):
+        # Checked cards first: they are few, and search never has them.
+        for service in (self._calls.v1.setup_intents, self._calls.v1.payment_intents):
             asked: dict[str, Any] = {"limit": _PAGE, "created": {"gte": int((self._now() - _LIST_WINDOW).timestamp())}}
             for _ in range(_MOST_PAGES):
                 page = await self._calls.look(service.list_async(asked), IntentList) or IntentList([])

@@ -26,6 +26,9 @@ if (navigator.clipboard) {
   });
 }
 
+// On a small screen, the tab that is open is in sight.
+document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // The first field that is wrong takes the focus.
 document.querySelector("[aria-invalid]")?.focus();
 

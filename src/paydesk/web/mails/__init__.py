@@ -1,0 +1,1 @@
+"""Mails as people read them: texts and HTML in their language, and the mailbox page of `paydesk run`."""

@@ -1,0 +1,84 @@
+"""What every mail is made of: one content, from which its text and its HTML are drawn, so that they say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from babel.dates import format_date
+
+from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.web.texts import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A mail's words in the order in which they are read; `rows` are labels with values, `button` a text and a URL."""
+
+    subject: str
+    paragraphs: tuple[str, ...]
+    rows: tuple[tuple[str, str], ...] = ()
+    button: tuple[str, str] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What a mail is written from: its facts, the language, who it is about, and where links lead.
+
+    `base` is the address of the side that the mail is about, `account` that of the account, both without a slash.
+    """
+
+    facts: Mapping[str, Any]
+    texts: Texts
+    merchant: str
+    time_zone: str
+    base: str
+    account: str
+
+    def say(self, text: str, **values: object) -> str:
+        """A marked text in the mail's language, with values filled in."""
+        return self.texts.get(text) % values if values else self.texts.get(text)
+
+    def fact(self, name: str) -> str:
+        """A fact as text, empty if it is not known."""
+        value = self.facts.get(name)
+        return "" if value is None else str(value)
+
+    def money(self) -> str:
+        """The amount with its currency's code."""
+        return self.texts.money_with_code(Decimal(self.fact("amount")), self.fact("currency"))
+
+    def day(self, name: str) -> str:
+        """A fact that is a moment, as a day in the merchant's time zone; empty if it is not set."""
+        at = self.moment_of(name)
+        return "" if at is None else format_date(at, "long", self.texts.date_locale)
+
+    def moment(self, name: str) -> str:
+        """A fact that is a moment, with its time of day and zone; empty if it is not set."""
+        at = self.moment_of(name)
+        return "" if at is None else f"{self.texts.moment(at)} ({self.time_zone})"
+
+    def moment_of(self, name: str) -> datetime | None:
+        """A fact that is a moment, in the merchant's time zone."""
+        text = self.fact(name)
+        return datetime.fromisoformat(text).astimezone(ZoneInfo(self.time_zone)) if text else None
+
+    def card(self) -> str:
+        """The card by its brand's name and its last digits: `Visa •••• 4242`."""
+        brand = self.fact("brand")
+        label = BRAND_RULES[Brand(brand)].label if brand in set(Brand) and Brand(brand) in BRAND_RULES else ""
+        return f"{label} •••• {self.fact('last4')}".strip() if self.fact("last4") else ""
+
+    def portal(self, path: str = "") -> str:
+        """The customer's own page of the subscription."""
+        return f"{self.base}/portal/{self.fact('portal_token')}{path}"
+
+
+def known(*rows: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """The rows that have a value."""
+    return tuple((label, value) for label, value in rows if value)

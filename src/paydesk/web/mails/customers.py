@@ -1,0 +1,183 @@
+"""What a merchant's customers read: receipts, subscriptions, refunds, shipments."""
+
+from __future__ import annotations
+
+from paydesk.web.mails.content import Content, Telling, known
+from paydesk.web.texts import mark
+
+_MANAGE = mark("Manage your subscription")
+
+
+def receipt(telling: Telling) -> Content:
+    """A payment at the checkout; one for goods that are shipped is only reserved as yet."""
+    say, amount = telling.say, telling.money()
+    if telling.facts.get("reserved"):
+        return Content(
+            say(mark("Your order at %(merchant)s"), merchant=telling.merchant),
+            (
+                say(
+                    mark(
+                        "Thank you for your order. %(amount)s is reserved on your card and will be charged when your "
+                        "order is shipped."
+                    ),
+                    amount=amount,
+                ),
+            ),
+            _paid(telling),
+        )
+    return Content(
+        say(mark("Your receipt from %(merchant)s"), merchant=telling.merchant),
+        (
+            say(
+                mark("Thank you. %(merchant)s has received your payment of %(amount)s."),
+                merchant=telling.merchant,
+                amount=amount,
+            ),
+        ),
+        _paid(telling),
+    )
+
+
+def subscription_started(telling: Telling) -> Content:
+    """The first payment of a subscription, with what was agreed."""
+    say, package = telling.say, telling.fact("package")
+    return Content(
+        say(mark("Your subscription to “%(package)s” has begun"), package=package),
+        (
+            say(
+                mark("Thank you for subscribing to “%(package)s” from %(merchant)s."),
+                package=package,
+                merchant=telling.merchant,
+            ),
+        ),
+        (*_paid(telling), *known((say(mark("What you agreed to")), telling.fact("terms_agreed")))),
+        (say(_MANAGE), telling.portal()),
+        (say(mark("You can see every payment on that page, replace your card, or cancel at any time.")),),
+    )
+
+
+def renewal_receipt(telling: Telling) -> Content:
+    """A payment that the subscription made by itself."""
+    say = telling.say
+    return Content(
+        say(mark("Your receipt from %(merchant)s"), merchant=telling.merchant),
+        (
+            say(
+                mark("%(merchant)s has charged %(amount)s for your subscription “%(package)s”."),
+                merchant=telling.merchant,
+                amount=telling.money(),
+                package=telling.fact("package"),
+            ),
+        ),
+        _paid(telling),
+        (say(_MANAGE), telling.portal()),
+    )
+
+
+def renewal_failed(telling: Telling) -> Content:
+    """A payment that will be tried again: the customer may give another card."""
+    say, package = telling.say, telling.fact("package")
+    return Content(
+        say(mark("Your payment for “%(package)s” failed"), package=package),
+        (
+            say(
+                mark("%(merchant)s could not charge %(amount)s for your subscription “%(package)s” to your card."),
+                merchant=telling.merchant,
+                amount=telling.money(),
+                package=package,
+            ),
+            say(mark("We will try again soon. To keep your subscription, check your card or use another one.")),
+        ),
+        known((say(mark("Card")), telling.card()), (say(mark("Next try")), telling.moment("date_next"))),
+        (say(mark("Use another card")), telling.portal("/card")),
+        (say(mark("If the next tries fail too, the subscription ends.")),),
+    )
+
+
+def subscription_stopped(telling: Telling) -> Content:
+    """The end after the last try to charge failed."""
+    say, package = telling.say, telling.fact("package")
+    return Content(
+        say(mark("Your subscription to “%(package)s” has ended"), package=package),
+        (
+            say(
+                mark(
+                    "Your card could not be charged after several tries, so your subscription “%(package)s” from "
+                    "%(merchant)s has ended. You will not be charged again."
+                ),
+                package=package,
+                merchant=telling.merchant,
+            ),
+        ),
+        button=(say(mark("See your subscription")), telling.portal()),
+    )
+
+
+def subscription_cancelled(telling: Telling) -> Content:
+    """The end by somebody's wish."""
+    say, package = telling.say, telling.fact("package")
+    return Content(
+        say(mark("Your subscription to “%(package)s” is cancelled"), package=package),
+        (
+            say(
+                mark("Your subscription “%(package)s” from %(merchant)s is cancelled. You will not be charged again."),
+                package=package,
+                merchant=telling.merchant,
+            ),
+        ),
+        button=(say(mark("See your subscription")), telling.portal()),
+    )
+
+
+def refund(telling: Telling) -> Content:
+    """Money that was given back."""
+    say = telling.say
+    return Content(
+        say(mark("Your refund from %(merchant)s"), merchant=telling.merchant),
+        (
+            say(
+                mark(
+                    "%(merchant)s has refunded %(amount)s to your card. It may take some days to show on your "
+                    "statement."
+                ),
+                merchant=telling.merchant,
+                amount=telling.money(),
+            ),
+        ),
+        known(
+            (say(mark("Order")), telling.fact("merchant_order_id")),
+            (say(mark("Description")), telling.fact("description")),
+            (say(mark("Refunded amount")), telling.money()),
+            (say(mark("Card")), telling.card()),
+        ),
+    )
+
+
+def shipment(telling: Telling) -> Content:
+    """Goods that are on their way."""
+    say, link = telling.say, telling.fact("tracking_url")
+    return Content(
+        say(mark("Your order from %(merchant)s is on its way"), merchant=telling.merchant),
+        (say(mark("%(merchant)s has shipped your order."), merchant=telling.merchant),),
+        known(
+            (say(mark("Order")), telling.fact("merchant_order_id")),
+            (say(mark("Description")), telling.fact("description")),
+            (say(mark("Carrier")), telling.fact("carrier")),
+            (say(mark("Tracking number")), telling.fact("tracking_id")),
+        ),
+        (say(mark("Track your parcel")), link) if link.startswith(("https://", "http://")) else None,
+    )
+
+
+def _paid(telling: Telling) -> tuple[tuple[str, str], ...]:
+    """What a receipt shows."""
+    say = telling.say
+    return known(
+        (say(mark("Amount")), telling.money()),
+        (say(mark("Order")), telling.fact("merchant_order_id")),
+        (say(mark("Description")), telling.fact("description")),
+        (say(mark("Date")), telling.day("paid_at")),
+        (say(mark("Card")), telling.card()),
+        (say(mark("Payment number")), telling.fact("payment_id")),
+        (say(mark("Next payment")), telling.day("date_next")),
+    )

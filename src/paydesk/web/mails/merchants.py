@@ -1,0 +1,172 @@
+"""What merchants and the people who log in read: what needs them, links that work once, and security notices."""
+
+from __future__ import annotations
+
+from paydesk.domain.accounts.links import Link
+from paydesk.web.mails.content import Content, Telling, known
+from paydesk.web.texts import mark
+
+_OPEN = mark("Open your account")
+_ONCE = mark("The link works once, and only for a limited time.")
+_NOT_YOU = mark("If you did not ask for this, you can ignore this mail.")
+
+_CHANGES: dict[str, str] = {
+    "logged_in": mark("New log-in to your account"),
+    "password_changed": mark("Your password was changed"),
+    "password_reset": mark("Your password was changed"),
+    "email_changed": mark("Your e-mail address was changed"),
+    "second_factor_added": mark("Your second factor was switched on"),
+    "second_factor_removed": mark("Your second factor was switched off"),
+    "recovery_code_used": mark("A recovery code was used"),
+    "recovery_codes_renewed": mark("Your recovery codes were renewed"),
+    "key_rotated": mark("A key pair of your shop was renewed"),
+}
+_OTHER_CHANGE = mark("Your account was changed")
+
+_ROLES: dict[str, str] = {
+    "owner": mark("Owner"),
+    "developer": mark("Developer"),
+    "support": mark("Support"),
+    "viewer": mark("Viewer"),
+}
+
+
+def void_reminder(telling: Telling) -> Content:
+    """An order whose money is let go of unless it is shipped soon."""
+    say, order = telling.say, telling.fact("merchant_order_id")
+    return Content(
+        say(mark("Order %(order)s must be shipped soon"), order=order),
+        (
+            say(
+                mark(
+                    "The payment for this order is only reserved. Ship it and confirm the delivery in time, or the "
+                    "money goes back to the customer."
+                )
+            ),
+        ),
+        known(
+            (say(mark("Order")), order),
+            (say(mark("Amount")), telling.money()),
+            (say(mark("Ship by")), telling.moment("ship_by")),
+        ),
+        _account(telling),
+    )
+
+
+def chargeback_alert(telling: Telling) -> Content:
+    """A customer's bank took money back."""
+    say, order = telling.say, telling.fact("merchant_order_id")
+    return Content(
+        say(mark("Chargeback for order %(order)s"), order=order),
+        (
+            say(mark("The customer’s bank has taken back %(amount)s for this order."), amount=telling.money()),
+            say(mark("If the payment was right, send evidence as soon as you can.")),
+        ),
+        known(
+            (say(mark("Order")), order),
+            (say(mark("Amount")), telling.money()),
+            (say(mark("Reason")), telling.fact("reason")),
+            (say(mark("Payment number")), telling.fact("payment_id")),
+        ),
+        _account(telling),
+    )
+
+
+def failing_endpoint(telling: Telling) -> Content:
+    """The merchant's server does not take pingbacks."""
+    say = telling.say
+    return Content(
+        say(mark("Your server does not accept our pingbacks")),
+        (
+            say(
+                mark(
+                    "We could not deliver pingbacks to your server. We keep trying every half hour, up to ten times "
+                    "for each; after that you can send them again from your account."
+                )
+            ),
+        ),
+        known(
+            (say(mark("Address")), telling.fact("url")),
+            (say(mark("Failing since")), telling.moment("since")),
+            (say(mark("Tries")), telling.fact("attempts")),
+            (say(mark("Last answer")), _answer(telling)),
+        ),
+        _account(telling),
+    )
+
+
+def security_notice(telling: Telling) -> Content:
+    """Something was done to an account that its person should know of, in case it was somebody else."""
+    say = telling.say
+    title = say(_CHANGES.get(telling.fact("what"), _OTHER_CHANGE))
+    return Content(
+        title,
+        (
+            title,
+            say(
+                mark(
+                    "If this was you, there is nothing to do. If not, choose a new password at once and look through "
+                    "your account."
+                )
+            ),
+        ),
+        known(
+            (say(mark("Time")), telling.moment("at")),
+            (say(mark("From the address")), telling.fact("client_address")),
+            (say(mark("Recovery codes left")), telling.fact("left")),
+        ),
+        _account(telling),
+    )
+
+
+def invitation(telling: Telling) -> Content:
+    """A colleague asks somebody to join the team."""
+    say = telling.say
+    team = telling.fact("merchant_name") or telling.merchant
+    role = telling.fact("role")
+    return Content(
+        say(mark("Join %(merchant)s on Paydesk"), merchant=team),
+        (say(mark("You are invited to join the team of %(merchant)s."), merchant=team),),
+        known(
+            (say(mark("Invited by")), telling.fact("invited_by")),
+            (say(mark("Role")), say(_ROLES[role]) if role in _ROLES else role),
+        ),
+        (say(mark("Join the team")), _link(telling, Link.invitation)),
+        (say(_ONCE), say(_NOT_YOU)),
+    )
+
+
+def confirm_email(telling: Telling) -> Content:
+    """Somebody gave this address as theirs."""
+    say = telling.say
+    return Content(
+        say(mark("Confirm your e-mail address")),
+        (say(mark("Please confirm that this e-mail address is yours.")),),
+        button=(say(mark("Confirm the address")), _link(telling, Link.email)),
+        notes=(say(_ONCE), say(_NOT_YOU)),
+    )
+
+
+def reset_password(telling: Telling) -> Content:
+    """Somebody forgot a password, or has none yet."""
+    say = telling.say
+    return Content(
+        say(mark("Choose a new password")),
+        (say(mark("Somebody, we hope you, asked for a new password for your account.")),),
+        known((say(mark("From the address")), telling.fact("client_address"))),
+        (say(mark("Choose a password")), _link(telling, Link.password)),
+        (say(_ONCE), say(_NOT_YOU)),
+    )
+
+
+def _account(telling: Telling) -> tuple[str, str]:
+    return telling.say(_OPEN), f"{telling.account}/account"
+
+
+def _link(telling: Telling, link: Link) -> str:
+    return link.at(telling.account, telling.fact("token"))
+
+
+def _answer(telling: Telling) -> str:
+    """What the merchant's server said last: its status, or why there was none."""
+    return telling.fact("status") or telling.fact("error")

@@ -1,0 +1,102 @@
+"""Writing a mail that is due: its kind's content in the reader's language, drawn as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paydesk.adapters.mail import Letter
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, Kind
+from paydesk.domain.mail.sending import DueMail
+from paydesk.web.mails import customers, merchants
+from paydesk.web.mails.content import Content, Telling
+from paydesk.web.rendering import Pages
+from paydesk.web.texts import Catalogues, Texts, mark
+
+_HERE = Path(__file__).parent
+CATALOGUES = Catalogues(_HERE / "locale", "mails")
+_PAGES = Pages(_HERE / "templates")
+
+KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
+    Kind.receipt: customers.receipt,
+    Kind.subscription_started: customers.subscription_started,
+    Kind.renewal_receipt: customers.renewal_receipt,
+    Kind.renewal_failed: customers.renewal_failed,
+    Kind.subscription_stopped: customers.subscription_stopped,
+    Kind.subscription_cancelled: customers.subscription_cancelled,
+    Kind.refund: customers.refund,
+    Kind.shipment: customers.shipment,
+    Kind.void_reminder: merchants.void_reminder,
+    Kind.chargeback_alert: merchants.chargeback_alert,
+    Kind.failing_endpoint: merchants.failing_endpoint,
+    Kind.security_notice: merchants.security_notice,
+    Kind.invitation: merchants.invitation,
+    Kind.confirm_email: merchants.confirm_email,
+    Kind.reset_password: merchants.reset_password,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where links in mails lead: the public addresses of both bases, without a trailing slash."""
+
+    live: str
+    sandbox: str
+
+
+def write(mail: DueMail, addresses: Addresses) -> Letter:
+    """The letter of a mail that is due.
+
+    Raises: ValueError for a kind that has no text, or a fact that is not what the kind needs.
+    """
+    kind = Kind(mail.kind)
+    texts = CATALOGUES.texts_for(mail.language)
+    test = mail.live is False
+    base = addresses.sandbox if test else addresses.live
+    telling = Telling(mail.facts, texts, mail.merchant_name, mail.time_zone, base, addresses.live)
+    content = KINDS[kind](telling)
+    to_customer = kind in CUSTOMER_KINDS
+    name = telling.fact("name")
+    greeting = telling.say(mark("Hello %(name)s,"), name=name) if name else telling.say(mark("Hello,"))
+    notes = list(content.notes)
+    if test:
+        notes.append(telling.say(mark("This is a test. No real money has moved.")))
+    if to_customer:
+        notes.append(
+            telling.say(
+                mark("Paydesk handles payments for %(merchant)s. Answer this mail to reach them."),
+                merchant=mail.merchant_name,
+            )
+        )
+    subject = telling.say(mark("[Test] %(subject)s"), subject=content.subject) if test else content.subject
+    return Letter(
+        reference=f"paydesk-{mail.merchant_id}-{mail.id}",
+        sender_name=mail.merchant_name if to_customer else "",
+        reply_to=mail.merchant_email if to_customer else "",
+        recipient=mail.recipient,
+        subject=subject,
+        language=texts.language,
+        at=mail.created_at,
+        text=_text(content, greeting, notes, texts),
+        html=_PAGES.render(
+            "mail.html",
+            texts,
+            content=content,
+            greeting=greeting,
+            notes=notes,
+            brand=mail.merchant_name if to_customer else "Paydesk",
+        ),
+    )
+
+
+def _text(content: Content, greeting: str, notes: list[str], texts: Texts) -> str:
+    """The mail for who reads no HTML: paragraphs, a line for each row, the button's address on a line of its own."""
+    parts = [greeting, *content.paragraphs]
+    if content.rows:
+        parts.append("\n".join(f"{label}: {texts.apart(value)}" for label, value in content.rows))
+    if content.button is not None:
+        parts.append(f"{content.button[0]}:\n{content.button[1]}")
+    if notes:
+        parts.append("-- \n" + "\n".join(notes))
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,112 @@
+"""Search lags, idempotency keys don't: looking.py says how the two together tell what became of a purchase."""
+
+from __future__ import annotations
+
+import pytest
+from tests.adapters.acquirers.stripe.stub import (
+    INTENTS,
+    KEY_REUSED,
+    NOTHING,
+    SEARCH,
+    Stub,
+    intent,
+    listed,
+    purchase,
+)
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Approved,
+    Declined,
+    DeclineReason,
+    NotFound,
+    OutcomeUnknown,
+)
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+
+class TestUnknownOutcomes:
+    async def test_what_search_has_is_looked_at_afresh(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, listed(intent(status="requires_capture")))
+        stub.will("GET", f"{INTENTS}/pi_1", intent(status="canceled"))
+        assert type(await acquirer.find("one")).__name__ == "Voided"
+        assert stub.to("POST", INTENTS) == []
+
+    async def test_a_quote_in_a_key_does_not_end_the_search(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
+        await acquirer.find("a' OR metadata['x']:'y")
+        (sent,) = stub.to("GET", SEARCH)
+        assert sent.params["query"] == "metadata['paydesk_key']:'a\\' OR metadata[\\'x\\']:\\'y'"
+
+    async def test_a_free_key_is_used_up_without_money(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
+        assert await acquirer.find("one") == NotFound()
+        (sent,) = stub.to("POST", INTENTS)
+        assert sent.key == "one"
+        assert "confirm" not in sent.params
+        assert "payment_method" not in sent.params
+
+    async def test_a_purchase_whose_key_was_used_up_comes_too_late(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
+        stub.will("GET", SEARCH, NOTHING)
+        assert await acquirer.authorize(purchase()) == Declined(DeclineReason.TOO_LATE)
+
+    async def test_a_key_of_another_purchase_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", SEARCH, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        with pytest.raises(AcquirerRefused, match="another purchase"):
+            await acquirer.authorize(purchase())
+
+    async def test_what_search_does_not_have_yet_is_found_in_the_list(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, listed(intent(id="pi_9", metadata={}), more=True))
+        stub.will("GET", INTENTS, listed(intent(id="pi_8", metadata={"paydesk_key": "two"}), intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one") == Approved("pi_1", "")
+        assert stub.to("GET", INTENTS)[1].params["starting_after"] == "pi_9"
+
+    async def test_a_checked_card_is_found_in_the_list(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        checked = {"id": "seti_1", "status": "succeeded", "metadata": {"paydesk_key": "one"}}
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", "/v1/setup_intents", listed(checked))
+        stub.will("GET", "/v1/setup_intents/seti_1", checked)
+        assert await acquirer.find("one") == Approved("seti_1", "")
+
+    async def test_a_used_key_that_nothing_shows_stays_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        for path in (INTENTS, "/v1/setup_intents"):
+            stub.will("GET", path, NOTHING)
+        with pytest.raises(OutcomeUnknown):
+            await acquirer.find("one")
+
+    async def test_a_country_without_search_has_the_list(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one") == Approved("pi_1", "")
+
+    async def test_a_key_in_use_at_this_moment_is_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        busy = {"error": {"type": "invalid_request_error", "code": "idempotency_key_in_use", "message": "in use"}}
+        stub.will("POST", INTENTS, busy, 409)
+        with pytest.raises(OutcomeUnknown):
+            await acquirer.find("one")
+
+    async def test_a_purchase_under_way_is_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent(status="processing"))
+        with pytest.raises(OutcomeUnknown, match="not done"):
+            await acquirer.find("one")

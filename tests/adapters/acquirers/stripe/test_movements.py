@@ -1,0 +1,86 @@
+"""Captures, refunds and voids in states that localstripe does not know."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from tests.adapters.acquirers.stripe.stub import (
+    INTENTS,
+    KEY_REUSED,
+    NOTHING,
+    SEARCH,
+    Stub,
+    intent,
+    listed,
+)
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Refused,
+)
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+
+class TestMovements:
+    async def test_a_partial_capture_leaves_all_of_it_to_refund(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        taken = intent(amount_received=450, latest_charge={"id": "ch_1", "amount_refunded": 550})
+        stub.will("GET", f"{INTENTS}/pi_1", taken)
+        stub.will("GET", "/v1/refunds", listed({"id": "re_0", "amount": 550, "status": "succeeded", "metadata": {}}))
+        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 450, "status": "pending"})
+        assert await acquirer.refund("refund", "pi_1", Decimal("4.50"), "USD") == "re_1"
+        with pytest.raises(AcquirerRefused, match=r"4\.5 is left"):
+            await acquirer.refund("more", "pi_1", Decimal("4.51"), "USD")
+
+    async def test_disputed_money_is_not_refunded(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        stub.will("GET", "/v1/refunds", NOTHING)
+        told = {"type": "invalid_request_error", "code": "charge_disputed", "message": "Charge has been charged back."}
+        stub.will("POST", "/v1/refunds", {"error": told}, 400)
+        with pytest.raises(AcquirerRefused, match="charged back"):
+            await acquirer.refund("refund", "pi_1", Decimal(1), "USD")
+
+    async def test_a_refund_that_failed_later_is_found_as_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", f"{INTENTS}/pi_1", intent(latest_charge={"id": "ch_1", "amount_refunded": 400}))
+        failed = {"id": "re_1", "amount": 400, "status": "failed", "metadata": {"paydesk_key": "refund"}}
+        stub.will("GET", "/v1/refunds", listed(failed))
+        assert await acquirer.find_movement("refund", "one", "pi_1") == Refused("Stripe's refund re_1 failed")
+
+    async def test_a_movements_key_that_stands_for_something_else_is_refused(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", f"{INTENTS}/pi_1", intent(status="requires_capture", amount_received=0))
+        stub.will("POST", f"{INTENTS}/pi_1/capture", KEY_REUSED, 400)
+        with pytest.raises(AcquirerRefused, match="another request"):
+            await acquirer.capture("used", "pi_1", Decimal(10), "USD")
+
+    @pytest.mark.parametrize("reference", ["pi_1/../../v1/refunds", "pi_1?x=1", "ch_1", "", "pi_%2e%2e"])
+    async def test_a_reference_that_is_none_reaches_nobody(
+        self, acquirer: StripeAcquirer, stub: Stub, reference: str
+    ) -> None:
+        with pytest.raises(AcquirerRefused, match="no payment of this reference"):
+            await acquirer.capture("key", reference, Decimal(10), "USD")
+        assert stub.asked == []
+
+    async def test_a_payment_of_somebody_else_at_the_account_is_left_alone(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", f"{INTENTS}/pi_1", intent(metadata={}))
+        with pytest.raises(AcquirerRefused, match="no payment of this reference"):
+            await acquirer.refund("refund", "pi_1", Decimal(1), "USD")
+
+    async def test_a_void_that_loses_to_a_capture_gives_the_money_back(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", SEARCH, listed(intent()))
+        held = intent(status="requires_capture", amount_received=0, metadata={"paydesk_key": "one"})
+        stub.will("GET", f"{INTENTS}/pi_1", held)
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        stub.will("POST", f"{INTENTS}/pi_1", held)
+        told = {"type": "invalid_request_error", "code": "payment_intent_unexpected_state", "message": "succeeded"}
+        stub.will("POST", f"{INTENTS}/pi_1/cancel", {"error": told}, 400)
+        stub.will("GET", "/v1/refunds", NOTHING)
+        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 1000, "status": "succeeded"})
+        assert type(await acquirer.void("void", "one")).__name__ == "Voided"
+        (sent,) = stub.to("POST", "/v1/refunds")
+        assert (sent.key, sent.params["metadata[paydesk_void]"]) == ("void", "void")

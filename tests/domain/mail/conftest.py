@@ -1,0 +1,99 @@
+"""Mails to send in a database of nobody else's, and a writer that needs no templates."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.adapters.mail.post_offices import PostOffice, post_office
+from tests.domain.subscriptions.subscriber import Subscriber
+
+from paydesk.adapters.mail import Letter, SmtpMailer, parse_smtp_url
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.mail.queueing import queue_mail
+from paydesk.domain.mail.sending import DueMail, MailSender
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk as PaymentDesk
+
+
+@pytest.fixture(autouse=True)
+async def _no_other_mails(database: Database) -> AsyncIterator[None]:
+    """A sender takes what is due of all merchants, so that what other tests have left would be in the way."""
+    await database.execute("update mail set state = 'failed' where state = 'due'")
+    yield
+    await database.execute("update mail set state = 'failed' where state = 'due'")
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[PostOffice]:
+    """A real SMTP server."""
+    async with post_office() as opened:
+        yield opened
+
+
+def plainly(mail: DueMail) -> Letter:
+    """A letter that shows its facts."""
+    said = " ".join(f"{name}={value}" for name, value in sorted(mail.facts.items()))
+    return Letter(
+        reference=f"m{mail.merchant_id}-{mail.id}",
+        sender_name=mail.merchant_name,
+        reply_to="",
+        recipient=mail.recipient,
+        subject=f"{mail.kind} {mail.language}",
+        language=mail.language,
+        at=mail.created_at,
+        text=said,
+        html=f"<p>{said}</p>",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One merchant's mails, and senders of them."""
+
+    database: Database
+    vault: Vault
+    shop: Shop
+
+    async def queue(self, **given: Any) -> None:
+        """Queue one mail of the merchant's, a second ago."""
+        usual: dict[str, Any] = {
+            "merchant_id": self.shop.merchant_id,
+            "live": self.shop.live,
+            "kind": "receipt",
+            "to": "ada@people.example",
+            "language": "de",
+            "facts": {"order": "A1"},
+            "once": secrets.token_hex(8),
+            "now": utc_now() - timedelta(seconds=1),
+        }
+        await queue_mail(self.database, **{**usual, **given})
+
+    def sender(self, url: str, *, write: Any = plainly, in_flight: int = 8, **patience: float) -> MailSender:
+        """A sender of its own, as of one more worker."""
+        mailer = SmtpMailer(parse_smtp_url(url), mail_from="Paydesk <pay@desk.example>", **patience)
+        return MailSender(self.database, self.vault, mailer, write, in_flight=in_flight)
+
+    async def mails(self) -> list[Any]:
+        """The merchant's mails as they stand, oldest first."""
+        return list(
+            await self.database.fetch("select * from mail where merchant_id = $1 order by id", self.shop.merchant_id)
+        )
+
+
+@pytest.fixture
+def mails(database: Database, vault: Vault, shop: Shop) -> Desk:
+    return Desk(database, vault, shop)
+
+
+@pytest.fixture
+async def subscriber(desk: PaymentDesk, shop: Shop) -> Subscriber:
+    """The merchant's customers."""
+    await desk.database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    return Subscriber(desk, shop)

@@ -1,0 +1,285 @@
+"""Mails about what was committed: each event is told once, whatever is lost, late or done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.domain.subscriptions.subscriber import Subscriber
+
+from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import NotFound
+from paydesk.database.pool import Database
+from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, choose_mails, tell_events, tell_failing
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.paying import Desk, Payer, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.ending import cancel
+
+REQUEST = CheckoutRequest(
+    merchant_order_id="",
+    amount=Decimal("10.00"),
+    currency="EUR",
+    description="A mug",
+    success_url="https://shop.example/thanks",
+    pingback_url=None,
+    sign_version="v1",
+    email="",
+    first_name="",
+    last_name="",
+    country="",
+    wants_qr_code=False,
+)
+CARD, FAILS_LATER, DECLINED = "4242424242424242", "4000000000000341", "4000000000000002"
+
+
+async def buy(
+    desk: Desk, shop: Shop, order: str, *, number: str = CARD, language: str = "de-CH", email: str = "ada@example.com"
+) -> None:
+    database = desk.database
+    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
+    request = replace(REQUEST, merchant_order_id=order)
+    token = await open_checkout(database, shop, request, form={"n": order}, key_id=key_id, now=utc_now())
+    checkout = await find_checkout(database, token, now=utc_now())
+    payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), email, "GB", "192.0.2.1", language=language)
+    await pay(desk, checkout, payer, return_url="", now=utc_now())
+
+
+async def tell(database: Database, **options: Any) -> None:
+    usual: dict[str, Any] = {"real_now": utc_now(), "keep_test": True}
+    await tell_events(database, **{**usual, **options})
+
+
+async def fail(database: Database, **options: Any) -> None:
+    usual: dict[str, Any] = {"real_now": utc_now(), "keep_test": True}
+    await tell_failing(database, **{**usual, **options})
+
+
+async def told(database: Database, shop: Shop) -> list[Mapping[str, Any]]:
+    rows = await database.fetch("select * from mail where merchant_id = $1 order by id", shop.merchant_id)
+    return [{**dict(row), "facts": json.loads(row["facts"])} for row in rows]
+
+
+async def kinds(database: Database, shop: Shop) -> list[str]:
+    return [row["kind"] for row in await told(database, shop)]
+
+
+async def test_a_payment_at_the_checkout_brings_a_receipt_in_the_pages_language(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    await tell(desk.database)
+    (mail,) = await told(desk.database, shop)
+    assert (mail["kind"], mail["recipient"], mail["language"]) == ("receipt", "ada@example.com", "de-CH")
+    facts = mail["facts"]
+    assert (facts["amount"], facts["currency"], facts["description"]) == ("10", "EUR", "A mug")
+    assert (facts["merchant_order_id"], facts["brand"], facts["last4"]) == ("A1", "visa", "4242")
+    assert (facts["name"], facts["reserved"], facts["package"]) == ("Ada Lovelace", False, None)
+
+
+async def test_a_declined_payment_brings_no_mail(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1", number=DECLINED)
+    await tell(desk.database)
+    assert await told(desk.database, shop) == []
+
+
+async def test_a_subscription_tells_its_start_its_renewals_and_its_end(subscriber: Subscriber, shop: Shop) -> None:
+    database = subscriber.desk.database
+    subscription = await subscriber.subscribe()
+    await tell(database)
+    await subscriber.charge_due(subscription)
+    await tell(database)
+    await cancel(database, shop, subscription.id, by="customer", now=utc_now())
+    await tell(database)
+    mails = await told(database, shop)
+    assert [mail["kind"] for mail in mails] == ["subscription_started", "renewal_receipt", "subscription_cancelled"]
+    started = mails[0]["facts"]
+    assert (started["package"], started["terms_agreed"], started["amount"]) == ("Coffee club", "ok", "10")
+    assert started["date_next"]
+    token = await database.fetchval("select portal_token from subscription where id = $1", subscription.id)
+    assert {mail["facts"]["portal_token"] for mail in mails} == {token}
+
+
+async def test_a_failing_renewal_is_told_once_for_its_period_and_the_stop_once(
+    subscriber: Subscriber, shop: Shop
+) -> None:
+    database = subscriber.desk.database
+    subscription = await subscriber.subscribe(number=FAILS_LATER)
+    for _ in range(3):
+        await subscriber.charge_due(subscription)
+        await fail(database)
+        await fail(database)
+    await tell(database)
+    assert await kinds(database, shop) == ["renewal_failed", "subscription_started"]
+    await subscriber.charge_due(subscription)
+    await fail(database)
+    await tell(database)
+    mails = await told(database, shop)
+    assert [mail["kind"] for mail in mails] == ["renewal_failed", "subscription_started", "subscription_stopped"]
+    assert (mails[0]["facts"]["amount"], mails[0]["facts"]["last4"]) == ("10", "0341")
+
+
+async def test_eight_workers_at_once_tell_each_event_once(desk: Desk, shop: Shop) -> None:
+    for number in range(12):
+        await buy(desk, shop, f"A{number}")
+    await asyncio.gather(*(tell(desk.database, most_events=5) for _ in range(8)))
+    mails = await told(desk.database, shop)
+    assert sorted(mail["facts"]["merchant_order_id"] for mail in mails) == sorted(f"A{n}" for n in range(12))
+
+
+async def test_looking_again_tells_nothing_again(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    for _ in range(3):
+        await tell(desk.database)
+    await desk.database.execute(
+        "update mail_place set read_to = 0, swept_to = 0 where merchant_id = $1", shop.merchant_id
+    )
+    await tell(desk.database)
+    assert await kinds(desk.database, shop) == ["receipt"]
+
+
+async def test_what_is_committed_late_is_told_all_the_same(desk: Desk, shop: Shop) -> None:
+    """An id that was drawn first is committed last, after a look has gone past it."""
+    database, now = desk.database, utc_now()
+    await tell(database)
+    await buy(desk, shop, "early")
+    early = await database.fetchrow("select * from pingback where merchant_id = $1", shop.merchant_id)
+    # Nobody else sees it, as if its transaction were still open.
+    await database.execute("delete from pingback where merchant_id = $1", shop.merchant_id)
+    await buy(desk, shop, "later")
+    await tell(database, real_now=now)
+    assert [mail["facts"]["merchant_order_id"] for mail in await told(database, shop)] == ["later"]
+    names = ", ".join(early.keys())
+    marks = ", ".join(f"${number}" for number in range(1, len(early) + 1))
+    await database.execute(f"insert into pingback ({names}) values ({marks})", *early.values())
+    await tell(database, real_now=now + SWEEP_AFTER / 2)
+    assert len(await told(database, shop)) == 1
+    await tell(database, real_now=now + SWEEP_AFTER)
+    assert [mail["facts"]["merchant_order_id"] for mail in await told(database, shop)] == ["later", "early"]
+
+
+async def test_a_long_sweep_goes_on_where_it_stopped(desk: Desk, shop: Shop) -> None:
+    database, now = desk.database, utc_now()
+    for number in range(7):
+        await buy(desk, shop, f"A{number}")
+    await tell(database, real_now=now, most_events=2)
+    await database.execute("delete from mail where merchant_id = $1", shop.merchant_id)
+    await tell(database, real_now=now + SWEEP_AFTER, most_events=2)
+    await tell(database, real_now=now + 2 * SWEEP_AFTER, most_events=2)
+    assert len(await told(database, shop)) == 7
+    place = await database.fetchrow("select * from mail_place where merchant_id = $1", shop.merchant_id)
+    assert place["read_to"] == place["swept_to"] == place["sweep_to"]
+
+
+async def test_an_idle_merchant_costs_no_writing(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    now = utc_now()
+    await tell(desk.database, real_now=now)
+    await tell(desk.database, real_now=now + SWEEP_AFTER)
+    version = "select xmin::text from mail_place where merchant_id = $1"
+    before = await desk.database.fetchval(version, shop.merchant_id)
+    await tell(desk.database, real_now=now + 5 * SWEEP_AFTER)
+    assert await desk.database.fetchval(version, shop.merchant_id) == before
+
+
+async def test_test_mails_never_go_to_made_up_addresses_by_a_mail_server(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    await tell(desk.database, keep_test=False)
+    assert await told(desk.database, shop) == []
+    await choose_mails(desk.database, shop.merchant_id, customer_mails=True, test_mails=True)
+    await buy(desk, shop, "A2")
+    await tell(desk.database, keep_test=False)
+    (mail,) = await told(desk.database, shop)
+    assert (mail["recipient"], mail["facts"]["merchant_order_id"]) == ("owner@shop.example", "A2")
+
+
+async def test_live_customers_are_written_to_themselves(desk: Desk, shop: Shop) -> None:
+    live = replace(desk, live_acquirer="simulator")
+    side = replace(shop, live=True)
+    await buy(live, side, "A1")
+    await tell(desk.database, keep_test=False)
+    (mail,) = await told(desk.database, shop)
+    assert (mail["recipient"], mail["live"]) == ("ada@example.com", True)
+
+
+async def test_a_merchant_that_writes_its_own_mails_can_switch_ours_off(subscriber: Subscriber, shop: Shop) -> None:
+    database = subscriber.desk.database
+    await choose_mails(database, shop.merchant_id, customer_mails=False, test_mails=False)
+    subscription = await subscriber.subscribe(number=FAILS_LATER)
+    await subscriber.charge_due(subscription)
+    await tell(database)
+    await fail(database)
+    assert await told(database, shop) == []
+
+
+async def test_choices_of_a_merchant_that_does_not_exist_are_refused(database: Database) -> None:
+    with pytest.raises(NotFound):
+        await choose_mails(database, 2**50, customer_mails=True, test_mails=True)
+
+
+async def test_what_happened_days_ago_is_not_told_any_more(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    await tell(desk.database, real_now=utc_now() + TOLD_FOR + timedelta(minutes=1))
+    assert await told(desk.database, shop) == []
+
+
+async def test_an_erased_customer_is_not_written_to(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    await desk.database.execute("update customer set erased_at = now() where merchant_id = $1", shop.merchant_id)
+    await tell(desk.database)
+    assert await told(desk.database, shop) == []
+
+
+async def test_merchants_never_hear_of_each_other(desk: Desk, shop: Shop, other_shop: Shop) -> None:
+    await buy(desk, shop, "A1")
+    await buy(desk, other_shop, "A1", email="bob@example.com")
+    await tell(desk.database)
+    assert [mail["recipient"] for mail in await told(desk.database, shop)] == ["ada@example.com"]
+    assert [mail["recipient"] for mail in await told(desk.database, other_shop)] == ["bob@example.com"]
+
+
+async def _failing(database: Database, shop: Shop, *, attempts: int, url: str = "https://shop.example/pb") -> None:
+    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
+    await database.execute(
+        """
+        insert into pingback (merchant_id, live, event, url, sign_version, key_id, format, payload, state, attempts,
+                              due_at, created_at)
+        values ($1, $2, 'test', $3, 'v1', $4, 'json', '{}', 'due', $5, now() + interval '1 day', now())
+        """,
+        shop.merchant_id,
+        shop.live,
+        url,
+        key_id,
+        attempts,
+    )
+
+
+async def test_a_server_that_keeps_failing_is_told_to_its_merchant_once_a_day(database: Database, shop: Shop) -> None:
+    await _failing(database, shop, attempts=3)
+    now = utc_now()
+    await fail(database, real_now=now)
+    await fail(database, real_now=now)
+    (mail,) = await told(database, shop)
+    assert (mail["kind"], mail["recipient"], mail["live"]) == ("failing_endpoint", "owner@shop.example", False)
+    assert (mail["facts"]["url"], mail["facts"]["attempts"]) == ("https://shop.example/pb", 3)
+    await fail(database, real_now=now + timedelta(days=1))
+    assert len(await told(database, shop)) == 2
+
+
+async def test_a_single_failure_alarms_nobody(database: Database, shop: Shop) -> None:
+    await _failing(database, shop, attempts=2)
+    await fail(database)
+    assert await told(database, shop) == []
+
+
+async def test_a_failing_test_server_is_told_only_to_who_wants_test_mails(database: Database, shop: Shop) -> None:
+    await _failing(database, shop, attempts=9, url=f"https://{secrets.token_hex(4)}.example/")
+    await fail(database, keep_test=False)
+    assert await told(database, shop) == []

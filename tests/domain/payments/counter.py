@@ -1,0 +1,350 @@
+"""A merchant, its customers and a bank that takes its time, for all that may happen after the payment at once."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any, TypeVar
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    CardDetails,
+    DisputePage,
+    Finding,
+    MovementFinding,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+)
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.record import Kind
+from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed
+from paydesk.database.pool import Database
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.deliveries.confirmations import read_delivery, read_order
+from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.deliveries.deadlines import act_on_due
+from paydesk.domain.ledger.balances import balances
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.ledger.payouts import record_payout
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.movements import finish_movements
+from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.refunding import Refund, refund
+from paydesk.domain.payments.requests import CheckoutRequest
+
+VISA = "4242424242424242"
+TOLD_OF = (
+    ({Kind.VOID, Kind.REFUND}, {"refund", "partial_refund"}),
+    ({Kind.DISPUTE}, {"chargeback"}),
+    ({Kind.DISPUTE_WON}, {"chargeback_reversed"}),
+)
+"""What the bank may do after the payment, and the pingbacks that tell of it."""
+
+_Answer = TypeVar("_Answer")
+
+
+class Teller:
+    """The simulated bank in this very thread; each answer takes some turns of the event loop, left to chance.
+
+    `lose` is what gets lost of a movement, "question" or "answer", and `refuse` why the bank will not make any.
+    """
+
+    name = "simulator"
+    hold_period = timedelta(days=7)
+    challenge_origins: tuple[str, ...] = ()
+
+    def __init__(self, bank: Bank, chance: Random, turns: int = 30) -> None:
+        self.bank, self.lose, self.refuse = bank, "", ""
+        self._chance, self._turns = chance, turns
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        return await self._serve(lambda: self.bank.purchase(purchase, stored=False))
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        return await self._serve(lambda: self.bank.purchase(purchase, stored=True))
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        await self._move(lambda: self.bank.capture(key, reference, amount, currency))
+
+    async def void(self, key: str, of_key: str) -> Finding:
+        return await self._move(lambda: self.bank.void(key, of_key))
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+        return await self._move(lambda: self.bank.refund(key, reference, amount, currency))
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        return await self._serve(lambda: self.bank.end_challenge(of_key))
+
+    async def find(self, key: str) -> Finding:
+        return await self._serve(lambda: self.bank.find(key))
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        return await self._serve(lambda: self.bank.find_movement(key, of_key))
+
+    async def disputes(self, after: str) -> DisputePage:
+        return await self._serve(lambda: self.bank.disputes(after))
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        await self._serve(lambda: self.bank.submit_evidence(reference, text))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def _move(self, call: Callable[[], _Answer]) -> _Answer:
+        if self.refuse:
+            raise AcquirerRefused(self.refuse)
+        if self.lose == "question":
+            raise OutcomeUnknown("the question was lost")
+        answer = await self._serve(call)
+        if self.lose == "answer":
+            raise OutcomeUnknown("the answer was lost")
+        return answer
+
+    async def _serve(self, call: Callable[[], _Answer]) -> _Answer:
+        await self.pause()
+        answer = call()
+        await self.pause()
+        return answer
+
+    async def pause(self) -> None:
+        """Let others go first, as many as chance says."""
+        for _ in range(self._chance.randrange(self._turns)):
+            await asyncio.sleep(0)
+
+
+@dataclass
+class Till:
+    """One merchant's test side, whose clock may be set ahead, and everybody who moves its money."""
+
+    database: Database
+    desk: Desk
+    shop: Shop
+    teller: Teller
+    ahead: timedelta = timedelta()
+    prices: dict[int, Decimal] = field(default_factory=dict)
+    paid_out: Decimal = Decimal(0)
+
+    @property
+    def bank(self) -> Bank:
+        return self.teller.bank
+
+    @property
+    def now(self) -> datetime:
+        """The merchant's own time."""
+        return utc_now() + self.ahead
+
+    async def sell(self, amount: str = "10.00", *, shipped: bool = False) -> int:
+        """A customer pays for goods that are shipped or not; the payment's id."""
+        merchant_id = self.shop.merchant_id
+        await self.database.execute("update merchant set shipped_goods = $2 where id = $1", merchant_id, shipped)
+        key_id = await self.database.fetchval("select id from merchant_key where merchant_id = $1", merchant_id)
+        order = secrets.token_hex(8)
+        request = CheckoutRequest(
+            order, Decimal(amount), "USD", "A mug", "https://shop.example/thanks", "https://shop.example/pingback",
+            "v2", "", "", "", "", False,
+        )  # fmt: skip
+        token = await open_checkout(self.database, self.shop, request, form={"n": order}, key_id=key_id, now=self.now)
+        checkout = await find_checkout(self.database, token, now=utc_now())
+        payer = Payer(CardDetails(VISA, 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1")
+        assert await pay(self.desk, checkout, payer, return_url="", now=checkout.now) == Paid()
+        payment_id = await self.database.fetchval(
+            "select id from payment where merchant_id = $1 and merchant_order_id = $2", merchant_id, order
+        )
+        self.prices[payment_id] = Decimal(amount)
+        return int(payment_id)
+
+    async def ship(self, payment_id: int, parcel: int = 0) -> Confirmed | str:
+        """The merchant confirms a shipment: what came of it, or the words of the refusal."""
+        said: dict[str, Any] = {
+            "status": "order_shipped", "type": "physical", "carrier_type": "DHL",
+            "carrier_tracking_id": f"0034043416109402{parcel:04}", "payment_order_id": payment_id,
+        }  # fmt: skip
+        await self.teller.pause()
+        try:
+            return await confirm(self.desk, self.shop, read_order(said), read_delivery(said), now=self.now)
+        except (Malformed, Conflict) as error:
+            return error.message
+
+    async def refund(self, payment_id: int, amount: str | None = None, key: str | None = None) -> Refund | str:
+        """The merchant gives money back: what came of it, or the words of the refusal."""
+        asked = None if amount is None else Decimal(amount)
+        await self.teller.pause()
+        try:
+            return await refund(
+                self.desk, self.shop, payment_id, asked, requested_by="api", request_key=key, now=self.now
+            )
+        except (Malformed, Conflict) as error:
+            return error.message
+
+    async def dispute(self, payment_id: int) -> str:
+        """The customer's bank takes back what is left; the dispute's reference, empty if there is nothing to take."""
+        key = await self.key_of(payment_id)
+        await self.teller.pause()
+        try:
+            return self.bank.open_dispute(key, "fraudulent")
+        except AcquirerRefused:
+            return ""
+
+    async def decide(self, payment_id: int, *, won: bool) -> None:
+        """The customer's bank decides a payment's dispute, if there is one and it is open."""
+        standing = (await self.at_the_bank())[payment_id]
+        await self.teller.pause()
+        try:
+            self.bank.close_dispute(standing.dispute, won)
+        except AcquirerRefused:
+            return
+
+    async def read(self) -> None:
+        """A worker reads of disputes."""
+        await self.teller.pause()
+        await read_disputes(self.desk, now=utc_now())
+
+    async def deadlines(self, **later: float) -> None:
+        """A worker voids what was not shipped in time, now or some time from now."""
+        await self.teller.pause()
+        at = self.now + timedelta(**later)
+        await act_on_due(self.desk, real_now=utc_now(), merchant_id=self.shop.merchant_id, at=at)
+
+    async def settle(self) -> int:
+        """A worker makes money available whose time has come."""
+        await self.teller.pause()
+        return await settle_due(
+            self.database, real_now=utc_now(), merchant_id=self.shop.merchant_id, at=self.now, most=50
+        )
+
+    async def pay_out(self) -> None:
+        """An operator sends the merchant half of what is available, if there is any."""
+        available = sum((one.available for one in await balances(self.database, self.shop)), Decimal(0))
+        amount = (available / 2).quantize(Decimal("0.01"))
+        if amount <= 0:
+            return
+        try:
+            await record_payout(
+                self.database, self.shop, amount, "USD", reference="T-1", recorded_by="operator", now=self.now
+            )
+        except Conflict:
+            return
+        self.paid_out += amount
+
+    async def finish(self, **later: float) -> int:
+        """The janitor's round, some real time from now."""
+        return await finish_movements(self.desk, now=utc_now() + timedelta(**later))
+
+    async def wait(self, **days: float) -> None:
+        """Let the merchant's time pass."""
+        self.ahead += timedelta(**days)
+        await self.database.execute(
+            "update merchant set test_clock = $2 where id = $1", self.shop.merchant_id, self.ahead
+        )
+
+    async def key_of(self, payment_id: int) -> str:
+        """The name of a payment's purchase at the bank."""
+        return str(
+            await self.database.fetchval(
+                "select idempotency_key from payment_attempt where merchant_id = $1 and payment_id = $2",
+                self.shop.merchant_id,
+                payment_id,
+            )
+        )
+
+    async def payments(self) -> dict[int, Any]:
+        """The merchant's payments, each with its key at the bank and what the acquirer owes for it by the ledger."""
+        rows = await self.database.fetch(
+            "select p.*, a.idempotency_key, (select coalesce(sum(amount), 0) from ledger_entry e"
+            " where e.merchant_id = p.merchant_id and e.payment_id = p.id and e.account = 'acquirer') as owed"
+            " from payment p join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id"
+            " where p.merchant_id = $1",
+            self.shop.merchant_id,
+        )
+        return {row["id"]: row for row in rows}
+
+    async def at_the_bank(self) -> dict[int, Standing]:
+        """How each payment stands by the bank's own record."""
+        found = standings(self.bank.record.operations())
+        return {payment_id: found[row["idempotency_key"]] for payment_id, row in (await self.payments()).items()}
+
+    async def done_at_the_bank(self) -> dict[int, list[Kind]]:
+        """What the bank did to each payment, in order, refusals left out."""
+        keys = {row["idempotency_key"]: payment_id for payment_id, row in (await self.payments()).items()}
+        done: dict[int, list[Kind]] = {payment_id: [] for payment_id in keys.values()}
+        for operation in self.bank.record.operations():
+            if operation.kind is not Kind.REFUSE and operation.of_key in keys:
+                done[keys[operation.of_key]].append(operation.kind)
+        return done
+
+    async def told(self) -> dict[int, list[str]]:
+        """The events of each payment's pingbacks, in order."""
+        rows = await self.database.fetch(
+            "select payment_id, event from pingback where merchant_id = $1 order by id", self.shop.merchant_id
+        )
+        events: dict[int, list[str]] = {payment_id: [] for payment_id in self.prices}
+        for row in rows:
+            events[row["payment_id"]].append(row["event"])
+        return events
+
+    async def in_order(self) -> None:
+        """What must hold at any time, whatever is under way: `paydesk check` finds nothing."""
+        found = await check(self.database, now=self.now, merchant_id=self.shop.merchant_id, record=self.bank.record)
+        wrong = [
+            (finding.rule.statement, one.detail)
+            for finding in found
+            for one in finding.differences
+            if finding.rule.statement != "outcomes_known"  # the clock jumps over days
+        ]
+        assert not wrong, wrong
+
+    async def come_to_rest(self) -> None:
+        """Let the janitor and the reader of disputes finish what was begun, with a bank that answers."""
+        self.teller.lose = self.teller.refuse = ""
+        for _ in range(5):
+            await self.database.execute("update movement set leased_until = null where leased_until is not null")
+            if not await self.finish(hours=30):
+                break
+        await self.read()
+
+    async def agree(self) -> None:
+        """What must hold at rest: the bank's record, payments, ledger, balances and pingbacks tell the same."""
+        await self.in_order()
+        bank, done, told = await self.at_the_bank(), await self.done_at_the_bank(), await self.told()
+        payments = await self.payments()
+        assert set(payments) == set(self.prices)
+        for payment_id, payment in payments.items():
+            standing, facts = bank[payment_id], dict(payment)
+            assert (payment["refunding"], payment["moving_id"]) == (0, None), facts
+            assert payment["owed"] == standing.net, (facts, standing)
+            assert (payment["refunded"], payment["charged_back"]) == (standing.refunded, standing.charged_back), facts
+            assert standing.held == (self.prices[payment_id] if payment["state"] == "authorized" else 0), facts
+            assert standing.refunded <= standing.captured, facts
+            _assert_told(done[payment_id], told[payment_id])
+        await self._assert_balances(sum((one.net for one in bank.values()), Decimal(0)), done)
+
+    async def _assert_balances(self, net: Decimal, done: dict[int, list[Kind]]) -> None:
+        """The merchant has what the bank took from customers, without fees and what was paid out."""
+        fees = await self.database.fetchval(
+            "select coalesce(sum(fees - fees_taken), 0) from payment"
+            " where merchant_id = $1 and captured_at is not null",
+            self.shop.merchant_id,
+        )
+        disputes = sum(kinds.count(Kind.DISPUTE) for kinds in done.values())
+        has = sum((one.pending + one.available + one.reserve for one in await balances(self.database, self.shop)), 0)
+        assert has == net - fees - 15 * disputes - self.paid_out
+
+
+def _assert_told(done: list[Kind], told: list[str]) -> None:
+    """Each thing that the bank did is told once, and nothing else is."""
+    counts = Counter(told)
+    assert counts.pop("payment") == 1
+    for kinds, events in TOLD_OF:
+        assert sum(counts.pop(event, 0) for event in events) == sum(map(done.count, kinds)), (done, told)
+    assert not counts, (done, told)

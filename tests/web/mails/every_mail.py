@@ -1,0 +1,76 @@
+"""One mail of every kind, with all that it may show, for tests of what people read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, MERCHANT_KINDS, Kind
+from paydesk.domain.mail.sending import DueMail
+from paydesk.web.mails.writing import Addresses
+
+ADDRESSES = Addresses("https://pay.example", "https://pay.example/sandbox")
+NOW = datetime(2030, 3, 8, 12, tzinfo=UTC)
+LATER = "2030-04-08T12:00:00+00:00"
+
+_CARD = {"brand": "visa", "last4": "4242"}
+_MONEY = {"amount": "1234.5", "currency": "USD"}
+_ORDER = {"merchant_order_id": "1701", "description": "Blorp", "name": "Zaphod"}
+_SUBSCRIPTION = {**_ORDER, "package": "Qvorp", "portal_token": "t1-abc", "date_next": LATER}
+_PAID = {**_MONEY, **_CARD, "payment_id": 13330, "paid_at": NOW.isoformat(), "reserved": False}
+
+FACTS: dict[Kind, dict[str, Any]] = {
+    Kind.receipt: {**_ORDER, **_PAID},
+    Kind.subscription_started: {**_SUBSCRIPTION, **_PAID, "terms_agreed": "Vorp 12"},
+    Kind.renewal_receipt: {**_SUBSCRIPTION, **_PAID},
+    Kind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD},
+    Kind.subscription_stopped: _SUBSCRIPTION,
+    Kind.subscription_cancelled: _SUBSCRIPTION,
+    Kind.refund: {**_ORDER, **_MONEY, **_CARD},
+    Kind.shipment: {
+        **_ORDER,
+        "carrier": "Zoomr",
+        "tracking_id": "Z1",
+        "tracking_url": "https://zoomr.example/Z1",
+    },
+    Kind.void_reminder: {"merchant_order_id": "1701", **_MONEY, "ship_by": LATER, "payment_id": 13330},
+    Kind.chargeback_alert: {"merchant_order_id": "1701", **_MONEY, "reason": "10.4", "payment_id": 13330},
+    Kind.failing_endpoint: {
+        "url": "https://zyx.example/pb",
+        "attempts": 4,
+        "since": NOW.isoformat(),
+        "status": 500,
+        "error": "",
+    },
+    Kind.security_notice: {
+        "name": "Zaphod",
+        "what": "password_changed",
+        "at": NOW.isoformat(),
+        "client_address": "192.0.2.7",
+        "left": 3,
+    },
+    Kind.invitation: {"merchant_name": "Zyx", "role": "support", "invited_by": "Trillian", "token": "tok-en"},
+    Kind.confirm_email: {"name": "Zaphod", "token": "tok-en"},
+    Kind.reset_password: {"name": "Zaphod", "token": "tok-en", "client_address": "192.0.2.7"},
+}
+
+
+def mail_of(kind: Kind, language: str = "en", **changes: Any) -> DueMail:
+    """A mail that is due; `facts` given are put over the usual ones."""
+    facts = {**FACTS[kind], **changes.pop("facts", {})}
+    of_merchant = kind in CUSTOMER_KINDS | MERCHANT_KINDS
+    usual: dict[str, Any] = {
+        "merchant_id": 7 if of_merchant else 0,
+        "live": True if of_merchant else None,
+        "id": 99,
+        "kind": str(kind),
+        "recipient": "zaphod@people.example",
+        "language": language,
+        "facts": facts,
+        "attempts": 1,
+        "created_at": NOW,
+        "merchant_name": "Zyx" if of_merchant else "",
+        "merchant_email": "owner@zyx.example" if of_merchant else "",
+        "time_zone": "UTC",
+    }
+    return DueMail(**{**usual, **changes})

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from babel import Locale
+from babel.dates import format_date
+from tests.web.mails.every_mail import ADDRESSES, FACTS, NOW, mail_of
+
+from paydesk.adapters.mail import Letter, MailRefused
+from paydesk.adapters.mail.letters import compose
+from paydesk.domain.accounts.notices import Mail
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, Kind
+from paydesk.web.mails.writing import CATALOGUES, KINDS, write
+
+LANGUAGES = CATALOGUES.languages
+each_kind = pytest.mark.parametrize("kind", Kind)
+each_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+def letter(kind: Kind, language: str = "en", **changes: object) -> Letter:
+    return write(mail_of(kind, language, **changes), ADDRESSES)
+
+
+class Tags(HTMLParser):
+    """The start tags of a page with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_every_kind_that_is_queued_has_words() -> None:
+    assert set(KINDS) == set(Kind) == set(FACTS)
+    assert {str(kind) for kind in Mail} <= {str(kind) for kind in Kind}
+
+
+@each_kind
+@each_language
+def test_every_kind_is_whole_in_every_language(kind: Kind, language: str) -> None:
+    written = letter(kind, language)
+    for form in (written.subject, written.text, unescape(written.html)):
+        assert form.strip()
+        assert not re.search(r"%\(|\{\{|\bNone\b|undefined", form), form
+    assert written.language == language
+
+
+@each_kind
+@each_language
+def test_text_and_html_say_the_same(kind: Kind, language: str) -> None:
+    written = letter(kind, language)
+    shown = re.sub(r"[\s\u2068\u2069]+", "", Tags(written.html).text)
+    for line in written.text.splitlines():
+        for part in line.removeprefix("-- ").split(": "):
+            assert re.sub(r"[\s\u2068\u2069]+|:$", "", part) in shown, part
+
+
+@each_kind
+@each_language
+def test_html_says_its_language_and_direction_and_loads_nothing(kind: Kind, language: str) -> None:
+    written = letter(kind, language)
+    parsed = Tags(written.html)
+    assert parsed.tags[0] == ("html", {"lang": language, "dir": Locale.parse(language, sep="-").text_direction})
+    assert {tag for tag, _ in parsed.tags} & {"img", "link", "script", "iframe", "form", "object", "base"} == set()
+    assert not re.search(r"url\(|@import|src=", written.html)
+    assert "prefers-color-scheme: dark" in written.html
+
+
+@pytest.mark.parametrize("language", [language for language in LANGUAGES if language != "en"])
+@each_kind
+def test_every_kind_is_said_in_other_words_than_english(kind: Kind, language: str) -> None:
+    assert letter(kind, language).subject != letter(kind).subject
+
+
+@each_language
+def test_money_and_dates_are_written_as_in_the_language(language: str) -> None:
+    text = letter(Kind.receipt, language).text
+    texts = CATALOGUES.texts_for(language)
+    assert texts.money_with_code(Decimal("1234.50"), "USD") in text
+    assert format_date(NOW, "long", Locale.parse(language, sep="-")) in text
+
+
+def test_amounts_keep_their_order_in_a_text_from_right_to_left() -> None:
+    assert ": \u20681,234.50\u00a0USD\u2069\n" in letter(Kind.receipt, "ar").text
+    assert "\u2068" not in letter(Kind.receipt, "en").text
+
+
+def test_a_regions_customer_gets_the_language_with_its_numbers() -> None:
+    assert "1’234.50\u00a0USD" in letter(Kind.receipt, "de-CH").text
+    assert letter(Kind.receipt, "xx").language == "en"
+
+
+@each_kind
+def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
+    written = letter(kind)
+    to_customer = kind in CUSTOMER_KINDS
+    assert (written.sender_name, written.reply_to) == (("Zyx", "owner@zyx.example") if to_customer else ("", ""))
+
+
+@pytest.mark.parametrize(
+    ("kind", "link"),
+    [
+        (Kind.subscription_started, "https://pay.example/portal/t1-abc"),
+        (Kind.renewal_receipt, "https://pay.example/portal/t1-abc"),
+        (Kind.renewal_failed, "https://pay.example/portal/t1-abc/card"),
+        (Kind.subscription_cancelled, "https://pay.example/portal/t1-abc"),
+        (Kind.subscription_stopped, "https://pay.example/portal/t1-abc"),
+        (Kind.shipment, "https://zoomr.example/Z1"),
+        (Kind.invitation, "https://pay.example/account/invitation/tok-en"),
+        (Kind.confirm_email, "https://pay.example/account/email/tok-en"),
+        (Kind.reset_password, "https://pay.example/account/password/tok-en"),
+        (Kind.security_notice, "https://pay.example/account"),
+    ],
+)
+def test_the_button_leads_where_it_should(kind: Kind, link: str) -> None:
+    written = letter(kind)
+    assert f"\n{link}\n" in written.text
+    assert [tag["href"] for name, tag in Tags(written.html).tags if name == "a"] == [link]
+
+
+def test_mails_about_tests_say_so_and_lead_to_the_sandbox() -> None:
+    written = letter(Kind.subscription_started, live=False)
+    assert written.subject.startswith("[Test] ")
+    assert "This is a test" in written.text
+    assert "https://pay.example/sandbox/portal/t1-abc" in written.text
+
+
+def test_a_receipt_of_what_is_only_reserved_does_not_say_paid() -> None:
+    written = letter(Kind.receipt, facts={"reserved": True})
+    assert "reserved on your card" in written.text
+    assert "received your payment" not in written.text
+
+
+@pytest.mark.parametrize(
+    "hostile", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "%(amount)s %s %"]
+)
+@each_kind
+def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(kind: Kind, hostile: str) -> None:
+    facts = {
+        name: hostile
+        for name, value in FACTS[kind].items()
+        if isinstance(value, str) and name not in ("amount", "currency") and not re.match(r"2030-|https:", value)
+    }
+    written = letter(kind, facts=facts, merchant_name=hostile)
+    assert {tag for tag, _ in Tags(written.html).tags} & {"script", "img"} == set()
+    assert hostile in written.text or hostile in written.subject or kind is Kind.failing_endpoint
+    assert "49" not in written.text
+
+
+@each_kind
+def test_no_name_adds_a_header(kind: Kind) -> None:
+    hostile = "Zyx\r\nBcc: victim@people.example\r\n\r\nbody"
+    written = letter(kind, merchant_name=hostile, facts={"package": hostile, "merchant_order_id": hostile})
+    message = compose(written, mail_from="Paydesk <pay@desk.example>")
+    assert message["Bcc"] is None
+    assert "\n" not in str(message["Subject"]) + str(message["From"])
+
+
+def test_a_tracking_link_that_is_no_web_address_is_not_a_link() -> None:
+    written = letter(Kind.shipment, facts={"tracking_url": "javascript:alert(1)"})
+    assert "javascript" not in written.html + written.text
+
+
+@pytest.mark.parametrize("missing", ["date_next", "terms_agreed", "brand", "last4", "name", "description"])
+def test_what_is_not_known_is_left_out(missing: str) -> None:
+    written = letter(Kind.subscription_started, facts={missing: None})
+    assert "None" not in written.text
+    assert ": \n" not in written.text
+
+
+@pytest.mark.parametrize("what", ["second_factor_removed", "recovery_code_used", "something_new"])
+def test_a_notice_says_what_was_done(what: str) -> None:
+    subjects = {letter(Kind.security_notice, facts={"what": other}).subject for other in (what, "password_changed")}
+    assert len(subjects) == 2
+
+
+def test_a_kind_without_words_is_an_error_and_not_an_empty_mail() -> None:
+    with pytest.raises(ValueError, match="gossip"):
+        write(replace(mail_of(Kind.receipt), kind="gossip"), ADDRESSES)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(MailRefused):
+        compose(letter(Kind.receipt, recipient="nobody"), mail_from="Paydesk <pay@desk.example>")
