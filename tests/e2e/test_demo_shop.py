@@ -95,7 +95,12 @@ async def desk(serve: Serve, tmp_path: Path) -> AsyncIterator[Desk]:
 
     # Each needs the other's address, so the shop is made once both are known.
     async with serve(desk.app()) as base, serve(later) as desk.shop:
-        shop = create_shop(Gateway("public", PRIVATE_KEY, base), base_url=desk.shop, folder=tmp_path)
+        shop = create_shop(
+            Gateway("public", PRIVATE_KEY, base),
+            Gateway("shipping", "x" * 32, base),
+            base_url=desk.shop,
+            folder=tmp_path,
+        )
         yield desk
 
 

@@ -32,7 +32,7 @@ async def subscribe(
 
 def advance(running: Running, length: str) -> Any:
     """Move the sample merchant's test clock."""
-    (merchant,) = running.command("merchant", "list")
+    merchant, _ = running.command("merchant", "list")
     return running.command("clock", "advance", str(merchant["id"]), length)
 
 

@@ -120,7 +120,7 @@ class Customer:
                 if status == 402:
                     self._declined += 1
                 url = await self._pay(urljoin(url, unescape(_PAY.findall(page)[0])))
-            elif "This order is paid" in page:
+            elif "This order is paid" in page or "This order was paid" in page:
                 self.is_paid = True
                 return
             elif status == 200 and (asks := _CHECKING.search(page)):

@@ -1,4 +1,4 @@
-"""Lets the time pass that settling needs: the janitor's questions, the end of leases, the merchant's resends."""
+"""Lets the time pass that settling needs: the janitors' questions, the end of leases, the merchant's resends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from unittest.mock import patch
 
 from tests.faults.killing import AT_ONCE
 from tests.faults.stage import BANK_HIDES_FOR, Stage
+from tests.processes import PATIENCE
 
 from paydesk.adapters.acquirers.simulator import RemoteSimulator
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.app import payment_desk, vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.deliveries.deadlines import act_on_due
+from paydesk.domain.merchants.api_calls import LEASE, RENEWAL
 from paydesk.domain.payments import janitor
+from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
@@ -45,6 +49,13 @@ class Hereafter:
             while await janitor.settle_due(self.desk, now=utc_now() + ahead):
                 await _end_leases(self.database)
 
+    async def finish_movements(self, ahead: timedelta) -> None:
+        """Void what was forgotten, and do what the janitor of captures, voids and refunds would do by then."""
+        await act_on_due(self.desk, real_now=utc_now())
+        await _end_leases(self.database)
+        while await finish_movements(self.desk, now=utc_now() + ahead):
+            await _end_leases(self.database)
+
     async def resend(self) -> None:
         """Send what is due, again and again, as long as the schedule allows."""
         for attempt in range(MOST_ATTEMPTS + 1):
@@ -70,6 +81,14 @@ async def settle(stage: Stage) -> None:
         for hours in LATER:
             await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()
+        async with asyncio.timeout(PATIENCE):
+            while stage.staff.is_busy:
+                await later.finish_movements(KEYS_ARE_VOID)
+                await asyncio.sleep(0.2)
+        await asyncio.sleep(BANK_HIDES_FOR)
+        for hours in LATER:
+            await later.finish_movements(KEYS_ARE_VOID + timedelta(hours=hours))
+        await later.resend()
 
 
 @asynccontextmanager
@@ -89,5 +108,9 @@ async def hereafter(settings: Settings) -> AsyncIterator[Hereafter]:
 
 async def _end_leases(database: Database) -> None:
     """Leases of the dead run out in the database's own time, which nobody can set ahead."""
-    for table in ("payment_attempt", "pingback"):
+    for table in ("payment_attempt", "pingback", "movement"):
         await database.execute(f"update {table} set leased_until = null where leased_until is not null")
+    # The web service is alive: it renews the leases of its own calls before they are that short.
+    await database.execute(
+        "update api_call set leased_until = now() where leased_until < now() + $1::interval", LEASE - 1.2 * RENEWAL
+    )

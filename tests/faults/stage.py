@@ -8,10 +8,12 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import aiohttp
 from tests.faults.customers import Crowd, Customer, plan
+from tests.faults.keeping import CAPTURED_AT_ONCE, SHIPPED, Staff, Task, Wish
 from tests.faults.merchant import Receiver
 from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 
@@ -45,6 +47,7 @@ class Stage:
     web: Kept
     workers: tuple[Kept, ...]
     receiver: Receiver
+    staff: Staff
     crowd: Crowd
     record: Path
     chance: random.Random
@@ -52,11 +55,20 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who plays: how `paydesk serve` is run, and how many customers come, who may be too patient to click twice."""
+    """Who plays: how `paydesk serve` is run, and how many customers come, who may be too patient to click twice.
+
+    Two shops take turns: `socks` takes money at once, `mugs` when it ships; `wishes` says what each does with orders.
+    """
 
     customers: int
     web: Sequence[str] = PAYDESK
     patient: bool = False
+    wishes: Sequence[tuple[str, Sequence[Wish]]] = (("socks", CAPTURED_AT_ONCE), ("mugs", SHIPPED))
+
+    def wish(self, number: int) -> tuple[str, Wish]:
+        """The shop of an order, and what its staff do with it."""
+        shop, wishes = self.wishes[number % len(self.wishes)]
+        return shop, wishes[number // len(self.wishes) % len(wishes)]
 
 
 @asynccontextmanager
@@ -68,11 +80,11 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
         await postgres.start()
         stack.push_async_callback(postgres.stop)
         receiver = Receiver(random.Random(seed + 1), slow_for=PINGBACK_TIMEOUT + 1)
-        pingback_url = await stack.enter_async_context(receiver.listening())
+        hears_at = await stack.enter_async_context(receiver.listening())
         bank_port = free_port()
         settings = _settings(folder, postgres.url, f"http://127.0.0.1:{bank_port}")
         env = environment(as_environment(settings)) | {"TMPDIR": str(folder)}
-        receiver.gateway = await _open_shop(settings, pingback_url)
+        receiver.gateways = await _open_shops(settings, hears_at)
         record = folder / "bank.sqlite"
         orders = [bank_port, record, BANK_LATENCY, BANK_HIDES_FOR, seed]
         bank = Kept("bank", [sys.executable, str(HERE / "lying_bank.py"), *map(str, orders)], env, ready_event="")
@@ -87,12 +99,14 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         )
-        crowd = Crowd(_customers(cast, receiver.gateway, browser, random.Random(seed + 2)))
+        crowd = Crowd(_customers(cast, receiver.gateways, browser, random.Random(seed + 2)))
+        staff = await stack.enter_async_context(Staff(_tasks(cast, crowd), settings.database_url).working())
+        receiver.tell = staff.hear
         await bank_open(settings.simulator_url)
         await eventually(
             lambda: len(web.ready) == 2 and all(one.ready for one in workers), "all processes run", web.tail
         )
-        yield Stage(settings, env, postgres, web, workers, receiver, crowd, record, chance)
+        yield Stage(settings, env, postgres, web, workers, receiver, staff, crowd, record, chance)
 
 
 async def bank_open(address: str) -> None:
@@ -118,6 +132,7 @@ def _settings(folder: Path, database_url: str, bank_url: str) -> Settings:
         outbound_allow="127.0.0.0/8",
         pingback_timeout=PINGBACK_TIMEOUT,
         forms_per_minute=1_000_000,
+        calls_per_minute=1_000_000,
         declines_per_hour=1_000_000,
         attempts_per_checkout=50,
     )
@@ -130,30 +145,44 @@ def as_environment(settings: Settings) -> dict[str, object]:
     return {name.upper(): value for name, value in (given | secrets).items()}
 
 
-async def _open_shop(settings: Settings, pingback_url: str) -> Gateway:
-    """A merchant with a key pair and a pingback URL, in a fresh database."""
+async def _open_shops(settings: Settings, hears_at: str) -> dict[str, Gateway]:
+    """Two merchants, each with a key pair and a pingback URL, in a fresh database; the second one ships its goods."""
+    gateways = {}
     async with connected(settings.database_url, most=2) as database:
         await migrate(database)
-        merchant = await create_merchant(
-            database,
-            vault_of(settings),
-            name="Sock Shop",
-            email="owner@shop.example",
-            pingback_url=pingback_url,
-            now=utc_now(),
-        )
-    return Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
+        for name, shipped_goods in (("socks", False), ("mugs", True)):
+            merchant = await create_merchant(
+                database,
+                vault_of(settings),
+                name=name.title(),
+                email="owner@shop.example",
+                pingback_url=f"{hears_at}/{name}",
+                shipped_goods=shipped_goods,
+                now=utc_now(),
+            )
+            gateways[name] = Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
+    return gateways
 
 
-def _customers(cast: Cast, gateway: Gateway, browser: aiohttp.ClientSession, chance: random.Random) -> list[Customer]:
+def _customers(
+    cast: Cast, gateways: Mapping[str, Gateway], browser: aiohttp.ClientSession, chance: random.Random
+) -> list[Customer]:
     """Each has an order and an amount of their own."""
     return [
         Customer(
             order=f"order-{number:03}",
             amount=f"{number + 1}.{number % 100:02}",
             plan=plan(chance, patient=cast.patient),
-            gateway=gateway,
+            gateway=gateways[cast.wish(number)[0]],
             web=browser,
         )
         for number in range(cast.customers)
     ]
+
+
+def _tasks(cast: Cast, crowd: Crowd) -> dict[str, Task]:
+    """What the staff are to do with each order."""
+    return {
+        one.order: Task(cast.wish(number)[1], Decimal(one.amount), one.gateway)
+        for number, one in enumerate(crowd.customers)
+    }

@@ -1,4 +1,4 @@
-"""Processes die at random, and no payment is lost or taken twice, no renewal skipped (design.md, Money)."""
+"""Processes die at random, and no payment, capture, void or refund is lost or made twice, no renewal skipped."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import secrets
 from pathlib import Path
 
 import pytest
+from tests.faults.keeping import Wish
 from tests.faults.killing import Kills, pay_under_fire
 from tests.faults.renewing import charge_under_fire, club_staged, renewal_contradictions, settle_renewals
 from tests.faults.settling import settle
@@ -42,17 +43,20 @@ async def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path: Path, seed: in
         assert await check(stage) == ""
         assert min(kills.done.values()) >= 30
         assert [wrong for customer in stage.crowd.customers for wrong in customer.wrong] == []
+        assert stage.staff.wrong + stage.staff.failures() == []
         assert stage.receiver.forged == 0
         assert unforeseen(stage.web, *stage.workers) == []
         assert await stage.web.stop() == 0
 
 
 async def test_the_fault_test_finds_a_call_made_before_the_intent(tmp_path: Path, seed: int) -> None:
-    kills = Kills({"web": 3, "work": 1, "postgres": 3})
-    async with staged(tmp_path, Cast(customers=60, web=WITH_BUG, patient=True), seed) as stage:
+    kills = Kills({"web": 4, "work": 1, "postgres": 4})
+    cast = Cast(customers=80, web=WITH_BUG, patient=True, wishes=[("socks", [Wish.GIVE_BACK_ALL])])
+    async with staged(tmp_path, cast, seed) as stage:
         found = await play(stage, kills)
         assert await check(stage)
-    assert [one for one in found if one.startswith(("lost", "doubled"))], found
+    assert [one for one in found if one.startswith(("lost: ", "doubled: "))], found
+    assert [one for one in found if one.startswith("lost movement: ")], found
 
 
 async def test_each_of_2000_renewals_is_charged_once_whatever_dies(tmp_path: Path, seed: int) -> None:

@@ -6,7 +6,7 @@ import csv
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
@@ -157,7 +157,7 @@ async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], 
         if form == "csv":
             table.writerow(_cells(posting))
         else:
-            file.write(_encoder.encode(posting).decode() + "\n")
+            file.write(_encoder.encode(_plain(posting)).decode() + "\n")
         lines += 1
         step()
     return lines
@@ -165,10 +165,20 @@ async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], 
 
 def _cells(posting: Posting) -> list[Any]:
     """A posting's line: times in ISO 8601, UTC; amounts as plain numbers; nothing for what there is none of."""
-    values = asdict(posting) | {"at": posting.at.isoformat(), "kind": str(posting.kind)}
-    for name in ("gross", "fees", "pending", "available", "reserve"):
-        values[name] = plain_number(values[name])
+    values = asdict(_plain(posting)) | {"at": posting.at.isoformat(), "kind": str(posting.kind)}
     return [values[name] for name in _COLUMNS]
+
+
+def _plain(posting: Posting) -> Posting:
+    """The posting with its amounts as the API writes them: 10, not 10.0000."""
+    return replace(
+        posting,
+        gross=plain_number(posting.gross),
+        fees=plain_number(posting.fees),
+        pending=plain_number(posting.pending),
+        available=plain_number(posting.available),
+        reserve=plain_number(posting.reserve),
+    )
 
 
 def _facts(payout: Payout) -> list[tuple[str, object]]:

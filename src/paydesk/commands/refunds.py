@@ -14,8 +14,8 @@ from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import NotFound
-from paydesk.core.money import parse_amount
+from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.money import parse_amount, plain_number
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
@@ -40,7 +40,7 @@ async def refund(
     async with deployment() as here:
         shop = await _shop(here.database, payment_id, merchant, live)
         seen, _ = await show_payment(here.database, shop, payment_id)
-        part = parse_amount(amount, seen.currency, "--amount") if amount is not None else None
+        part = _part(amount, seen) if amount is not None else None
         if shop.live and not yes:
             typer.confirm(_question(shop, seen, part), abort=True, err=True)
         async with _desk(here) as desk:
@@ -59,6 +59,17 @@ async def _shop(database: Database, payment_id: int, merchant: int | None, live:
         side = "live" if shop.live else "test"
         raise NotFound(f"payment {payment_id} is another one: a {side} payment of merchant {shop.merchant_id}")
     return shop
+
+
+def _part(amount: str, seen: SeenPayment) -> Decimal:
+    """How much to give back, if that much is left; a race for it is decided later.
+
+    Raises: Malformed.
+    """
+    part, left = parse_amount(amount, seen.currency, "--amount"), seen.amount - seen.refunded
+    if 0 < left < part:
+        raise Malformed(f"--amount {part} is more than the {plain_number(left)} {seen.currency} that are left")
+    return part
 
 
 def _question(shop: Shop, seen: SeenPayment, part: Decimal | None) -> str:

@@ -176,3 +176,19 @@ async def test_a_refund_that_the_bank_does_not_know_is_named(till: Any) -> None:
     await refunded_in_part(till)
     await till.database.execute("update payment set refunded = 5 where merchant_id = $1", till.shop.merchant_id)
     assert "approved_money_at_bank" in await broken(till)
+
+
+async def test_a_refund_whose_outcome_is_unknown_for_a_day_is_named(till: Any) -> None:
+    await refunded_in_part(till)
+    for hours, is_named in ((23, False), (25, True)):
+        await till.database.execute(
+            "update movement set state = 'processing', finished_at = null, lookup_at = now(),"
+            " created_at = now() - make_interval(hours => $2) where merchant_id = $1",
+            till.shop.merchant_id,
+            hours,
+        )
+        assert ("outcomes_known" in await broken(till)) is is_named
+    await till.database.execute(
+        "update movement set state = 'done', finished_at = now(), lookup_at = null where merchant_id = $1",
+        till.shop.merchant_id,
+    )

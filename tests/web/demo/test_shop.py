@@ -18,6 +18,7 @@ from paydesk_client.signature import Parameters, canonical_string, encode_form, 
 
 PUBLIC_KEY = "95b682bafc8837b1e80e5fe940cb5731"
 PRIVATE_KEY = "9c4d4efcfe74317c5df7d564cfe9565t"
+SHIPPING_KEY = "0a61e6f9015121d6884fe7a450f430a5"
 PAYDESK = "http://127.0.0.1:8000"
 SHOP = "http://127.0.0.1:8001"
 
@@ -81,7 +82,8 @@ def pingbacks_on(page: str) -> int:
 
 def visit(folder: Path, **more: Any) -> Visitor:
     """A visitor of a shop that is started now."""
-    shop = create_shop(Gateway(PUBLIC_KEY, PRIVATE_KEY, PAYDESK, **more), base_url=SHOP, folder=folder)
+    gateways = Gateway(PUBLIC_KEY, PRIVATE_KEY, PAYDESK, **more), Gateway("shipping", SHIPPING_KEY, PAYDESK, **more)
+    shop = create_shop(*gateways, base_url=SHOP, folder=folder)
     return Visitor(transport=httpx.ASGITransport(shop), base_url=SHOP, follow_redirects=True)
 
 
@@ -99,7 +101,7 @@ class TestShelf:
 
     async def test_the_chosen_signature_version_goes_with_the_purchase(self, visitor: Visitor) -> None:
         page = (await visitor.get("/", params={"sign_version": "v2"})).text
-        assert page.count('name="sign_version" value="v2"') == page.count("<form") == 6
+        assert page.count('name="sign_version" value="v2"') == page.count("<form") == 7
 
     async def test_an_unknown_signature_version_in_the_address_is_v1(self, visitor: Visitor) -> None:
         assert 'value="v1"' in (await visitor.get("/?sign_version=<script>")).text
@@ -453,7 +455,7 @@ class TestPages:
     async def test_pictures_and_styles_are_served(self, visitor: Visitor) -> None:
         page = (await visitor.get("/")).text
         addresses = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
-        assert len(addresses) == 8
+        assert len(addresses) == 9
         for address in addresses:
             assert (await visitor.get(address)).status_code == 200
 

@@ -392,7 +392,15 @@ select 'payment_attempt' as table_name, merchant_id, id,
   from payment_attempt
  where (:merchant_id::bigint is null or merchant_id = :merchant_id)
    and state in ('processing', 'challenged', 'voiding')
-   and (created_at < :opened_before or lookup_at is null);
+   and (created_at < :opened_before or lookup_at is null)
+ union all
+-- Captures, voids and refunds have their shop's own time.
+select 'movement', m.merchant_id, m.id, format('is a %s that is %s since %s', m.kind, m.state, m.created_at)
+  from movement m
+  join merchant s on s.id = m.merchant_id
+ where (:merchant_id::bigint is null or m.merchant_id = :merchant_id)
+   and m.state = 'processing'
+   and m.created_at - case when m.live then interval '0' else s.test_clock end < :opened_before;
 
 -- name: periods_paid(merchant_id)
 -- Before next_period every period is paid, once; for next_period there is at most one payment, not paid yet.

@@ -39,7 +39,7 @@ SLOW_PAUSE = timedelta(seconds=30)
 async def tell_events(
     database: Database, *, real_now: datetime, keep_test: bool, most_merchants: int = 200, most_events: int = 500
 ) -> int:
-    """Queue the mails about payments and ends of subscriptions that were committed since the last look. Moves no money.
+    """Queue the mails about what was committed since the last look. Moves no money.
 
     Mails about test data go to the customers' made-up addresses only where they are kept on this machine
     (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC.
@@ -58,7 +58,18 @@ async def tell_events(
         )
         queued += int(row["mails"])
         if not row["places"]:
-            return queued
+            return queued + await _tell_marked(database, real_now=real_now, keep_test=keep_test, most=most_events)
+
+
+async def _tell_marked(database: Database, *, real_now: datetime, keep_test: bool, most: int) -> int:
+    """Queue the mails about refunds, shipments and chargebacks, whose rows say whether they were told."""
+    queued = 0
+    for tell in (queries.tell_refunds, queries.tell_shipments, queries.tell_chargebacks):
+        seen = most
+        while seen == most:
+            row = await tell(database, real_now=real_now, since=real_now - TOLD_FOR, keep_test=keep_test, most=most)
+            seen, queued = row["seen"], queued + int(row["mails"])
+    return queued
 
 
 async def tell_failing(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:

@@ -9,10 +9,13 @@ select m.id from merchant m where not exists (select from mail_place p where p.m
 -- each merchant's pingbacks are read in the order of their ids, from its place on; place and mails move together. An id
 -- may be committed after a higher one was read: what was read is swept once more, when whoever drew an id has long
 -- committed or never will. What was told already is not told again.
+-- (Each event looks up its own rows, by key: the planner can't guess how few events there are, and would read whole
+-- tables for them.)
 with place as materialized (
     select *
       from mail_place p
-     where exists (select from pingback b where b.merchant_id = p.merchant_id and b.id > p.read_to)
+     where (select b.id from pingback b where b.merchant_id = p.merchant_id and b.id > p.read_to order by b.id limit 1)
+           is not null
         or p.swept_to < p.sweep_to and p.sweep_at <= :real_now
      order by p.moved_at
      limit :most_merchants
@@ -70,19 +73,35 @@ with place as materialized (
            jsonb_build_object(
                'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(p.amount)::text,
                'currency', p.currency, 'paid_at', p.paid_at, 'reserved', p.state = 'authorized',
-               'description', coalesce(c.description, t.package_name, ''), 'brand', d.brand, 'last4', d.last4,
+               'description', coalesce(c.description, s.package_name, ''), 'brand', d.brand, 'last4', d.last4,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
-               'package', t.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
+               'package', s.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
                'portal_token', s.portal_token),
            'receipt ' || p.id, :real_now, :real_now
       from event e
-      join payment p on p.merchant_id = e.merchant_id and p.live = e.live and p.id = e.payment_id
-      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
-      join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
-      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
-      left join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
-      left join package_terms t
-        on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
+     cross join lateral (
+         select * from payment where merchant_id = e.merchant_id and live = e.live and id = e.payment_id limit 1
+     ) p
+     cross join lateral (
+         select * from customer where merchant_id = p.merchant_id and live = p.live and id = p.customer_id limit 1
+     ) u
+     cross join lateral (
+         select brand, last4 from card where merchant_id = p.merchant_id and live = p.live and id = p.card_id limit 1
+     ) d
+      left join lateral (
+         select description
+           from checkout
+          where merchant_id = p.merchant_id and live = p.live and id = p.checkout_id
+          limit 1
+     ) c on true
+      left join lateral (
+         select s.terms_agreed, s.date_next, s.portal_token, v.name as package_name
+           from subscription s
+           join package_version v
+             on v.merchant_id = s.merchant_id and v.live = s.live and v.id = s.package_version_id
+          where s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
+          limit 1
+     ) s on true
      where e.event = 'payment' and u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id
@@ -91,14 +110,21 @@ with place as materialized (
     select e.merchant_id, e.live, e.event,
            case when e.live or :keep_test then u.email else e.merchant_email end, u.language,
            jsonb_build_object(
-               'package', t.package_name, 'portal_token', s.portal_token, 'merchant_order_id', s.init_merchant_order_id,
+               'package', s.package_name, 'portal_token', s.portal_token, 'merchant_order_id', s.init_merchant_order_id,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            e.event || ' ' || s.id, :real_now, :real_now
       from event e
-      join subscription s on s.merchant_id = e.merchant_id and s.live = e.live and s.id = e.subscription_id
-      join customer u on u.merchant_id = s.merchant_id and u.live = s.live and u.id = s.customer_id
-      join package_terms t
-        on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
+     cross join lateral (
+         select s.*, v.name as package_name
+           from subscription s
+           join package_version v
+             on v.merchant_id = s.merchant_id and v.live = s.live and v.id = s.package_version_id
+          where s.merchant_id = e.merchant_id and s.live = e.live and s.id = e.subscription_id
+          limit 1
+     ) s
+     cross join lateral (
+         select * from customer where merchant_id = s.merchant_id and live = s.live and id = s.customer_id limit 1
+     ) u
      where e.event in ('subscription_cancelled', 'subscription_stopped') and u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id
@@ -115,25 +141,30 @@ with failing as materialized (
       join merchant m on m.id = s.merchant_id
      where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
        and m.customer_mails and (s.live or :keep_test or m.test_mails)
-       and not exists (select from mail
-                        where mail.merchant_id = s.merchant_id
-                          and mail.once = 'renewal_failed ' || s.id || ' ' || s.next_period)
+       and (select e.id
+              from mail e
+             where e.merchant_id = s.merchant_id and e.once = 'renewal_failed ' || s.id || ' ' || s.next_period
+             limit 1) is null
      limit :most
 ), told as (
     insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
     select f.merchant_id, f.live, 'renewal_failed',
            case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
            jsonb_build_object(
-               'package', t.package_name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
+               'package', t.name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
                'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4, 'portal_token', f.portal_token,
                'merchant_order_id', f.init_merchant_order_id,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            'renewal_failed ' || f.id || ' ' || f.next_period, :real_now, :real_now
       from failing f
-      join customer u on u.merchant_id = f.merchant_id and u.live = f.live and u.id = f.customer_id
-      join card d on d.merchant_id = f.merchant_id and d.live = f.live and d.id = f.card_id
-      join package_terms t
-        on t.merchant_id = f.merchant_id and t.live = f.live and t.package_version_id = f.package_version_id
+     cross join lateral (
+         select * from customer where merchant_id = f.merchant_id and live = f.live and id = f.customer_id limit 1
+     ) u
+     cross join lateral (
+         select brand, last4 from card where merchant_id = f.merchant_id and live = f.live and id = f.card_id limit 1
+     ) d
+      join package_version t
+        on t.merchant_id = f.merchant_id and t.live = f.live and t.id = f.package_version_id
      where u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id
@@ -197,3 +228,111 @@ update merchant
    set customer_mails = :customer_mails, test_mails = :test_mails
  where id = :merchant_id
 returning id;
+
+-- name: tell_refunds(real_now, since, keep_test, most)^
+-- What customers hear of money that was given back; a refund and its mail are marked and queued together.
+with due as materialized (
+    select merchant_id, id
+      from movement
+     where kind = 'refund' and state = 'done' and not mailed
+     order by merchant_id, id
+     limit :most
+       for update skip locked
+), marked as (
+    update movement v
+       set mailed = true
+      from due
+     where v.merchant_id = due.merchant_id and v.id = due.id
+ returning v.*
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select v.merchant_id, v.live, 'refund', case when v.live or :keep_test then u.email else m.email end, u.language,
+           jsonb_build_object(
+               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(v.amount)::text,
+               'currency', v.currency, 'brand', d.brand, 'last4', d.last4,
+               'description', coalesce(c.description, t.package_name, ''),
+               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
+           'refund ' || v.id, :real_now, :real_now
+      from marked v
+      join merchant m on m.id = v.merchant_id
+      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
+      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+      join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
+      left join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
+      left join package_terms t
+        on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
+     where v.finished_at >= :since and m.customer_mails and (v.live or :keep_test or m.test_mails)
+       and u.erased_at is null and u.email <> ''
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select (select count(*) from marked) as seen, (select count(*) from told) as mails;
+
+-- name: tell_shipments(real_now, since, keep_test, most)^
+-- What customers hear of goods on their way, unless the shop said that it tells them itself (notify_user).
+with due as materialized (
+    select merchant_id, id
+      from delivery
+     where status = 'order_shipped' and not mailed
+     order by merchant_id, id
+     limit :most
+       for update skip locked
+), marked as (
+    update delivery v
+       set mailed = true
+      from due
+     where v.merchant_id = due.merchant_id and v.id = due.id
+ returning v.*
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select v.merchant_id, v.live, 'shipment', case when v.live or :keep_test then u.email else m.email end, u.language,
+           jsonb_build_object(
+               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(p.amount)::text,
+               'currency', p.currency, 'carrier', v.carrier, 'tracking_id', v.tracking_id,
+               'tracking_url', v.tracking_url,
+               'description', coalesce(nullif(v.product_description, ''), c.description, ''),
+               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
+           'shipment ' || v.id, :real_now, :real_now
+      from marked v
+      join merchant m on m.id = v.merchant_id
+      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
+      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
+     where v.created_at >= :since and v.notify_user is not false and m.customer_mails
+       and (v.live or :keep_test or m.test_mails) and u.erased_at is null and u.email <> ''
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select (select count(*) from marked) as seen, (select count(*) from told) as mails;
+
+-- name: tell_chargebacks(real_now, since, keep_test, most)^
+-- What merchants must know at once: a customer's bank took money back.
+with due as materialized (
+    select merchant_id, id
+      from chargeback
+     where not mailed
+     order by merchant_id, id
+     limit :most
+       for update skip locked
+), marked as (
+    update chargeback v
+       set mailed = true
+      from due
+     where v.merchant_id = due.merchant_id and v.id = due.id
+ returning v.*
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select v.merchant_id, v.live, 'chargeback_alert', m.email, 'en',
+           jsonb_build_object(
+               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(v.amount)::text,
+               'currency', v.currency, 'reason', v.reason),
+           'chargeback ' || v.id, :real_now, :real_now
+      from marked v
+      join merchant m on m.id = v.merchant_id
+      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
+     where v.opened_at >= :since and (v.live or :keep_test or m.test_mails)
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select (select count(*) from marked) as seen, (select count(*) from told) as mails;

@@ -28,7 +28,8 @@ class Plan(msgspec.Struct, frozen=True):
 class Article:
     """One thing to buy: `slug` names it in forms, `picture` is a file of `static/`, `price` is in main units.
 
-    `price` is what is paid when it is ordered; with a `plan` more follows.
+    `price` is what is paid when it is ordered; with a `plan` more follows. What is `shipped` is sold under the key pair
+    of an account with shipped goods: its money is held until the shop confirms the shipment.
     """
 
     slug: str
@@ -38,6 +39,7 @@ class Article:
     currency: str
     picture: str
     plan: Plan | None = None
+    shipped: bool = False
 
 
 ARTICLES: Final = {
@@ -74,6 +76,15 @@ ARTICLES: Final = {
             Decimal("12.500"),
             "KWD",
             "shop-pot.svg",
+        ),
+        Article(
+            "grinder",
+            "Hand grinder",
+            "Walnut and steel, made when you order it. Sent by parcel: paid when it leaves us.",
+            Decimal("89.00"),
+            "EUR",
+            "shop-grinder.svg",
+            shipped=True,
         ),
         Article(
             "club",

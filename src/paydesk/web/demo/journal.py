@@ -11,12 +11,12 @@ from typing import TypeAlias
 import msgspec
 import structlog
 
-from paydesk.web.demo.orders import Order, Received
+from paydesk.web.demo.orders import Call, Order, Received
 
-Record: TypeAlias = Order | Received
+Record: TypeAlias = Order | Received | Call
 
 _log = structlog.get_logger()
-_decoder = msgspec.json.Decoder(Order | Received)
+_decoder = msgspec.json.Decoder(Order | Received | Call)
 
 
 class Journal:

@@ -5,14 +5,32 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from paydesk.web.demo.articles import Article, Plan
+from paydesk.web.demo.reversals import Reversal, amount_of, read_reversal, verdict_on
 from paydesk_client.signature import Version
+
+TIME_TO_SHIP: Final = timedelta(days=7)
+"""How long Paydesk holds the money of goods that are shipped (spec: Limits)."""
+
+Standing: TypeAlias = Literal[
+    "waiting",
+    "authorized",
+    "paid",
+    "shipped",
+    "subscribed",
+    "ended",
+    "voided",
+    "refunded",
+    "refunded_partly",
+    "disputed",
+]
+"""How an order stands, by what pingbacks said and, for its shipment, by what Paydesk answered."""
 
 _ENDINGS = {
     "subscription_cancelled": "Genuine: the subscription was cancelled. Nothing more is sent out.",
@@ -25,7 +43,8 @@ _ENDINGS = {
 class Order(msgspec.Struct, frozen=True, tag="order"):
     """What a visitor wants to buy; `amount` is in main units, `sign_version` signs its form and thus its pingbacks.
 
-    With a `plan` it is a subscription, and `amount` is its first payment.
+    With a `plan` it is a subscription, and `amount` is its first payment. The money of `shipped` goods is only held
+    until the shop says that they are on their way.
     """
 
     reference: str
@@ -36,6 +55,7 @@ class Order(msgspec.Struct, frozen=True, tag="order"):
     sign_version: Version
     ordered_at: datetime
     plan: Plan | None = None
+    shipped: bool = False
 
 
 class Received(msgspec.Struct, frozen=True, tag="pingback"):
@@ -43,7 +63,8 @@ class Received(msgspec.Struct, frozen=True, tag="pingback"):
 
     `reference` is the order that it belongs to, or empty; `verdict` says in words what the shop made of it; `fulfils`
     is true for the one pingback on whose word the order was fulfilled, `renews` for the one of each later payment of a
-    subscription. `payment`, `subscription` and `status` are ids and status as the pingback names them.
+    subscription. `payment`, `subscription` and `status` are ids and status as the pingback names them, `paid_at` is the
+    time of the payment (UTC), `reversal` is what went back on the word of this pingback.
     """
 
     received_at: datetime
@@ -59,14 +80,34 @@ class Received(msgspec.Struct, frozen=True, tag="pingback"):
     subscription: str = ""
     status: str = ""
     ends: bool = False
+    paid_at: datetime | None = None
+    reversal: Reversal | None = None
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """Something that the shop asked of Paydesk about an order, and what came of it in words.
+
+    `what` is the call, `done` whether Paydesk did it, `answered` whether it answered at all; `reference_id` is that of
+    a refund, which its pingback has too.
+    """
+
+    called_at: datetime
+    reference: str
+    what: Literal["shipment", "refund"]
+    sent: str
+    outcome: str
+    done: bool
+    answered: bool = True
+    reference_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """An order and the genuine pingbacks about it, oldest first."""
+    """An order, the genuine pingbacks about it and the shop's calls, oldest first."""
 
     order: Order
     pingbacks: tuple[Received, ...] = ()
+    calls: tuple[Call, ...] = ()
 
     @property
     def paid(self) -> bool:
@@ -94,9 +135,57 @@ class Sheet:
         return any(pingback.ends for pingback in self.pingbacks)
 
     @property
+    def ship_by(self) -> datetime | None:
+        """Until when Paydesk holds the money of an order that is paid, UTC."""
+        paid = next((pingback for pingback in self.pingbacks if pingback.fulfils), None)
+        return (paid.paid_at or paid.received_at) + TIME_TO_SHIP if paid else None
+
+    @property
+    def shipped(self) -> bool:
+        """Whether Paydesk knows that the goods are on their way."""
+        return any(call.what == "shipment" and call.done for call in self.calls)
+
+    @property
+    def reversals(self) -> tuple[Reversal, ...]:
+        """What went back, each once."""
+        return tuple(pingback.reversal for pingback in self.pingbacks if pingback.reversal)
+
+    @property
+    def refunded(self) -> Decimal:
+        """How much the customer got back by refunds, in main units."""
+        return sum((one.amount for one in self.reversals if one.event in ("refund", "partial_refund")), Decimal(0))
+
+    @property
+    def standing(self) -> Standing:
+        """How the order stands; a subscription stands or falls as a whole, whatever became of one of its payments."""
+        if self.order.plan is not None:
+            return "ended" if self.ended else "subscribed" if self.paid else "waiting"
+        events = [reversal.event for reversal in self.reversals]
+        if events.count("chargeback") > events.count("chargeback_reversed"):
+            return "disputed"
+        if "refund" in events:
+            return "voided" if self.order.shipped and not self.shipped else "refunded"
+        if "partial_refund" in events:
+            return "refunded_partly"
+        if self.order.shipped and self.paid:
+            return "shipped" if self.shipped else "authorized"
+        return "paid" if self.paid else "waiting"
+
+    @property
+    def refundable(self) -> bool:
+        """Whether there may be money left that the shop can give back."""
+        return self.standing in ("authorized", "paid", "shipped", "refunded_partly")
+
+    @property
     def awaits(self) -> bool:
-        """Whether more pingbacks are to come."""
-        return not self.paid or (self.order.plan is not None and not self.ended)
+        """Whether more pingbacks may come."""
+        return self.standing not in ("ended", "voided", "refunded")
+
+    @property
+    def awaits_soon(self) -> bool:
+        """Whether a pingback is on its way: that of the payment, or of a refund that the shop asked for."""
+        told = {reversal.reference_id for reversal in self.reversals}
+        return not self.paid or any(call.reference_id and call.reference_id not in told for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +196,7 @@ class Judgement:
     fulfils: bool = False
     renews: bool = False
     ends: bool = False
+    reversal: Reversal | None = None
 
 
 def new_order(article: Article, sign_version: Version, now: datetime) -> Order:
@@ -120,16 +210,17 @@ def new_order(article: Article, sign_version: Version, now: datetime) -> Order:
         sign_version=sign_version,
         ordered_at=now,
         plan=article.plan,
+        shipped=article.shipped,
     )
 
 
 def reference_of(payload: Mapping[str, Any]) -> str:
     """The shop's own order reference that a payload names, or an empty string.
 
-    A renewal has a reference of its own, which Paydesk makes, and names the first one too (wire.md §2).
+    A renewal has a reference of its own, which Paydesk makes of the first one and a number (wire.md §2).
     """
     of_first = _subscription(payload).get("init_merchant_order_id")
-    return str(of_first or _payment_order(payload).get("merchant_order_id", ""))
+    return str(of_first or _payment_order(payload).get("merchant_order_id", "")).partition(":")[0]
 
 
 def recurring_id_of(payload: Mapping[str, Any]) -> str:
@@ -137,10 +228,11 @@ def recurring_id_of(payload: Mapping[str, Any]) -> str:
     return str(_subscription(payload).get("recurring_id", ""))
 
 
-def named_in(payload: Mapping[str, Any]) -> dict[str, str]:
+def named_in(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What a payload calls its payment and its subscription, as fields of `Received`."""
     told, subscription = _payment_order(payload), _subscription(payload)
     return {
+        "paid_at": _date(told.get("date")),
         "payment": str(told.get("id", "")),
         "subscription": str(subscription.get("id", "")),
         "status": str(subscription.get("status", "")),
@@ -158,6 +250,8 @@ def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
     event = str(payload.get("event"))
     if sheet.order.plan is not None and event in _ENDINGS:
         return Judgement(_ENDINGS[event], ends=True)
+    if (reversal := read_reversal(payload)) is not None:
+        return _judge_reversal(reversal, sheet)
     if event != "payment":
         return Judgement("Genuine, but not about a payment received: noted, nothing else done.")
     told = _payment_order(payload)
@@ -165,7 +259,7 @@ def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
         return Judgement("Genuine, but the payment was not successful: not fulfilled.")
     if sheet.order.plan is not None and str(told.get("merchant_order_id")) != sheet.order.reference:
         return _judge_renewal(told, sheet, sheet.order.plan)
-    if told.get("paid_currency") != sheet.order.currency or _amount(told.get("paid_amount")) != sheet.order.amount:
+    if told.get("paid_currency") != sheet.order.currency or amount_of(told.get("paid_amount")) != sheet.order.amount:
         return Judgement("Genuine, but the amount or currency is not that of the order: not fulfilled.")
     if sheet.paid:
         return Judgement("Genuine, and the order was fulfilled before: nothing more to do.")
@@ -174,11 +268,17 @@ def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
 
 def _judge_renewal(told: Mapping[str, Any], sheet: Sheet, plan: Plan) -> Judgement:
     """A later payment of a subscription: the plan's price, and each payment counts once."""
-    if told.get("paid_currency") != sheet.order.currency or _amount(told.get("paid_amount")) != plan.price:
+    if told.get("paid_currency") != sheet.order.currency or amount_of(told.get("paid_amount")) != plan.price:
         return Judgement("Genuine, but the amount or currency is not that of the subscription: nothing sent out.")
     if any(one.renews and one.payment == str(told.get("id")) for one in sheet.pingbacks):
         return Judgement("Genuine, and this renewal was known before: nothing more to do.")
     return Judgement("Genuine, a renewal at the agreed price: the next parcel goes out.", renews=True)
+
+
+def _judge_reversal(reversal: Reversal, sheet: Sheet) -> Judgement:
+    """Money that went back counts once: pingbacks come at least once, and are known by their `reference_id`."""
+    known = any((one.event, one.reference_id) == (reversal.event, reversal.reference_id) for one in sheet.reversals)
+    return Judgement(verdict_on(reversal, known=known), reversal=None if known else reversal)
 
 
 def _subscription(payload: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -191,10 +291,10 @@ def _payment_order(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     return told if isinstance(told, Mapping) else {}
 
 
-def _amount(told: object) -> Decimal | None:
-    """The amount as a JSON number or the text of a form, or None if it is neither."""
+def _date(told: object) -> datetime | None:
+    """A pingback's date, or None if it is none (spec: payment_order)."""
+    written = told.get("date") if isinstance(told, Mapping) else None
     try:
-        amount = Decimal(str(told))
-    except InvalidOperation:
+        return datetime.strptime(str(written), "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
+    except ValueError:
         return None
-    return amount if amount.is_finite() else None

@@ -1,4 +1,4 @@
-"""What the sample shop remembers: its orders, and every pingback that came in, genuine or not."""
+"""What the sample shop remembers: its orders, every pingback that came in, genuine or not, and its calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from paydesk.web.demo.journal import Journal, Record
-from paydesk.web.demo.orders import Order, Received, Sheet, judge, named_in, recurring_id_of, reference_of
+from paydesk.web.demo.orders import Call, Order, Received, Sheet, judge, named_in, recurring_id_of, reference_of
 
 MOST_ORDERS: Final = 500
 MOST_PINGBACKS_OF_AN_ORDER: Final = 20
 MOST_PINGBACKS_OF_A_SUBSCRIPTION: Final = 150
 """More than ten years of monthly payments."""
+MOST_CALLS_OF_AN_ORDER: Final = 20
 MOST_STRAYS: Final = 50
 """How many refused pingbacks are kept, and how many genuine ones about nothing that this shop knows."""
 
@@ -56,6 +57,11 @@ class Records:
         async with self._lock:
             await self._keep(order)
 
+    async def add_call(self, call: Call) -> None:
+        """Keep what the shop asked of Paydesk about one of its orders, and the answer."""
+        async with self._lock:
+            await self._keep(call)
+
     async def refuse(self, pingback: Received) -> None:
         """Keep a pingback that failed validation; it changes no order."""
         async with self._lock:
@@ -77,6 +83,7 @@ class Records:
                 fulfils=judgement.fulfils,
                 renews=judgement.renews,
                 ends=judgement.ends,
+                reversal=judgement.reversal,
                 **named_in(payload),
             )
             await self._keep(judged)
@@ -99,6 +106,9 @@ class Records:
             if len(self._sheets) >= MOST_ORDERS:
                 self._forget_an_order()
             self._sheets[record.reference] = Sheet(record)
+        elif isinstance(record, Call):
+            if sheet := self._sheets.get(record.reference):
+                self._sheets[record.reference] = replace(sheet, calls=_latest((*sheet.calls, record)))
         elif record.genuine and (sheet := self._sheets.get(record.reference)):
             self._sheets[record.reference] = replace(sheet, pingbacks=_bounded(sheet.order, (*sheet.pingbacks, record)))
         else:
@@ -111,18 +121,26 @@ class Records:
         del self._sheets[next(unpaid, next(iter(self._sheets)))]
 
     def _all(self) -> Iterator[Record]:
-        """Everything that is remembered, each order before its pingbacks."""
+        """Everything that is remembered, each order before its pingbacks and calls."""
         for sheet in self._sheets.values():
             yield sheet.order
             yield from sheet.pingbacks
+            yield from sheet.calls
         for strays in self._strays.values():
             yield from strays
 
 
+def _latest(calls: tuple[Call, ...]) -> tuple[Call, ...]:
+    """As many calls as are kept for an order, but never without the one that shipped it."""
+    oldest = next((index for index, call in enumerate(calls) if not (call.what == "shipment" and call.done)), 0)
+    return calls if len(calls) <= MOST_CALLS_OF_AN_ORDER else calls[:oldest] + calls[oldest + 1 :]
+
+
 def _bounded(order: Order, pingbacks: tuple[Received, ...]) -> tuple[Received, ...]:
-    """As many as are kept for an order, without the oldest but never without the one that fulfilled the order."""
+    """As many as are kept for an order, the oldest go first but never one that changed how the order stands."""
     most = MOST_PINGBACKS_OF_AN_ORDER if order.plan is None else MOST_PINGBACKS_OF_A_SUBSCRIPTION
     if len(pingbacks) <= most:
         return pingbacks
-    oldest = next(index for index, pingback in enumerate(pingbacks) if not pingback.fulfils)
+    idle = (index for index, pingback in enumerate(pingbacks) if not pingback.fulfils and pingback.reversal is None)
+    oldest = next(idle, 1)
     return pingbacks[:oldest] + pingbacks[oldest + 1 :]

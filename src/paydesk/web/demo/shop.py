@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -20,6 +20,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.urls import source_of
 from paydesk.web.assets import static_app
 from paydesk.web.demo.articles import ARTICLES, Plan
+from paydesk.web.demo.counter import CARRIERS, EXAMPLE_TRACKING_ID, Counter, refund_key
 from paydesk.web.demo.explaining import explain, readable
 from paydesk.web.demo.managing import Unreachable, find_portal
 from paydesk.web.demo.orders import Order, Sheet, new_order
@@ -38,15 +39,21 @@ _LANGUAGES: Final = Catalogues(_HERE / "locale", "demo")
 MOST_LOOKS: Final = 20
 """How often the thank-you page loads itself again without JavaScript while it waits for the pingback."""
 
+SHIPPING_PINGBACKS: Final = "/pingback/shipping"
+"""Where the pingbacks of the account with shipped goods come in: each account has a key of its own."""
+
 _LARGEST_FORM: Final = 1024
 _VERSIONS: Final = ("v1", "v2")
 
 
-def create_shop(gateway: Gateway, *, base_url: str, folder: Path, clock: Callable[[], datetime] = utc_now) -> Starlette:
+def create_shop(
+    gateway: Gateway, shipping: Gateway, *, base_url: str, folder: Path, clock: Callable[[], datetime] = utc_now
+) -> Starlette:
     """Make the sample shop as an ASGI application; it needs no lifespan.
 
     Args:
         gateway: the shop's key pair and where Paydesk is; its `header_prefix` must be the service's.
+        shipping: the same for the shop's second account, whose goods are shipped (spec: Order delivery).
         base_url: where the shop itself is, such as `http://127.0.0.1:8001`; Paydesk sends pingbacks there.
         folder: for the shop's records; made if there is none. One process at a time may use it.
         clock: the time now, UTC.
@@ -54,8 +61,8 @@ def create_shop(gateway: Gateway, *, base_url: str, folder: Path, clock: Callabl
     Raises: OSError if the folder can't be used.
     """
     records = Records(folder)
-    shop = _Shop(gateway, base_url.rstrip("/"), records, clock)
-    receiver = Receiver(gateway, records, clock)
+    shop = _Shop(gateway, shipping, base_url.rstrip("/"), records, clock)
+    receiver, of_shipped = Receiver(gateway, records, clock), Receiver(shipping, records, clock)
     return Starlette(
         routes=[
             Route("/", shop.shelf, methods=["GET"]),
@@ -64,7 +71,10 @@ def create_shop(gateway: Gateway, *, base_url: str, folder: Path, clock: Callabl
             Route("/thanks", shop.thanks, methods=["GET"]),
             Route("/orders", shop.orders, methods=["GET"]),
             Route("/manage", shop.manage, methods=["GET"]),
+            Route("/ship", shop.ship, methods=["POST"], max_body_size=_LARGEST_FORM),
+            Route("/refund", shop.refund, methods=["POST"], max_body_size=_LARGEST_FORM),
             Route("/pingback", receiver.pingback, methods=["POST"]),
+            Route(SHIPPING_PINGBACKS, of_shipped.pingback, methods=["POST"]),
             Mount("/static", static_app()),
         ],
         exception_handlers={HTTPException: _error},
@@ -76,21 +86,23 @@ class _Shop:
     """The pages of one shop."""
 
     gateway: Gateway
+    shipping: Gateway
     base_url: str
     records: Records
     clock: Callable[[], datetime]
 
     async def shelf(self, request: Request) -> Response:
         """Show what can be bought, and how the next purchase will be signed."""
-        single = [article for article in ARTICLES.values() if article.plan is None]
+        single = [article for article in ARTICLES.values() if article.plan is None and not article.shipped]
+        shipped = [article for article in ARTICLES.values() if article.shipped]
         monthly = [article for article in ARTICLES.values() if article.plan is not None]
-        return _page(request, "shelf.html", single=single, monthly=monthly, version=_version(request))
+        return _page(request, "shelf.html", single=single, shipped=shipped, monthly=monthly, version=_version(request))
 
     async def buy(self, request: Request) -> Response:
         """Make an order, and go on to a page that a reload doesn't buy again with."""
-        fields = parse_qs((await request.body()).decode("utf-8", "replace"))
-        article = ARTICLES.get(fields.get("article", [""])[0])
-        version = fields.get("sign_version", ["v1"])[0]
+        fields = await _fields(request)
+        article = ARTICLES.get(fields.get("article", ""))
+        version = fields.get("sign_version", "v1")
         if article is None or version not in _VERSIONS:
             raise HTTPException(400, "The shop does not sell that. Please choose something from the shelf.")
         order = new_order(article, cast("Version", version), self.clock())
@@ -99,24 +111,25 @@ class _Shop:
 
     async def pay(self, request: Request) -> Response:
         """Show the order with the signed form that takes the customer to Paydesk."""
-        sheet = self._sheet(request)
+        sheet = self._sheet(request.query_params.get("order", ""))
         if sheet.paid:
             return RedirectResponse(f"/thanks?order={quote(sheet.order.reference)}", status_code=303)
-        form = self.gateway.payment_form()
+        gateway = self._gateway(sheet.order)
+        form = gateway.payment_form()
         request_fields = self._request_fields(sheet.order)
         return _page(
             request,
             "pay.html",
             # Chromium applies form-action to the redirect after the post too; that stays at Paydesk.
-            form_action=source_of(self.gateway.api_url),
+            form_action=source_of(gateway.api_url),
             order=sheet.order,
             form=form.build_form(request_fields, hide_pay_button=True),
-            explanation=explain(self.gateway, form.build_parameters(request_fields)),
+            explanation=explain(gateway, form.build_parameters(request_fields)),
         )
 
     async def thanks(self, request: Request) -> Response:
         """Show the order and its pingbacks; coming here proves nothing, so it marks nothing as paid."""
-        sheet = self._sheet(request)
+        sheet = self._sheet(request.query_params.get("order", ""))
         looks = _looks(request)
         pingbacks = sorted((*sheet.pingbacks, *self.records.refused_for(sheet.order)), key=lambda one: one.received_at)
         return _page(
@@ -125,16 +138,49 @@ class _Shop:
             sheet=sheet,
             order=sheet.order,
             pingbacks=pingbacks,
-            next_look=looks + 1 if looks < MOST_LOOKS and not sheet.paid else 0,
+            carriers=CARRIERS,
+            tracking_id=EXAMPLE_TRACKING_ID,
+            refund_key=refund_key(sheet),
+            next_look=looks + 1 if looks < MOST_LOOKS and sheet.awaits_soon else 0,
         )
+
+    async def ship(self, request: Request) -> Response:
+        """Mark an order as shipped: Paydesk hears of it from the shop's server, with the private key."""
+        fields = await _fields(request)
+        sheet = self._paid_sheet(fields)
+        await self._counter(sheet).ship(sheet, fields.get("carrier", ""), fields.get("tracking_id", ""))
+        return _back_to(sheet)
+
+    async def refund(self, request: Request) -> Response:
+        """Give money back, by a form whose key makes a second press of its button harmless."""
+        fields = await _fields(request)
+        sheet = self._paid_sheet(fields)
+        if not fields.get("key", "").startswith(f"{sheet.order.reference}-"):
+            raise HTTPException(400, "The form is incomplete. Go back to the order and press the button there.")
+        await self._counter(sheet).refund(sheet, fields.get("amount", ""), fields["key"])
+        return _back_to(sheet)
+
+    def _gateway(self, order: Order) -> Gateway:
+        """The key pair that an order is sold under."""
+        return self.shipping if order.shipped else self.gateway
+
+    def _counter(self, sheet: Sheet) -> Counter:
+        return Counter(self._gateway(sheet.order), self.records, self.clock)
+
+    def _paid_sheet(self, fields: Mapping[str, str]) -> Sheet:
+        """The paid order that a form names. Raises: HTTPException 404, 409."""
+        sheet = self._sheet(fields.get("order", ""))
+        if not sheet.paid:
+            raise HTTPException(409, "This order is not paid yet, so there is nothing to ship or to give back.")
+        return sheet
 
     async def manage(self, request: Request) -> Response:
         """Take the subscriber to Paydesk's portal, whose address the shop's server asks for with its private key."""
-        sheet = self._sheet(request)
+        sheet = self._sheet(request.query_params.get("order", ""))
         if not sheet.subscription:
             raise HTTPException(404, "This order is no subscription, or it has not begun yet.")
         try:
-            address = await find_portal(self.gateway, sheet.subscription)
+            address = await find_portal(self._gateway(sheet.order), sheet.subscription)
         except Unreachable as error:
             raise HTTPException(502, "Paydesk did not say where the subscription is managed. Try again.") from error
         return RedirectResponse(address, status_code=303, headers={"Cache-Control": "no-store"})
@@ -146,9 +192,9 @@ class _Shop:
             request, "orders.html", sheets=self.records.sheets(), strays=self.records.strays(), version=version
         )
 
-    def _sheet(self, request: Request) -> Sheet:
-        """The order that the address names. Raises: HTTPException 404."""
-        sheet = self.records.sheet(request.query_params.get("order", ""))
+    def _sheet(self, reference: str) -> Sheet:
+        """The order of that reference. Raises: HTTPException 404."""
+        sheet = self.records.sheet(reference)
         if sheet is None:
             raise HTTPException(404, "This shop has no such order. It keeps only the latest ones.")
         return sheet
@@ -161,7 +207,7 @@ class _Shop:
             "currency": order.currency,
             "description": order.description,
             "success_url": f"{self.base_url}/thanks?order={quote(order.reference)}",
-            "pingback_url": f"{self.base_url}/pingback",
+            "pingback_url": self.base_url + (SHIPPING_PINGBACKS if order.shipped else "/pingback"),
         }
         if order.plan is not None:
             fields |= _recurring_fields(order, order.plan)
@@ -179,6 +225,16 @@ def _recurring_fields(order: Order, plan: Plan) -> dict[str, str]:
         "recurring_trial_period": plan.trial_period,
         "recurring_duration": "0",
     }
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """The fields of a small form of the shop's own, the first of each name."""
+    read = parse_qs((await request.body()).decode("utf-8", "replace"))
+    return {name: values[0] for name, values in read.items()}
+
+
+def _back_to(sheet: Sheet) -> Response:
+    return RedirectResponse(f"/thanks?order={quote(sheet.order.reference)}#counter", status_code=303)
 
 
 def _version(request: Request) -> Version:

@@ -162,6 +162,7 @@ def shipment(telling: Telling) -> Content:
         known(
             (say(mark("Order")), telling.fact("merchant_order_id")),
             (say(mark("Description")), telling.fact("description")),
+            (say(mark("Amount")), telling.money() if telling.fact("amount") else ""),
             (say(mark("Carrier")), telling.fact("carrier")),
             (say(mark("Tracking number")), telling.fact("tracking_id")),
         ),

@@ -11,7 +11,7 @@ async function look() {
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   if (!known(page) || known(page).known === known(document).known) return;
-  for (const id of ["state", "pingbacks"]) {
+  for (const id of ["state", "desk", "pingbacks"]) {
     document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes);
   }
   Object.assign(known(document), known(page));

@@ -1,0 +1,130 @@
+"""Mails about what happens after a payment: refunds, shipments, reminders, chargebacks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.domain.deliveries.conftest import Warehouse, warehouse
+from tests.domain.mail.test_telling import buy, tell
+from tests.web.mails.every_mail import ADDRESSES, mail_of
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.telling import TOLD_FOR, choose_mails
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+from paydesk.web.mails.writing import write
+
+__all__ = ["warehouse"]
+
+CHARGED_BACK = "4000000000000259"
+
+
+@pytest.fixture(autouse=True)
+async def _a_bank_that_nobody_has_read(database: Database) -> None:
+    """Each test's bank counts its disputes from one."""
+    await database.execute("delete from dispute_reading")
+
+
+async def told(database: Database, shop: Shop, kind: Kind) -> list[Mapping[str, Any]]:
+    """The facts of the shop's mails of a kind, each with its recipient."""
+    rows = await database.fetch(
+        "select recipient, facts from mail where merchant_id = $1 and kind = $2 order by id", shop.merchant_id, kind
+    )
+    return [{**json.loads(row["facts"]), "recipient": row["recipient"]} for row in rows]
+
+
+async def test_each_refund_is_told_to_the_customer_once(warehouse: Warehouse) -> None:
+    database = warehouse.desk.database
+    payment_id = await warehouse.sell("A1")
+    await warehouse.confirm(payment_id)
+    for amount in (Decimal("2.50"), None):
+        await refund(warehouse.desk, warehouse.shop, payment_id, amount, requested_by="api", now=utc_now())
+    await asyncio.gather(*(tell(database, most_events=1) for _ in range(8)))
+    await tell(database)
+    mails = await told(database, warehouse.shop, Kind.refund)
+    assert sorted(mail["amount"] for mail in mails) == ["2.5", "7.5"]
+    assert {mail["merchant_order_id"] for mail in mails} == {"A1"}
+    assert (mails[0]["recipient"], mails[0]["last4"]) == ("ada@example.com", "4242")
+
+
+async def test_a_void_is_no_refund(warehouse: Warehouse) -> None:
+    payment_id = await warehouse.sell()
+    await refund(warehouse.desk, warehouse.shop, payment_id, None, requested_by="api", now=utc_now())
+    await tell(warehouse.desk.database)
+    assert await told(warehouse.desk.database, warehouse.shop, Kind.refund) == []
+
+
+async def test_an_order_to_be_shipped_is_confirmed_as_reserved_and_then_as_shipped(warehouse: Warehouse) -> None:
+    database = warehouse.desk.database
+    payment_id = await warehouse.sell("A1")
+    await tell(database)
+    (reserved,) = await told(database, warehouse.shop, Kind.receipt)
+    assert reserved["reserved"] is True
+    await warehouse.confirm(payment_id)
+    await warehouse.confirm(payment_id)
+    await tell(database)
+    await tell(database)
+    (shipped,) = await told(database, warehouse.shop, Kind.shipment)
+    assert (shipped["tracking_id"], shipped["amount"]) == ("00340434161094021501", "10")
+    text = write(mail_of(Kind.shipment, facts=shipped), ADDRESSES).text
+    assert "00340434161094021501" in text
+    assert "10.00" in text
+
+
+async def test_a_shop_that_tells_its_customers_itself_is_left_to_it(warehouse: Warehouse) -> None:
+    payment_id = await warehouse.sell()
+    await warehouse.confirm(payment_id, notify_user=False)
+    await tell(warehouse.desk.database)
+    assert await told(warehouse.desk.database, warehouse.shop, Kind.shipment) == []
+
+
+async def test_the_reminder_that_deliveries_queue_can_be_read(warehouse: Warehouse) -> None:
+    await warehouse.sell("A1")
+    await warehouse.act(days=6, hours=1)
+    (facts,) = await told(warehouse.desk.database, warehouse.shop, Kind.void_reminder)
+    assert facts["recipient"] == "owner@mugs.example"
+    written = write(mail_of(Kind.void_reminder, facts=facts), ADDRESSES)
+    assert written.subject == "Order A1 must be shipped soon"
+    assert "Ship by: " in written.text
+
+
+async def test_a_chargeback_alerts_the_merchant_once(desk: Desk, shop: Shop) -> None:
+    await buy(desk, shop, "A1", number=CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    await asyncio.gather(*(tell(desk.database) for _ in range(4)))
+    (facts,) = await told(desk.database, shop, Kind.chargeback_alert)
+    assert (facts["recipient"], facts["merchant_order_id"], facts["amount"]) == ("owner@shop.example", "A1", "10")
+    assert "A1" in write(mail_of(Kind.chargeback_alert, facts=facts), ADDRESSES).subject
+
+
+async def test_a_merchant_that_writes_its_own_mails_still_hears_of_chargebacks(desk: Desk, shop: Shop) -> None:
+    await choose_mails(desk.database, shop.merchant_id, customer_mails=False, test_mails=True)
+    await buy(desk, shop, "A1", number=CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    await tell(desk.database, keep_test=False)
+    assert len(await told(desk.database, shop, Kind.chargeback_alert)) == 1
+    assert await told(desk.database, shop, Kind.receipt) == []
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_test_data_and_old_events_are_marked_and_told_to_nobody(warehouse: Warehouse, *, late: bool) -> None:
+    database = warehouse.desk.database
+    payment_id = await warehouse.sell()
+    await warehouse.confirm(payment_id)
+    await refund(warehouse.desk, warehouse.shop, payment_id, None, requested_by="api", now=utc_now())
+    if late:
+        await tell(database, real_now=utc_now() + TOLD_FOR * 2)
+    else:
+        await tell(database, keep_test=False)
+    await tell(database)
+    assert await told(database, warehouse.shop, Kind.refund) == []
+    assert await told(database, warehouse.shop, Kind.shipment) == []

@@ -1,0 +1,67 @@
+"""Hundreds of cancellations against the renewal that is due at the same moment, with a bank that takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from random import Random
+
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+
+from paydesk.adapters.acquirers.interface import Outcome, Purchase
+from paydesk.core.clock import utc_now
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.subscriptions.charging import BillingRun, Pace
+from paydesk.domain.subscriptions.ending import cancel
+
+RACES = 200
+
+
+class SlowBank(ObedientBank):
+    """Answers after some turns of the event loop, left to chance."""
+
+    chance = Random(11)
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        await pause(self.chance)
+        answer = await super().charge_stored(purchase)
+        await pause(self.chance)
+        return answer
+
+
+async def pause(chance: Random, turns: int = 40) -> None:
+    for _ in range(chance.randrange(turns)):
+        await asyncio.sleep(0)
+
+
+async def test_what_was_charged_before_the_end_is_paid_and_told_and_nothing_is_charged_after_it(
+    subscriber: Subscriber,
+) -> None:
+    bank = SlowBank()
+    club, chance = subscriber.at(bank), Random(5)
+    members = [await club.subscribe(order=f"club-{number}") for number in range(RACES)]
+    late = max(one.date_next for one in members if one.date_next)
+
+    leaving = iter(chance.sample([one.id for one in members], RACES))
+
+    async def leave() -> None:
+        for subscription_id in leaving:
+            await pause(chance)
+            await cancel(club.desk.database, club.shop, subscription_id, by="api", now=late)
+
+    async def charge() -> None:
+        run = BillingRun(club.desk, Pace(batch=10))
+        while await run.charge_due(merchant_id=club.shop.merchant_id, at=late):
+            await pause(chance)
+
+    await asyncio.gather(leave(), leave(), charge(), charge())
+    assert await club.charge(late) == 0
+    ended = [await club.now(one) for one in members]
+    assert {one.state for one in ended} == {"Cancelled"}
+    paid = Counter(one.paid_number_counter for one in ended)
+    assert set(paid) == {1, 2}, f"both may happen: {paid}"
+    assert len(bank.kept) == RACES + paid[2]
+    told = Counter(one["event"] for one in await club.told())
+    assert told == {"payment": len(bank.kept), "subscription_cancelled": RACES}
+    found = await check(club.desk.database, now=utc_now(), merchant_id=club.shop.merchant_id)
+    assert [one.detail for finding in found for one in finding.differences] == []
