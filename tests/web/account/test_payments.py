@@ -10,6 +10,8 @@ from tests.web.account.selling import POOR, Seller, seller_of
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.paying import Desk
 
 
@@ -117,6 +119,41 @@ async def test_a_payment_tells_everything_in_time_order(owner: Visitor, seller: 
         assert fact in shown
 
 
+async def test_a_chargeback_and_what_it_took_stand_on_the_page(owner: Visitor, seller: Seller) -> None:
+    await seller.database.execute("delete from dispute_reading")
+    payment_id = await seller.sell(number="4000000000000259")
+    await read_disputes(seller.desk, now=utc_now())
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+    assert "Chargeback: the bank took back 10.00 USD" in shown
+    assert "fee 15.00 USD" in shown
+    assert "Pending 0.00 USD Available -15.60 USD" in shown
+    assert "Give money back" not in shown
+
+
+async def test_3d_secure_that_is_waited_for_stands_in_the_timeline(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell(number="4000000000003220")
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}")))
+    assert "3-D Secure: the bank asked the customer to confirm" in shown
+    assert "Give money back" not in shown
+
+
+async def test_the_parts_of_the_money_sum_up_as_they_stand(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell(amount="129.90")
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+    assert "Fees − 4.197 USD Reserve − 6.495 USD Net 119.208 USD" in shown
+
+
+async def test_what_is_settled_and_released_is_available(owner: Visitor, seller: Seller) -> None:
+    payment_id, now = await seller.sell(), utc_now()
+    for days in (8, 181):
+        later = now + timedelta(days=days)
+        await settle_due(seller.database, real_now=now, merchant_id=seller.shop.merchant_id, at=later)
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+    assert "The net amount became available" in shown
+    assert "The reserve was released" in shown
+    assert "Pending 0.00 USD Available 9.40 USD Reserve 0.00 USD" in shown
+
+
 async def test_money_is_given_back_once_however_often_the_form_is_sent(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell()
     page = url(owner, f"/{payment_id}")
@@ -155,7 +192,8 @@ async def test_much_money_needs_the_password_again(owner: Visitor, seller: Selle
     assert "password" in text_of(asked)
     hidden = fields_of(asked.text, "/account/confirm")
     answer = await owner.web.post("/account/confirm", data={**hidden, "_password": PASSWORD}, follow_redirects=True)
-    assert answer.status_code in (200, 307, 308), text_of(answer)
+    assert "2.00 USD is given back" in text_of(answer).replace("\u00a0", " ")
+    assert await seller.database.fetchval("select refunded from payment where id = $1", payment_id) == 501
 
 
 async def test_who_may_not_refund_sees_no_form_and_is_refused(owner: Visitor, seller: Seller, join: Join) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from decimal import Decimal
+from functools import partial
 
 from babel import Locale
+from babel.numbers import format_decimal
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable
@@ -30,6 +32,7 @@ section = Section()
 _PAYMENTS = "/account/{merchant_id}/payments"
 _ONE = f"{_PAYMENTS}/{{payment_id}}"
 _REQUEST_KEY = 24
+_LEDGER_DIGITS = 4
 _COLUMNS = (
     "id", "created_at", "paid_at", "merchant_order_id", "status", "amount", "currency", "net", "reserve", "fees",
     "refunded", "email", "first_name", "last_name", "country", "card_brand", "card_last4", "decline_reason",
@@ -115,11 +118,19 @@ async def _payment(visit: Visit, payment: InspectedPayment, error: str = "", sta
         waits_to_ship=seen.state is PaymentState.AUTHORIZED,
         brand=payment_words.brand_name(seen.card.brand),
         country=_country(visit, seen),
+        exact=partial(_exact, visit, seen.currency),
         now=await visit.shop_now(),
         request_key=secrets.token_urlsafe(_REQUEST_KEY),
         typed=visit.form.text("amount", 40) or f"{payment.refundable:.{minor_digits(seen.currency)}f}",
         error=error,
     )
+
+
+def _exact(visit: Visit, currency: str, amount: Decimal) -> str:
+    """An amount with the ledger's decimals where it has any, so that a payment's parts sum up as they stand."""
+    digits = minor_digits(currency)
+    pattern = "#,##0" + ("." if digits < _LEDGER_DIGITS else "") + "0" * digits + "#" * (_LEDGER_DIGITS - digits)
+    return f"{format_decimal(amount, pattern, visit.texts.locale)}\u00a0{currency}"
 
 
 def _country(visit: Visit, seen: SeenPayment) -> str:
