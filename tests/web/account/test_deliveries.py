@@ -100,6 +100,17 @@ async def test_an_unknown_carrier_needs_a_link_of_its_own(owner: Visitor, seller
     assert link in (await owner.see(f"{owner.merchant_path}/payments/{payment_id}")).text
 
 
+async def test_money_that_is_only_held_is_let_go_whole(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell()
+    page = f"{owner.merchant_path}/payments/{payment_id}"
+    form = fields_of((await owner.see(page)).text, f"{page}/refund")
+    assert (await owner.web.post(f"{page}/refund", data={**form, "amount": "4.00"})).status_code == 400
+    assert leads_to(await owner.web.post(f"{page}/refund", data=form)) == page
+    assert await seller.state(payment_id) == "voided"
+    assert "Voided: 10.00 USD released" in text_of(await owner.see(page)).replace("\u00a0", " ")
+    assert (await confirm(owner, payment_id)).status_code == 409
+
+
 async def test_an_order_that_comes_too_late_is_refused(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell(now=utc_now() - timedelta(days=8))
     answer = await confirm(owner, payment_id)

@@ -1,3 +1,4 @@
+import asyncio
 import csv
 import io
 import re
@@ -102,6 +103,14 @@ async def test_the_export_is_the_list_as_a_file_and_is_audited(owner: Visitor, s
     assert await seller.audited("exported") == ["payments"]
 
 
+async def test_the_export_holds_all_pages(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paydesk.domain.payments.searching._AT_ONCE", 2)
+    for number in range(5):
+        await seller.sell(f"n-{number}")
+    rows = csv.DictReader(io.StringIO((await owner.see(url(owner, "/export"))).text))
+    assert [row["merchant_order_id"] for row in rows] == ["n-4", "n-3", "n-2", "n-1", "n-0"]
+
+
 async def test_a_payment_tells_everything_in_time_order(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell("A-1", number=POOR)
     await seller.sell("A-1")
@@ -166,6 +175,17 @@ async def test_money_is_given_back_once_however_often_the_form_is_sent(owner: Vi
     assert await seller.audited("payment_refunded") == [f"payment {payment_id}"]
     changed = await owner.web.post(f"{page}/refund", data={**form, "amount": "5"})
     assert changed.status_code == 409
+
+
+async def test_a_form_that_is_sent_many_times_at_once_moves_money_once(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell()
+    page = url(owner, f"/{payment_id}")
+    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00"}
+    answers = await asyncio.gather(*(owner.web.post(f"{page}/refund", data=form) for _ in range(6)))
+    assert {answer.status_code for answer in answers} == {303}
+    assert await seller.database.fetchval("select refunded from payment where id = $1", payment_id) == 4
+    assert await seller.database.fetchval("select count(*) from movement where payment_id = $1", payment_id) == 1
+    assert await seller.audited("payment_refunded") == [f"payment {payment_id}"]
 
 
 @pytest.mark.parametrize("amount", ["", "0", "-1", "10.01", "1.001", "1e1", "NaN", "9" * 30, "<b>", "\x00"])

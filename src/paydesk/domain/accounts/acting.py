@@ -18,7 +18,7 @@ from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.inspecting import inspect_payment
 from paydesk.domain.payments.paying import Desk
-from paydesk.domain.payments.refunding import Refund, find_refund, refund
+from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.subscriptions.ending import cancel, find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
@@ -54,10 +54,9 @@ async def refund_payment(
     if payment.seen.refunded + payment.refunding + amount > refund_limit(currency):
         require_recent(session, now=now)
     key = f"account {request_key}"
-    known = await find_refund(desk.database, shop, key)
     asked_by = f"person {session.person.id}"
     given = await refund(desk, shop, payment_id, amount, requested_by=asked_by, request_key=key, now=shop_now)
-    if known is None:
+    if not given.again:
         details = {"amount": str(given.amount), "currency": currency, "reference_id": given.reference_id}
         await _note(desk.database, session, Action.payment_refunded, f"payment {payment_id}", details, now)
     return given
