@@ -64,6 +64,7 @@ async def test_a_confirmed_shipment_takes_the_money(owner: Visitor, seller: Sell
     assert "because the shipment was confirmed" in shown
     assert "A-1" in text_of(await owner.see(url(owner, "/confirmed")))
     assert "Nothing waits to be shipped." in text_of(await owner.see(url(owner)))
+    assert (await confirm(owner, payment_id)).status_code == 303
     assert await seller.audited("delivery_confirmed") == [f"payment {payment_id}"]
 
 

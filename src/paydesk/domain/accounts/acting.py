@@ -19,7 +19,7 @@ from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.inspecting import inspect_payment
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import Refund, refund
-from paydesk.domain.subscriptions.ending import cancel, find_subscription
+from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 REFUND_LIMIT = Decimal(500)
@@ -70,14 +70,12 @@ async def cancel_subscription(
     Raises: Forbidden; NotFound, Conflict as `ending.cancel` does.
     """
     shop = require(session, Permission.cancel_subscription)
-    before = await find_subscription(database, shop, subscription_id)
-    if not before.running:
-        return before
-    after = await cancel(database, shop, subscription_id, by="merchant", now=shop_now)
-    await _note(
-        database, session, Action.subscription_cancelled, f"subscription {subscription_id}", {"email": after.email}, now
-    )
-    return after
+    ended = await cancel(database, shop, subscription_id, by="merchant", now=shop_now)
+    if ended.date_cancelled == shop_now:
+        # It was this call that ended it, not one before or beside it.
+        subject = f"subscription {subscription_id}"
+        await _note(database, session, Action.subscription_cancelled, subject, {"email": ended.email}, now)
+    return ended
 
 
 async def confirm_delivery(
@@ -89,6 +87,9 @@ async def confirm_delivery(
     """
     shop = require(session, Permission.confirm_delivery)
     confirmed = await confirm(desk, shop, order, delivery, now=shop_now)
+    if confirmed.at != shop_now:
+        # It was said before.
+        return confirmed
     details = {"status": delivery.status, "carrier": delivery.carrier, "tracking_id": delivery.tracking_id}
     subject = f"payment {confirmed.payment_id}"
     kept = {name: value for name, value in details.items() if value}
