@@ -174,9 +174,7 @@ async def versions(database: Database) -> dict[str, str]:
     names = [row["relname"] for row in rows if not any(part in row["relname"] for part in NOT_WATCHED)]
     return {
         name: str(
-            await database.fetchval(
-                f"select count(*) || ' ' || coalesce(max(xmin::text::bigint), 0) from \"{name}\""  # noqa: S608
-            )
+            await database.fetchval(f"select count(*) || ' ' || coalesce(max(xmin::text::bigint), 0) from \"{name}\"")
         )
         for name in names
     }
