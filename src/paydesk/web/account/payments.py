@@ -8,7 +8,6 @@ from decimal import Decimal
 from functools import partial
 
 from babel import Locale
-from babel.numbers import format_decimal
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable
@@ -23,6 +22,7 @@ from paydesk.domain.payments.refunding import Refund, RefundStatus
 from paydesk.domain.payments.searching import PaymentSearch, all_payments, search_payments
 from paydesk.domain.payments.states import PaymentState
 from paydesk.web.account import payment_words
+from paydesk.web.account.amounts import exact
 from paydesk.web.account.guards import Section, field_errors
 from paydesk.web.account.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
 from paydesk.web.account.payment_timeline import timeline_of
@@ -32,7 +32,6 @@ section = Section()
 _PAYMENTS = "/account/{merchant_id}/payments"
 _ONE = f"{_PAYMENTS}/{{payment_id}}"
 _REQUEST_KEY = 24
-_LEDGER_DIGITS = 4
 _COLUMNS = (
     "id", "created_at", "paid_at", "merchant_order_id", "status", "amount", "currency", "net", "reserve", "fees",
     "refunded", "email", "first_name", "last_name", "country", "card_brand", "card_last4", "decline_reason",
@@ -118,19 +117,12 @@ async def _payment(visit: Visit, payment: InspectedPayment, error: str = "", sta
         waits_to_ship=seen.state is PaymentState.AUTHORIZED,
         brand=payment_words.brand_name(seen.card.brand),
         country=_country(visit, seen),
-        exact=partial(_exact, visit, seen.currency),
+        exact=partial(exact, visit, seen.currency),
         now=await visit.shop_now(),
         request_key=secrets.token_urlsafe(_REQUEST_KEY),
         typed=visit.form.text("amount", 40) or f"{payment.refundable:.{minor_digits(seen.currency)}f}",
         error=error,
     )
-
-
-def _exact(visit: Visit, currency: str, amount: Decimal) -> str:
-    """An amount with the ledger's decimals where it has any, so that a payment's parts sum up as they stand."""
-    digits = minor_digits(currency)
-    pattern = "#,##0" + ("." if digits < _LEDGER_DIGITS else "") + "0" * digits + "#" * (_LEDGER_DIGITS - digits)
-    return f"{format_decimal(amount, pattern, visit.texts.locale)}\u00a0{currency}"
 
 
 def _country(visit: Visit, seen: SeenPayment) -> str:

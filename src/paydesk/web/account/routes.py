@@ -8,6 +8,7 @@ from starlette.routing import Route
 from paydesk.core.errors import NotFound
 from paydesk.web.account import (
     audit_log,
+    balance,
     branding,
     deliveries,
     getting_in,
@@ -41,6 +42,7 @@ routes: list[Route] = [
     *pingbacks.section.routes,
     *subscriptions.section.routes,
     *deliveries.section.routes,
+    *balance.section.routes,
     *profile.section.routes,
     *branding.section.routes,
     *team.section.routes,
