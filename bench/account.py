@@ -191,7 +191,7 @@ async def _ask(settings: Settings, database: Database, rows: int) -> list[dict[s
         async def with_state(scope: object, receive: object, send: object) -> None:
             await app({**scope, "state": dict(state)}, receive, send)  # type: ignore[dict-item, arg-type]
 
-        transport = httpx.ASGITransport(app=with_state)  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(app=with_state)
         async with httpx.AsyncClient(transport=transport, base_url=ADDRESS, timeout=120) as web:
             merchant_id = await sign_up(web)
             await fill(database, merchant_id, rows)

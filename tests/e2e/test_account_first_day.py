@@ -36,7 +36,7 @@ async def look_at(page: Page) -> None:
     """What is shown can be used by everybody, in light and in dark."""
     for scheme in ("light", "dark"):
         # Without motion, or colours on their way from one scheme to the other would be measured.
-        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         found = await Axe().run(page)
         assert found.violations_count == 0, f"{page.url}, {scheme}: {found.generate_report()}"
 
