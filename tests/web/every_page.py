@@ -68,7 +68,7 @@ HELD = Holding(
     now=NOW,
 )
 PAID = PastPayments(
-    tuple(PastPayment(period, NOW, Decimal(10), "USD", state) for period, state in enumerate(PaymentState, 1)), older=1
+    tuple(PastPayment(one, one, NOW, Decimal(10), "USD", state) for one, state in enumerate(PaymentState, 1)), older=1
 )
 
 

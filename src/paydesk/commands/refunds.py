@@ -92,7 +92,7 @@ async def _desk(here: Deployment) -> AsyncIterator[Desk]:
 
 def _show(given: Refund, *, as_json: bool) -> None:
     if as_json:
-        show_json(asdict(given))
+        show_json({name: value for name, value in asdict(given).items() if name != "again"})
     else:
         show_facts(
             [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 LARGEST_ID = 2**53 - 1
@@ -36,7 +36,8 @@ class Page:
             "before_at": self.before.at,
             "before_id": self.before.id,
             "since": self.since,
-            "until": self.until,
+            # An index scan begins at this bound, however deep the page is, and not at the newest row.
+            "until": min(self.until, self.before.at + timedelta(microseconds=1)),
             "most": self.most,
         }
 

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from paydesk.domain.deliveries.carriers import tracking_link
+from paydesk.domain.deliveries.carriers import NAMES, tracking_link
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,10 @@ def test_known_carriers_have_a_link_with_the_parcels_number(carrier: str) -> Non
     link = tracking_link(carrier, "1Z999AA10123456784")
     assert urlsplit(link).scheme == "https"
     assert "1Z999AA10123456784" in link
+
+
+def test_every_carrier_to_choose_from_has_a_link() -> None:
+    assert [name for name in NAMES if not tracking_link(name, "1")] == []
 
 
 @pytest.mark.parametrize("carrier", ["", "My cousin's van", "DHLX", "{}", "fedex.evil.example", "__class__"])

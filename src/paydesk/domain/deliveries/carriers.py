@@ -6,6 +6,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
+NAMES = (
+    "Aramex", "Australia Post", "Canada Post", "Colissimo", "DHL", "DHL Express", "DHL Paket", "DPD", "Evri", "FedEx",
+    "GLS", "Hermes", "InPost", "La Poste", "Parcelforce", "Purolator", "Royal Mail", "TNT", "UPS", "USPS",
+)  # fmt: skip
+"""Names of carriers to choose from: each has a tracking link."""
+
 _LINKS: Mapping[str, str] = {
     "fedex": "https://www.fedex.com/fedextrack/?trknbr={}",
     "ups": "https://www.ups.com/track?tracknum={}",

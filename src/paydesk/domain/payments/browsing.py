@@ -80,7 +80,7 @@ class PaymentFilter:
 
 async def browse_payments(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> list[SeenPayment]:
     """A page of the shop's payments, newest first; the narrowest filter leads, by an index of its own."""
-    return [_payment(row) async for row in _rows(database, shop, wanted, page)]
+    return [payment_of(row) async for row in _rows(database, shop, wanted, page)]
 
 
 def _rows(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
@@ -111,10 +111,11 @@ async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple
     if row is None:
         raise NotFound(f"there is no payment {payment_id}")
     attempts = queries.attempts_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
-    return _payment(row), [_attempt(attempt) async for attempt in attempts]
+    return payment_of(row), [_attempt(attempt) async for attempt in attempts]
 
 
-def _payment(row: Mapping[str, Any]) -> SeenPayment:
+def payment_of(row: Mapping[str, Any]) -> SeenPayment:
+    """The payment in a row of `payment_whole`."""
     state = PaymentState(row["state"])
     names = (
         "id", "live", "merchant_order_id", "amount", "currency", "subscription_id", "created_at", "paid_at",

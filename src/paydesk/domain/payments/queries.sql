@@ -208,6 +208,13 @@ with outcome as (
                 on v.merchant_id = b.merchant_id and v.live = b.live and v.id = b.package_version_id
              group by b.merchant_id, b.live, v.package_id) counted
      where k.merchant_id = counted.merchant_id and k.live = counted.live and k.id = counted.package_id
+), sold_version as (
+    update package_version v
+       set subscriptions_count = v.subscriptions_count + counted.fresh
+      from (select merchant_id, live, package_version_id, count(*) as fresh
+              from begun
+             group by merchant_id, live, package_version_id) counted
+     where v.merchant_id = counted.merchant_id and v.live = counted.live and v.id = counted.package_version_id
 ), renewed as (
     update subscription s
        set state = v.state, next_period = v.next_period, date_next = v.date_next, failures = v.failures,

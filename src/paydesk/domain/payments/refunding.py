@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -46,7 +46,8 @@ class RefundStatus(StrEnum):
 class Refund:
     """A refund, or the void of an authorization; amounts are in main units of `currency`.
 
-    `reference_id` is its own id, `total` what was given back of the order in all so far.
+    `reference_id` is its own id, `total` what was given back of the order in all so far; `again`
+    if its request was made before.
     """
 
     payment_id: int
@@ -56,6 +57,7 @@ class Refund:
     currency: str
     amount: Decimal
     total: Decimal
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ async def _same(
     is_refund = known["kind"] in (MovementKind.REFUND, MovementKind.VOID) and known["payment_id"] == payment_id
     if not is_refund or amount not in (None, known["amount"]):
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-    return await _shown(database, shop, known["id"])
+    return replace(await _shown(database, shop, known["id"]), again=True)
 
 
 async def _shown_or_begun(database: Database, shop: Shop, row: Mapping[str, Any], begun: Mapping[str, Any]) -> Refund:

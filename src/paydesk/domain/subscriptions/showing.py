@@ -67,6 +67,7 @@ class Holding:
 class PastPayment:
     """One payment of a subscription: for which period, when (UTC), how much, and where it stands."""
 
+    id: int
     period: int
     at: datetime
     amount: Decimal
@@ -137,7 +138,9 @@ async def past_payments(
         most=most + 1,
     )
     payments = [
-        PastPayment(row["period_number"], row["at"], row["amount"], row["currency"], PaymentState(row["state"]))
+        PastPayment(
+            row["id"], row["period_number"], row["at"], row["amount"], row["currency"], PaymentState(row["state"])
+        )
         async for row in found
     ]
     older = payments[most - 1].period if len(payments) > most else None

@@ -6,7 +6,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
-from paydesk.web.account import audit_log, branding, getting_in, joining, profile, security, shops, team
+from paydesk.web.account import (
+    audit_log,
+    balance,
+    branding,
+    deliveries,
+    getting_in,
+    joining,
+    payments,
+    pingbacks,
+    profile,
+    security,
+    shops,
+    subscriptions,
+    team,
+)
 from paydesk.web.account.guards import Access, Section
 from paydesk.web.account.visit import Visit
 
@@ -24,6 +38,11 @@ routes: list[Route] = [
     *joining.section.routes,
     *security.section.routes,
     *shops.section.routes,
+    *payments.section.routes,
+    *pingbacks.section.routes,
+    *subscriptions.section.routes,
+    *deliveries.section.routes,
+    *balance.section.routes,
     *profile.section.routes,
     *branding.section.routes,
     *team.section.routes,

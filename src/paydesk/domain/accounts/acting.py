@@ -1,0 +1,123 @@
+"""What a team's member does to payments, subscriptions and deliveries: by permission, and kept in the audit log.
+
+`shop_now` is the shop's time (a test clock may run ahead), `now` is real time; both UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+from paydesk.core.money import minor_digits
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.deliveries.confirmations import Delivery, Order
+from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.payments.inspecting import inspect_payment
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import Refund, refund
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.lifecycle import Subscription
+
+REFUND_LIMIT = Decimal(500)
+"""Giving back more than this of one payment needs the password again; in main units of a currency with cents."""
+
+
+def refund_limit(currency: str) -> Decimal:
+    """The limit in main units of a currency: where there are no cents, units are worth about as little as those."""
+    return REFUND_LIMIT if minor_digits(currency) else REFUND_LIMIT * 100
+
+
+async def refund_payment(
+    desk: Desk,
+    session: Session,
+    payment_id: int,
+    amount: Decimal,
+    *,
+    request_key: str,
+    shop_now: datetime,
+    now: datetime,
+) -> Refund:
+    """Give back an amount of a payment, in main units of its currency. Moves money.
+
+    `request_key` names this one wish: however often it comes, money moves once, and the log has one line.
+
+    Raises: Forbidden; ConfirmationNeeded over the limit, which counts what was given back of the payment before;
+        NotFound, Malformed, Conflict as `refunding.refund` does.
+    """
+    shop = require(session, Permission.refund)
+    payment = await inspect_payment(desk.database, shop, payment_id)
+    currency = payment.seen.currency
+    if payment.seen.refunded + payment.refunding + amount > refund_limit(currency):
+        require_recent(session, now=now)
+    key = f"account {request_key}"
+    asked_by = f"person {session.person.id}"
+    given = await refund(desk, shop, payment_id, amount, requested_by=asked_by, request_key=key, now=shop_now)
+    if not given.again:
+        details = {"amount": str(given.amount), "currency": currency, "reference_id": given.reference_id}
+        await _note(desk.database, session, Action.payment_refunded, f"payment {payment_id}", details, now)
+    return given
+
+
+async def cancel_subscription(
+    database: Database, session: Session, subscription_id: int, *, shop_now: datetime, now: datetime
+) -> Subscription:
+    """End all future charges of a subscription; one that has ended stays as it is. Moves no money.
+
+    Raises: Forbidden; NotFound, Conflict as `ending.cancel` does.
+    """
+    shop = require(session, Permission.cancel_subscription)
+    ended = await cancel(database, shop, subscription_id, by="merchant", now=shop_now)
+    if ended.date_cancelled == shop_now:
+        # It was this call that ended it, not one before or beside it.
+        subject = f"subscription {subscription_id}"
+        await _note(database, session, Action.subscription_cancelled, subject, {"email": ended.email}, now)
+    return ended
+
+
+async def confirm_delivery(
+    desk: Desk, session: Session, order: Order, delivery: Delivery, *, shop_now: datetime, now: datetime
+) -> Confirmed:
+    """Confirm what became of an order's goods; a shipment takes the money that is held. Moves money.
+
+    Raises: Forbidden; NotFound, Malformed, Conflict as `confirming.confirm` does.
+    """
+    shop = require(session, Permission.confirm_delivery)
+    confirmed = await confirm(desk, shop, order, delivery, now=shop_now)
+    if confirmed.at != shop_now:
+        # It was said before.
+        return confirmed
+    details = {"status": delivery.status, "carrier": delivery.carrier, "tracking_id": delivery.tracking_id}
+    subject = f"payment {confirmed.payment_id}"
+    kept = {name: value for name, value in details.items() if value}
+    await _note(desk.database, session, Action.delivery_confirmed, subject, kept, now)
+    return confirmed
+
+
+async def note_export(
+    database: Database, session: Session, what: str, filters: Mapping[str, object], *, now: datetime
+) -> None:
+    """Write down that a list is taken out as a file.
+
+    Raises: Forbidden.
+    """
+    require(session, Permission.export)
+    await _note(database, session, Action.exported, what, {key: value for key, value in filters.items() if value}, now)
+
+
+async def _note(
+    database: Database, session: Session, action: Action, subject: str, details: Mapping[str, object], now: datetime
+) -> None:
+    side = {} if session.live else {"test": True}
+    await record(
+        database,
+        session.actor,
+        action,
+        now=now,
+        merchant_id=session.merchant_id or 0,
+        subject=subject,
+        details={**details, **side},
+    )

@@ -1,0 +1,36 @@
+-- name: of_id(merchant_id, live, id, state)^
+-- The subscription that an id names, if it is of a state (null: any).
+select *
+  from subscription_whole
+ where merchant_id = :merchant_id and live = :live and id = :id and (:state::text is null or state = :state);
+
+-- name: inspect(merchant_id, live, id)^
+-- A subscription with its card and its customer's name.
+select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country
+  from subscription_whole w
+  join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
+  join customer u on u.merchant_id = w.merchant_id and u.live = w.live and u.id = w.customer_id
+ where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
+
+-- name: browse_packages(merchant_id, live, before, most)
+-- Packages, newest first, each with its newest version; :before is the id to go on below.
+select k.created_at, v.versions, t.*
+  from subscription_package k
+ cross join lateral (
+     select max(id) as newest, count(*) as versions
+       from package_version
+      where merchant_id = k.merchant_id and live = k.live and package_id = k.id
+ ) v
+  join package_terms t on t.merchant_id = k.merchant_id and t.live = k.live and t.package_version_id = v.newest
+ where k.merchant_id = :merchant_id and k.live = :live and k.id < :before
+ order by k.id desc
+ limit :most;
+
+-- name: versions_of(merchant_id, live, package_id, most)
+-- The versions of a package, newest first.
+select t.*, v.subscriptions_count as taken, v.created_at
+  from package_version v
+  join package_terms t on t.merchant_id = v.merchant_id and t.live = v.live and t.package_version_id = v.id
+ where v.merchant_id = :merchant_id and v.live = :live and v.package_id = :package_id
+ order by v.id desc
+ limit :most;

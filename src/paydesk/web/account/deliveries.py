@@ -1,0 +1,157 @@
+"""Deliveries: the orders that wait to be shipped, soonest first, what was confirmed, and the form to confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed, NotFound, PaydeskError
+from paydesk.core.paging import LARGEST_ID
+from paydesk.domain.accounts import acting
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.deliveries.carriers import NAMES
+from paydesk.domain.deliveries.confirmations import read_delivery, read_order
+from paydesk.domain.deliveries.confirming import Result
+from paydesk.domain.deliveries.states import GoodsType
+from paydesk.domain.deliveries.timeline import read_timeline
+from paydesk.domain.deliveries.waiting import newest_deliveries, orders_to_ship
+from paydesk.domain.payments.inspecting import InspectedPayment, inspect_payment
+from paydesk.domain.payments.states import TAKEN, PaymentState
+from paydesk.web.account import payment_words, shell
+from paydesk.web.account.guards import Section
+from paydesk.web.account.lists import ROWS, list_address, mark_of, place_in
+from paydesk.web.account.visit import Visit
+from paydesk.web.texts import mark
+
+section = Section()
+_DELIVERIES = "/account/{merchant_id}/deliveries"
+_ONE = f"{_DELIVERIES}/{{payment_id}}"
+
+_LABELS: Mapping[str, str] = {
+    "status": mark("What happened"),
+    "type": mark("Kind of goods"),
+    "carrier_type": mark("Carrier"),
+    "carrier_tracking_id": mark("Tracking id"),
+    "carrier_tracking_url": mark("Tracking link"),
+    "details": mark("Note"),
+}
+"""The fields of the form, by the names that the API has for them."""
+
+_GOODS: Mapping[GoodsType, str] = {GoodsType.PHYSICAL: mark("Parcels"), GoodsType.DIGITAL: mark("Digital goods")}
+
+
+@section.page(_DELIVERIES, needs=Permission.view)
+async def show_waiting(visit: Visit) -> Response:
+    """Orders whose money is held until they are shipped, the most urgent first."""
+    after, path = place_in(visit.form.text("after", 60)), visit.url("deliveries")
+    found = await orders_to_ship(visit.database, visit.shop, after=after, most=ROWS + 1)
+    shown = found[:ROWS]
+    further = mark_of(shown[-1].ship_by, shown[-1].payment_id) if len(found) > ROWS else ""
+    return visit.page(
+        "deliveries.html",
+        orders=shown,
+        views=_views(visit),
+        now=await visit.shop_now(),
+        first=path if after else "",
+        further=list_address(path, {"after": further}) if further else "",
+    )
+
+
+def _views(visit: Visit) -> list[tuple[str, str]]:
+    return [
+        (visit.url("deliveries"), visit.texts.get("To ship")),
+        (visit.url("deliveries/confirmed"), visit.texts.get("Confirmed")),
+    ]
+
+
+@section.page(f"{_DELIVERIES}/confirmed", needs=Permission.view)
+async def show_confirmed(visit: Visit) -> Response:
+    """What was confirmed, newest first."""
+    before, path = visit.form.number("before"), visit.url("deliveries/confirmed")
+    found = await newest_deliveries(visit.database, visit.shop, before=before or LARGEST_ID, most=ROWS + 1)
+    shown = found[:ROWS]
+    return visit.page(
+        "deliveries_confirmed.html",
+        deliveries=shown,
+        views=_views(visit),
+        statuses=payment_words.DELIVERY_STATUSES,
+        states=payment_words.PAYMENT_STATES,
+        now=await visit.shop_now(),
+        newest=path if before else "",
+        older=list_address(path, {"before": shown[-1].id}) if len(found) > ROWS else "",
+    )
+
+
+@section.page(_ONE, needs=Permission.confirm_delivery)
+async def show_form(visit: Visit) -> Response:
+    """The form to say what became of an order's goods."""
+    return await _form(visit, await _order(visit))
+
+
+async def _order(visit: Visit) -> InspectedPayment:
+    """The order that the form is about. Raises: NotFound if it is no paid one."""
+    payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
+    if payment.seen.state not in TAKEN | {PaymentState.AUTHORIZED, PaymentState.VOIDED}:
+        raise NotFound(f"payment {payment.seen.id} is not paid, there is nothing to deliver")
+    return payment
+
+
+async def _form(
+    visit: Visit, payment: InspectedPayment, errors: dict[str, str] | None = None, status: int = 200
+) -> Response:
+    get = visit.texts.get
+    return visit.page(
+        "delivery.html",
+        status=status,
+        payment=payment,
+        seen=payment.seen,
+        state=payment_words.PAYMENT_STATES[payment.seen.state],
+        held=payment.seen.state is PaymentState.AUTHORIZED,
+        labels={name: get(text) for name, text in _LABELS.items()},
+        statuses=[(str(value), get(text)) for value, text in payment_words.DELIVERY_STATUSES.items()],
+        goods=[(str(value), get(text)) for value, text in _GOODS.items()],
+        status_words=payment_words.DELIVERY_STATUSES,
+        carriers=NAMES,
+        said_before=await read_timeline(visit.database, visit.shop, payment.seen.id),
+        typed={name: visit.form.text(name, 5000) for name in _LABELS},
+        now=await visit.shop_now(),
+        errors=errors or {},
+    )
+
+
+@section.action(_ONE, needs=Permission.confirm_delivery)
+async def confirm(visit: Visit) -> Response:
+    """Keep what the form says; a shipment takes the money that is held."""
+    payment = await _order(visit)
+    said = {name: visit.form.text(name, 5000) for name in _LABELS}
+    try:
+        confirmed = await acting.confirm_delivery(
+            visit.services.desk,
+            visit.session,
+            read_order({"payment_order_id": payment.seen.id}),
+            read_delivery(said),
+            shop_now=await visit.shop_now(),
+            now=visit.now,
+        )
+    except PaydeskError as error:
+        return await _form(visit, await _order(visit), _errors(visit, error), error.status)
+    return visit.go(visit.url(f"payments/{payment.seen.id}"), *_result(visit, confirmed.result))
+
+
+def _errors(visit: Visit, error: PaydeskError) -> dict[str, str]:
+    """The message at its field, with the labels that stand on the page in place of the API's names."""
+    field = error.fields[0] if isinstance(error, Malformed) and error.fields else ""
+    message = error.message
+    for name in sorted(_LABELS, key=len, reverse=True):
+        if name.startswith("carrier_"):
+            message = message.replace(name, visit.texts.get(_LABELS[name]))
+    return {field if field in _LABELS else "": shell.sentence(message)}
+
+
+def _result(visit: Visit, result: Result) -> tuple[str, str]:
+    if result is Result.CAPTURED:
+        return visit.texts.get("The shipment is confirmed, and the money is yours."), "success"
+    if result is Result.PROCESSING:
+        return visit.texts.get("The shipment is confirmed; the bank has not answered yet whether it paid."), "info"
+    return visit.texts.get("Kept in the order's timeline."), "success"

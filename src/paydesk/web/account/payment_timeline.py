@@ -1,0 +1,160 @@
+"""A payment's one timeline: everything that happened to it, in time order, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.deliveries.timeline import SeenDelivery
+from paydesk.domain.payments.inspecting import History, InspectedPayment, SeenDispute, SeenMovement, Telling, Try
+from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
+from paydesk.domain.pingbacks.states import PingbackState
+from paydesk.web.account.payment_words import DELIVERY_STATUSES, PINGBACK_STATES, brand_name, decline_words
+from paydesk.web.texts import Texts, mark
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that happened at a time (UTC): an icon and its tone, what, more about it, and where it leads.
+
+    `url` is a page of ours, a path below the merchant's; `outside` is another site's address.
+    """
+
+    at: datetime
+    sign: str
+    tone: str
+    title: str
+    text: str = ""
+    url: str = ""
+    outside: str = ""
+
+
+def timeline_of(
+    texts: Texts, payment: InspectedPayment, history: History, deliveries: list[SeenDelivery]
+) -> list[Line]:
+    """All lines of a payment, first to last; what has the same time stands as one thing led to the other."""
+    teller = _Teller(texts)
+    lines = [
+        *(line for one in history.tries for line in teller.attempt(one)),
+        *(teller.delivery(one) for one in deliveries),
+        *(line for one in history.movements for line in teller.movement(one)),
+        *(line for one in history.disputes for line in teller.dispute(one)),
+        *teller.funds(payment),
+        *(teller.telling(one) for one in history.tellings),
+    ]
+    return sorted(lines, key=lambda line: line.at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Teller:
+    """Puts what happened into one person's words."""
+
+    texts: Texts
+
+    def _say(self, text: str, **named: object) -> str:
+        return self.texts.get(text) % named if named else self.texts.get(text)
+
+    def _money(self, amount: Decimal, currency: str) -> str:
+        return self.texts.money_with_code(amount, currency)
+
+    def attempt(self, one: Try) -> Iterator[Line]:
+        """An attempt to pay, the bank's question to the customer, and what came of both."""
+        card = f"{brand_name(one.card.brand)} •••• {one.card.last4}".strip()
+        begun = self._say(mark("Attempt to pay with %(card)s"), card=card)
+        yield Line(one.created_at, "credit-card", "", begun, self._money(one.amount, one.currency))
+        if one.challenged:
+            asked = self._say(mark("3-D Secure: the bank asked the customer to confirm"))
+            yield Line(one.created_at, "shield-lock", "yellow", asked)
+        if one.finished_at is not None and one.state in _OUTCOMES:
+            sign, tone, title = _OUTCOMES[one.state]
+            if one.state is AttemptState.APPROVED and not one.capture:
+                title = _AUTHORIZED
+            reason = self._say(decline_words(one.decline_reason)) if one.decline_reason else ""
+            text = reason if one.state is AttemptState.DECLINED else ""
+            if one.state is AttemptState.APPROVED and one.challenged:
+                text = self._say(mark("3-D Secure passed"))
+            yield Line(one.finished_at, sign, tone, self._say(title), text)
+
+    def movement(self, one: SeenMovement) -> Iterator[Line]:
+        """A capture, void or refund: asked for, and carried out or refused."""
+        begun, done = _MOVEMENTS[one.kind]
+        amount = self._money(one.amount, one.currency)
+        if one.state is MovementState.DONE and one.finished_at is not None:
+            sign = "receipt-refund" if one.kind is not MovementKind.CAPTURE else "cash"
+            tone = "green" if one.kind is MovementKind.CAPTURE else "yellow"
+            yield Line(one.finished_at, sign, tone, self._say(done, amount=amount), self._asker(one))
+            return
+        yield Line(one.created_at, "clock", "yellow", self._say(begun, amount=amount), self._asker(one))
+        if one.state is MovementState.REFUSED and one.finished_at is not None:
+            yield Line(one.finished_at, "circle-x", "red", self._say(mark("The bank refused")), one.refusal)
+
+    def _asker(self, one: SeenMovement) -> str:
+        if one.person:
+            return self._say(mark("by %(name)s"), name=one.person)
+        return self._say(_ASKERS[one.requested_by]) if one.requested_by in _ASKERS else ""
+
+    def dispute(self, one: SeenDispute) -> Iterator[Line]:
+        """A chargeback, the merchant's evidence, and how it ended."""
+        amount, fee = self._money(one.amount, one.currency), self._money(one.fee, one.currency)
+        title = self._say(mark("Chargeback: the bank took back %(amount)s"), amount=amount)
+        about = self._say(
+            mark("%(reason)s; fee %(fee)s"), reason=one.reason.replace("_", " ").capitalize() or "–", fee=fee
+        )
+        yield Line(one.opened_at, "flag", "red", title, about)
+        if one.evidence_at is not None:
+            yield Line(one.evidence_at, "upload", "", self._say(mark("Evidence handed to the bank")))
+        if one.closed_at is not None:
+            won = one.state is ChargebackState.WON
+            ended = mark("Chargeback won: the money came back") if won else mark("Chargeback lost")
+            yield Line(one.closed_at, "scale", "green" if won else "red", self._say(ended))
+
+    def delivery(self, one: SeenDelivery) -> Line:
+        """What was said of the goods."""
+        title = self._say(mark("Delivery: %(status)s"), status=self._say(DELIVERY_STATUSES[one.status]))
+        parts = [part for part in (one.carrier, one.tracking_id, one.details, one.reason) if part]
+        return Line(one.created_at, "truck-delivery", "blue", title, " · ".join(parts), outside=one.tracking_url)
+
+    def funds(self, payment: InspectedPayment) -> Iterator[Line]:
+        """When the money became available."""
+        if payment.settled_at is not None:
+            yield Line(payment.settled_at, "wallet", "green", self._say(mark("The net amount became available")))
+        if payment.reserve_released_at is not None:
+            yield Line(payment.reserve_released_at, "wallet", "green", self._say(mark("The reserve was released")))
+
+    def telling(self, one: Telling) -> Line:
+        """A pingback, when it was queued, and how far it came."""
+        text, tone = PINGBACK_STATES[one.state]
+        about = self._say(text)
+        if one.attempts:
+            about = self._say(mark("%(state)s; attempts: %(count)s"), state=about, count=one.attempts)
+        shown = tone if one.state is not PingbackState.ACKNOWLEDGED else ""
+        title = self._say(mark("Pingback: %(event)s"), event=one.event)
+        return Line(one.created_at, "webhook", shown, title, about, url=f"pingbacks/{one.id}")
+
+
+_AUTHORIZED = mark("Authorized: the money is held, not taken")
+
+_OUTCOMES = {
+    AttemptState.APPROVED: ("circle-check", "green", mark("Paid")),
+    AttemptState.DECLINED: ("circle-x", "red", mark("Declined")),
+    AttemptState.FAILED: ("alert-circle", "red", mark("The bank never saw the attempt; nothing was taken")),
+    AttemptState.ABANDONED: ("ban", "", mark("3-D Secure was not finished; nothing was taken")),
+    AttemptState.VOIDING: ("clock", "yellow", mark("Approved too late: the approval is being undone")),
+    AttemptState.VOIDED: ("ban", "", mark("Approved too late: the approval was undone")),
+}
+
+_MOVEMENTS = {
+    MovementKind.CAPTURE: (mark("Capture of %(amount)s asked for"), mark("Captured: %(amount)s taken")),
+    MovementKind.VOID: (mark("Void of %(amount)s asked for"), mark("Voided: %(amount)s released to the customer")),
+    MovementKind.REFUND: (mark("Refund of %(amount)s asked for"), mark("Refunded: %(amount)s given back")),
+}
+
+_ASKERS = {
+    "api": mark("by your server, through the API"),
+    "operator": mark("by the operator"),
+    "delivery": mark("because the shipment was confirmed"),
+    "deadline": mark("because it was not shipped in time"),
+}

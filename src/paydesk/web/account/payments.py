@@ -1,0 +1,178 @@
+"""Payments: the list with its search and export, one payment with its timeline, and giving money back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from decimal import Decimal
+from functools import partial
+
+from babel import Locale
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed, PaydeskError, Unavailable
+from paydesk.core.money import minor_digits, parse_amount
+from paydesk.domain.accounts import acting
+from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.deliveries.timeline import read_timeline
+from paydesk.domain.payments.browsing import SeenPayment
+from paydesk.domain.payments.inspecting import InspectedPayment, history_of, inspect_payment
+from paydesk.domain.payments.refunding import Refund, RefundStatus
+from paydesk.domain.payments.searching import PaymentSearch, all_payments, search_payments
+from paydesk.domain.payments.states import PaymentState
+from paydesk.web.account import payment_words
+from paydesk.web.account.amounts import exact
+from paydesk.web.account.guards import Section, field_errors
+from paydesk.web.account.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
+from paydesk.web.account.payment_timeline import timeline_of
+from paydesk.web.account.visit import Visit
+
+section = Section()
+_PAYMENTS = "/account/{merchant_id}/payments"
+_ONE = f"{_PAYMENTS}/{{payment_id}}"
+_REQUEST_KEY = 24
+_COLUMNS = (
+    "id", "created_at", "paid_at", "merchant_order_id", "status", "amount", "currency", "net", "reserve", "fees",
+    "refunded", "email", "first_name", "last_name", "country", "card_brand", "card_last4", "decline_reason",
+    "subscription_id",
+)  # fmt: skip
+
+
+@section.page(_PAYMENTS, needs=Permission.view)
+async def show_payments(visit: Visit) -> Response:
+    """A page of the list, newest first."""
+    wanted, asked = _asked(visit)
+    found = await search_payments(visit.database, visit.shop, wanted, page_asked(visit))
+    shown, path = found[:ROWS], visit.url("payments")
+    before = mark_of(shown[-1].created_at, shown[-1].id) if len(found) > ROWS else ""
+    return visit.page(
+        "payments.html",
+        payments=shown,
+        states=payment_words.PAYMENT_STATES,
+        brand_name=payment_words.brand_name,
+        decline_words=payment_words.decline_words,
+        asked=asked,
+        filtered=any(asked.values()),
+        now=await visit.shop_now(),
+        newest=list_address(path, asked) if visit.form.text("before") else "",
+        older=list_address(path, {**asked, "before": before}) if before else "",
+        export=list_address(visit.url("payments/export"), asked),
+    )
+
+
+def _asked(visit: Visit) -> tuple[PaymentSearch, dict[str, str]]:
+    """What is searched for, and the fields that ask for it again."""
+    status = visit.form.text("status", 40)
+    states = frozenset({PaymentState(status)}) if status in set(PaymentState) else None
+    subscription_id = visit.form.number("subscription")
+    text = searched(visit)
+    asked = {
+        "q": text,
+        "status": status if states else "",
+        "subscription": str(subscription_id or ""),
+        **days_asked(visit),
+    }
+    return PaymentSearch(text, states, subscription_id), asked
+
+
+@section.page(f"{_PAYMENTS}/export", needs=Permission.export)
+async def export_payments(visit: Visit) -> Response:
+    """The list as a file, with the same filters; the audit log keeps who took it."""
+    wanted, asked = _asked(visit)
+    await acting.note_export(visit.database, visit.session, "payments", asked, now=visit.now)
+    name = f"payments-{visit.merchant_id}{'' if visit.shop.live else '-test'}.csv"
+    return visit.csv(name, _COLUMNS, _cells(visit, wanted))
+
+
+async def _cells(visit: Visit, wanted: PaymentSearch) -> AsyncIterator[Iterable[object]]:
+    async for one in all_payments(visit.database, visit.shop, wanted, page_asked(visit)):
+        split = one.split
+        yield (
+            one.id, one.created_at, one.paid_at, one.merchant_order_id, one.state, one.amount, one.currency, split.net,
+            split.reserve, split.fees, one.refunded, one.email, one.first_name, one.last_name, one.country,
+            one.card.brand, one.card.last4, one.decline_reason, one.subscription_id,
+        )  # fmt: skip
+
+
+@section.page(_ONE, needs=Permission.view)
+async def show_payment(visit: Visit) -> Response:
+    """One payment; it tells its own news while the bank's word is awaited."""
+    payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
+    return await _payment(visit, payment)
+
+
+async def _payment(visit: Visit, payment: InspectedPayment, error: str = "", status: int = 200) -> Response:
+    seen = payment.seen
+    history = await history_of(visit.database, visit.shop, seen.id)
+    deliveries = await read_timeline(visit.database, visit.shop, seen.id)
+    return visit.part(
+        "payment.html",
+        "news",
+        status=status,
+        payment=payment,
+        seen=seen,
+        state=payment_words.PAYMENT_STATES[seen.state],
+        lines=timeline_of(visit.texts, payment, history, deliveries),
+        waits_to_ship=seen.state is PaymentState.AUTHORIZED,
+        brand=payment_words.brand_name(seen.card.brand),
+        country=_country(visit, seen),
+        exact=partial(exact, visit, seen.currency),
+        now=await visit.shop_now(),
+        request_key=secrets.token_urlsafe(_REQUEST_KEY),
+        typed=visit.form.text("amount", 40) or f"{payment.refundable:.{minor_digits(seen.currency)}f}",
+        error=error,
+    )
+
+
+def _country(visit: Visit, seen: SeenPayment) -> str:
+    """A country's name in the person's language."""
+    named: str = Locale.parse(visit.texts.language, sep="-").territories.get(seen.country, seen.country)
+    return named
+
+
+@section.action(f"{_ONE}/refund", needs=Permission.refund)
+async def refund(visit: Visit) -> Response:
+    """Give money back: what the form says, once, however often it is sent."""
+    payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
+    key = visit.form.text("request_key", 64)
+    try:
+        given = await acting.refund_payment(
+            visit.services.desk,
+            visit.session,
+            payment.seen.id,
+            _amount(visit, payment.seen.currency),
+            request_key=_known_key(key),
+            shop_now=await visit.shop_now(),
+            now=visit.now,
+        )
+    except (ConfirmationNeeded, Unavailable):
+        raise
+    except PaydeskError as error:
+        payment = await inspect_payment(visit.database, visit.shop, payment.seen.id)
+        return await _payment(visit, payment, field_errors(error)[""], error.status)
+    return visit.go(visit.url(f"payments/{payment.seen.id}"), *_given(visit, given))
+
+
+def _amount(visit: Visit, currency: str) -> Decimal:
+    """What is to be given back, with a dot or a comma before the decimals. Raises: Malformed."""
+    typed = visit.form.text("amount", 40)
+    if not typed:
+        raise Malformed("type how much to give back", "amount")
+    return parse_amount(typed.replace(",", ".") if "." not in typed else typed, currency)
+
+
+def _known_key(key: str) -> str:
+    """The form's own key. Raises: Malformed, since without one a second click would give the money back twice."""
+    if len(key) < _REQUEST_KEY or not key.isascii() or not key.isprintable():
+        raise Malformed("this form is incomplete; open the payment again")
+    return key
+
+
+def _given(visit: Visit, given: Refund) -> tuple[str, str]:
+    """What to say of a refund, and in which tone."""
+    amount = visit.money(given.amount, given.currency)
+    if given.status is RefundStatus.PROCESSING:
+        said = visit.texts.get("The refund of %(amount)s is on its way; the bank has not answered yet.")
+        return said % {"amount": amount}, "info"
+    return visit.texts.get("%(amount)s is given back to the customer.") % {"amount": amount}, "success"

@@ -1,0 +1,52 @@
+"""What the account calls the states of subscriptions and who ended them, and how terms read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from babel.units import format_unit
+
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.domain.subscriptions.terms import Terms
+from paydesk.web.account.payment_words import Badge
+from paydesk.web.account.visit import Visit
+from paydesk.web.texts import mark
+
+SUBSCRIPTION_STATES: Mapping[SubscriptionState, Badge] = {
+    SubscriptionState.TRIAL: (mark("Trial"), "blue"),
+    SubscriptionState.ACTIVE: (mark("Active"), "green"),
+    SubscriptionState.CANCELLED: (mark("Cancelled"), "secondary"),
+    SubscriptionState.EXPIRED: (mark("Completed"), "secondary"),
+}
+
+_CANCELLERS: Mapping[str, str] = {
+    "customer": mark("by the customer"),
+    "api": mark("by your server, through the API"),
+    "merchant": mark("by your team"),
+    "retries": mark("because every retry failed"),
+    "chargeback": mark("because of a chargeback"),
+}
+
+
+def state_badge(subscription: Subscription) -> Badge:
+    """A subscription's badge; one whose charges fail stands out."""
+    if subscription.running and subscription.failures:
+        return mark("Payment failing"), "red"
+    return SUBSCRIPTION_STATES[subscription.state]
+
+
+def ended_words(subscription: Subscription) -> str:
+    """Who ended a subscription, to be translated; empty if nobody did."""
+    return _CANCELLERS.get(subscription.cancelled_by, "")
+
+
+def period_words(visit: Visit, period: Period) -> str:
+    """A period in the person's language: `1 month`, `14 days`."""
+    return str(format_unit(period.length, f"duration-{period.unit}", "long", locale=visit.texts.date_locale))
+
+
+def price_words(visit: Visit, terms: Terms) -> str:
+    """What is paid how often: `10.00 USD / 1 month`."""
+    return f"{visit.money(terms.price, terms.currency)} / {period_words(visit, terms.period)}"

@@ -1,0 +1,141 @@
+"""Subscriptions: by state, one with its schedule and history, cancelling; and the packages that are sold."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from paydesk.core.paging import LARGEST_ID
+from paydesk.domain.accounts import acting
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.subscriptions.overseeing import (
+    browse_packages,
+    charges_ahead,
+    inspect_subscription,
+    search_subscriptions,
+    show_package,
+)
+from paydesk.domain.subscriptions.showing import past_payments
+from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.web.account import payment_words, subscription_words
+from paydesk.web.account.guards import Section
+from paydesk.web.account.lists import ROWS, list_address, mark_of, page_asked, searched
+from paydesk.web.account.visit import Visit
+
+section = Section()
+_SUBSCRIPTIONS = "/account/{merchant_id}/subscriptions"
+_ONE = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
+
+
+@section.page(_SUBSCRIPTIONS, needs=Permission.view)
+async def show_subscriptions(visit: Visit) -> Response:
+    """A page of the list, newest first, of one state or of all."""
+    asked_state, text = visit.form.text("status", 40), searched(visit)
+    state = SubscriptionState(asked_state) if asked_state in set(SubscriptionState) else None
+    found = await search_subscriptions(visit.database, visit.shop, text, state, page_asked(visit))
+    shown, path, asked = found[:ROWS], visit.url("subscriptions"), {"q": text, "status": state or ""}
+    last = shown[-1].subscription if len(found) > ROWS else None
+    return visit.page(
+        "subscriptions.html",
+        subscriptions=[one.subscription for one in shown],
+        views=_views(visit, text),
+        current=list_address(path, asked),
+        words=subscription_words,
+        price_of=partial(subscription_words.price_words, visit),
+        asked=asked,
+        now=await visit.shop_now(),
+        newest=list_address(path, asked) if visit.form.text("before") else "",
+        older=list_address(path, {**asked, "before": mark_of(last.created_at, last.id)}) if last else "",
+    )
+
+
+def _views(visit: Visit, text: str) -> list[tuple[str, str]]:
+    """The list of each state, with the same search."""
+    path = visit.url("subscriptions")
+    states = [(str(state), named[0]) for state, named in subscription_words.SUBSCRIPTION_STATES.items()]
+    every = ("", visit.texts.get("All"))
+    return [
+        (list_address(path, {"q": text, "status": value}), visit.texts.get(name)) for value, name in (every, *states)
+    ]
+
+
+@section.page(_ONE, needs=Permission.view)
+async def show_subscription(visit: Visit) -> Response:
+    """One subscription: what was agreed, what comes, what was. Its portal's link is for those who may cancel."""
+    seen = await inspect_subscription(visit.database, visit.shop, visit.number("subscription_id"))
+    past = await past_payments(visit.database, seen.subscription)
+    services = visit.services
+    base = services.address if visit.shop.live else services.sandbox_address
+    return visit.part(
+        "subscription.html",
+        "news",
+        seen=seen,
+        subscription=seen.subscription,
+        terms=seen.subscription.package.terms,
+        ahead=charges_ahead(seen.subscription),
+        past=past,
+        payment_states=payment_words.PAYMENT_STATES,
+        brand=payment_words.brand_name(seen.brand),
+        words=subscription_words,
+        price=subscription_words.price_words(visit, seen.subscription.package.terms),
+        period_words=partial(subscription_words.period_words, visit),
+        portal=f"{base}/portal/{seen.portal_token}" if visit.can(Permission.cancel_subscription) else "",
+        now=await visit.shop_now(),
+    )
+
+
+@section.page(f"{_ONE}/cancel", needs=Permission.cancel_subscription)
+async def ask_to_cancel(visit: Visit) -> Response:
+    """Whether to cancel it."""
+    seen = await inspect_subscription(visit.database, visit.shop, visit.number("subscription_id"))
+    page = visit.url(f"subscriptions/{seen.subscription.id}")
+    if not seen.subscription.running:
+        return visit.go(page, visit.texts.get("This subscription has ended already."), "info")
+    text = visit.texts.get("Nothing is charged to %(email)s any more. What was paid stays paid; it can't be resumed.")
+    name = seen.subscription.package.terms.name
+    return visit.ask(
+        visit.texts.get("Cancel the subscription to %(name)s?") % {"name": name},
+        text=text % {"email": seen.subscription.email or seen.name},
+        button=visit.texts.get("Cancel the subscription"),
+        back=page,
+    )
+
+
+@section.action(f"{_ONE}/cancel", needs=Permission.cancel_subscription)
+async def cancel(visit: Visit) -> Response:
+    """Cancel it at once."""
+    subscription_id = visit.number("subscription_id")
+    await acting.cancel_subscription(
+        visit.database, visit.session, subscription_id, shop_now=await visit.shop_now(), now=visit.now
+    )
+    page = visit.url(f"subscriptions/{subscription_id}")
+    return visit.go(page, visit.texts.get("The subscription is cancelled; your server is told."))
+
+
+@section.page("/account/{merchant_id}/subscriptions/packages", needs=Permission.view)
+async def show_packages(visit: Visit) -> Response:
+    """What is sold as a subscription, newest first."""
+    before = visit.form.number("before")
+    found = await browse_packages(visit.database, visit.shop, before=before or LARGEST_ID, most=ROWS + 1)
+    shown, path = found[:ROWS], visit.url("subscriptions/packages")
+    return visit.page(
+        "packages.html",
+        packages=shown,
+        price_of=partial(subscription_words.price_words, visit),
+        newest=path if before else "",
+        older=list_address(path, {"before": shown[-1].package.id}) if len(found) > ROWS else "",
+    )
+
+
+@section.page("/account/{merchant_id}/subscriptions/packages/{package_id}", needs=Permission.view)
+async def show_one_package(visit: Visit) -> Response:
+    """A package's versions; what runs keeps the version that it was taken out on."""
+    versions = await show_package(visit.database, visit.shop, visit.number("package_id"))
+    return visit.page(
+        "package.html",
+        versions=versions,
+        newest=versions[0].package,
+        price_of=partial(subscription_words.price_words, visit),
+        period_words=partial(subscription_words.period_words, visit),
+    )

@@ -1,0 +1,172 @@
+"""A merchant's first day, from the sign-up to a colleague in the team, in a real browser against `paydesk run`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+from starlette.types import ASGIApp
+from tests.e2e.conftest import serving
+from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
+
+from paydesk.web.demo.shop import create_shop
+from paydesk_client import Gateway
+
+pytestmark = pytest.mark.browser
+
+
+class LateShop:
+    """A shop that opens once its address is known, since it names that to Paydesk."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        assert self.app is not None
+        await self.app(scope, receive, send)
+
+
+async def look_at(page: Page) -> None:
+    """What is shown can be used by everybody, in light and in dark."""
+    for scheme in ("light", "dark"):
+        # Without motion, or colours on their way from one scheme to the other would be measured.
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        found = await Axe().run(page)
+        assert found.violations_count == 0, f"{page.url}, {scheme}: {found.generate_report()}"
+
+
+async def sign_up(open_page: OpenPage, running: Running, email: str) -> tuple[Page, str]:
+    """Open an account; its page, and the merchant's address."""
+    page = await open_page(f"{running.address}/account/signup")
+    page.set_default_timeout(PATIENCE_MS)
+    await look_at(page)
+    await page.get_by_label("Name of your shop").fill("Corner Shop")
+    await page.get_by_label("Your name").fill("Ada Lovelace")
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Open the account").click()
+    await page.wait_for_url(re.compile(r"/account/\d+/"))
+    path = re.match(r".*/account/\d+", page.url)
+    assert path is not None
+    return page, path[0]
+
+
+async def buy(open_page: OpenPage, shop: str, article: str, pay: str) -> str:
+    """Buy in the shop as a customer; the order's reference, once the shop's server has been told."""
+    page = await open_page(shop)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name=re.compile(rf"(Buy|Subscribe to) {article}")).click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await fill_in(page, "4242424242424242")
+    agreed = page.get_by_role("checkbox")
+    if await agreed.count():
+        await agreed.first.check()
+    await page.get_by_role("button", name=pay).click()
+    await page.wait_for_url(f"{shop}/thanks?order=*")
+    await expect(page.get_by_text("Genuine", exact=False).first).to_be_visible(timeout=PATIENCE_MS)
+    found = re.search(r"order=([\w-]+)", page.url)
+    assert found is not None
+    return found[1]
+
+
+async def give_part_back(page: Page, account: str, order: str) -> None:
+    """Find a payment by its order, and refund part of it."""
+    await page.goto(f"{account}/payments")
+    await look_at(page)
+    await page.get_by_label("Search").fill(order)
+    await page.get_by_role("button", name="Apply").click()
+    await page.get_by_role("link", name=order).click()
+    await page.get_by_label("Amount in USD").fill("4.00")
+    await page.get_by_role("button", name="Refund").click()
+    await expect(page.get_by_text("4.00 USD is given back to the customer.")).to_be_visible()
+    await look_at(page)
+
+
+async def resend(page: Page, account: str, running: Running) -> None:
+    """Send a payment's pingback once more, and see both attempts in the log."""
+    await page.goto(f"{account}/pingbacks")
+    await look_at(page)
+    await page.locator("main table a").last.click()
+    await page.wait_for_url(re.compile(r"/pingbacks/\d+"))
+    await look_at(page)
+    running.command("pingback", "resend", page.url.rsplit("/", 1)[1])
+    for _ in range(60):
+        await page.reload()
+        if "attempt 2" in (await page.locator("main").inner_text()).lower():
+            return
+        await page.wait_for_timeout(250)
+    raise AssertionError(await page.locator("main").inner_text())
+
+
+async def cancel(page: Page, account: str) -> None:
+    """Cancel the only subscription."""
+    await page.goto(f"{account}/subscriptions")
+    await look_at(page)
+    await page.locator("main table a").first.click()
+    await look_at(page)
+    await page.get_by_role("link", name="Cancel it").click()
+    await look_at(page)
+    await page.get_by_role("button", name="Cancel the subscription").click()
+    await expect(page.get_by_text("The subscription is cancelled; your server is told.")).to_be_visible()
+
+
+async def invite(open_page: OpenPage, running: Running, page: Page, account: str) -> Page:
+    """Invite a colleague, who joins by the link in the mail; the colleague's browser."""
+    email = f"grace-{secrets.token_hex(6)}@shop.example"
+    await page.goto(f"{account}/settings/team")
+    await look_at(page)
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Viewer").check()
+    await page.get_by_role("button", name="Send the invitation").click()
+    await expect(page.get_by_role("status")).to_contain_text(email)
+    mailbox = await open_page(f"{running.address}/mailbox")
+    for _ in range(120):
+        if await mailbox.get_by_role("link").filter(has_text=email).count():
+            break
+        await mailbox.wait_for_timeout(250)
+        await mailbox.reload()
+    await mailbox.get_by_role("link").filter(has_text=email).first.click()
+    link = re.search(r"\S+/account/invitation/\S+", await mailbox.locator("article pre").inner_text())
+    assert link is not None
+    colleague = await open_page(link[0])
+    await look_at(colleague)
+    await colleague.get_by_label("Your name").fill("Grace Hopper")
+    await colleague.get_by_label("Choose a password").fill(PASSWORD)
+    await colleague.get_by_role("button", name="Join the team").click()
+    await expect(colleague.get_by_role("status")).to_contain_text("Welcome to the team")
+    return colleague
+
+
+async def test_a_merchants_first_day(open_page: OpenPage, running: Running, tmp_path: Path) -> None:
+    page, account = await sign_up(open_page, running, f"ada-{secrets.token_hex(6)}@shop.example")
+    merchant_id = account.rsplit("/", 1)[1]
+    await set_up_second_factor(page, running.address)
+    await look_at(page)
+    known = running.command("merchant", "show", merchant_id, "--with-private-key")
+    gateway = Gateway(known["public_key"], known["private_key"], base_url=running.address)
+    late = LateShop()
+    async with serving(late) as shop:
+        late.app = create_shop(gateway, gateway, base_url=shop, folder=tmp_path)
+        order = await buy(open_page, shop, "House espresso", "Pay 10.00 USD")
+        await give_part_back(page, account, order)
+        await resend(page, account, running)
+        await buy(open_page, shop, "Coffee club", "Pay 5.00 USD")
+        happened = running.command("clock", "advance", merchant_id, "1m")
+        assert happened["counts"].get("payment") == 1, happened
+        await cancel(page, account)
+    colleague = await invite(open_page, running, page, account)
+    await colleague.goto(f"{account}/payments")
+    await expect(colleague.locator("main")).to_contain_text(order)
+    for forbidden in ("settings/team", "pingbacks", "settings/audit"):
+        await colleague.goto(f"{account}/{forbidden}")
+        await expect(colleague.get_by_role("heading", name="Your role doesn't allow this")).to_be_visible()
+    await look_at(colleague)
+    await page.goto(f"{account}/settings/audit")
+    await look_at(page)

@@ -1,0 +1,255 @@
+import asyncio
+import csv
+import io
+import re
+from datetime import timedelta
+
+import httpx
+import pytest
+from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
+from tests.web.account.selling import POOR, Seller, seller_of
+
+from paydesk.core.clock import utc_now
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.payments.paying import Desk
+
+
+@pytest.fixture
+def seller(desk: Desk, owner: Visitor) -> Seller:
+    return seller_of(desk, owner)
+
+
+def listed(page: str) -> list[str]:
+    """The orders of a list, in its order."""
+    return re.findall(r'<td><a href="[^"]+/payments/\d+"><bdi>([^<]+)</bdi>', page)
+
+
+def url(visitor: Visitor, page: str = "") -> str:
+    return f"{visitor.merchant_path}/payments{page}"
+
+
+async def refund(visitor: Visitor, payment_id: int, **fields: str) -> httpx.Response:
+    page = url(visitor, f"/{payment_id}")
+    return await visitor.send(page, f"{page}/refund", **fields)
+
+
+async def test_a_shop_without_payments_says_so(owner: Visitor) -> None:
+    assert "No payments yet." in text_of(await owner.see(url(owner)))
+
+
+async def test_one_box_finds_by_order_mail_last_four_and_id(owner: Visitor, seller: Seller) -> None:
+    first = await seller.sell("A-1", email="Ada@example.com")
+    await seller.sell("A-2", number="5555555555554444")
+    for typed, found in {
+        "A-1": ["A-1"],
+        "ada@example.com": ["A-1"],
+        "4444": ["A-2"],
+        str(first): ["A-1"],
+        f"%23{first}": ["A-1"],
+        "nothing": [],
+        "": ["A-2", "A-1"],
+    }.items():
+        assert listed((await owner.see(f"{url(owner)}?q={typed}")).text) == found, typed
+
+
+async def test_filters_narrow_down_by_status_and_days(owner: Visitor, seller: Seller) -> None:
+    await seller.sell("old", now=utc_now() - timedelta(days=40))
+    await seller.sell("poor", number=POOR)
+    await seller.sell("good")
+    today, month = (f"{utc_now() - timedelta(days=days):%Y-%m-%d}" for days in (0, 30))
+    assert listed((await owner.see(f"{url(owner)}?status=declined")).text) == ["poor"]
+    assert listed((await owner.see(f"{url(owner)}?status=captured&since={month}")).text) == ["good"]
+    assert listed((await owner.see(f"{url(owner)}?until={month}")).text) == ["old"]
+    assert listed((await owner.see(f"{url(owner)}?since={today}&until={today}")).text) == ["good", "poor"]
+    assert listed((await owner.see(f"{url(owner)}?q=4242&status=captured")).text) == ["good", "old"]
+
+
+async def test_a_common_last_four_is_found_too(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paydesk.domain.payments.searching.COMMON", 1)
+    for number in range(3):
+        await seller.sell(f"n-{number}")
+    await refund(owner, await seller.sell("back"), amount="10")
+    assert listed((await owner.see(f"{url(owner)}?q=4242")).text) == ["back", "n-2", "n-1", "n-0"]
+    assert listed((await owner.see(f"{url(owner)}?q=4242&status=refunded")).text) == ["back"]
+
+
+async def test_a_long_list_is_read_page_by_page(
+    owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paydesk.web.account.payments.ROWS", 2)
+    for number in range(5):
+        await seller.sell(f"n-{number}")
+    seen: list[str] = []
+    page = url(owner)
+    while page:
+        shown = (await owner.see(page)).text
+        seen += listed(shown)[:2]
+        older = re.search(r'href="([^"]+)" rel="next"', shown)
+        page = older[1] if older else ""
+    assert seen == ["n-4", "n-3", "n-2", "n-1", "n-0"]
+
+
+async def test_the_export_is_the_list_as_a_file_and_is_audited(owner: Visitor, seller: Seller) -> None:
+    await seller.sell("=cmd()", email="ada@example.com")
+    await seller.sell("other")
+    answer = await owner.see(f"{url(owner, '/export')}?q=ada@example.com")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [(row["merchant_order_id"], row["status"], row["amount"]) for row in rows] == [
+        ("'=cmd()", "captured", "10.0000")
+    ]
+    assert await seller.audited("exported") == ["payments"]
+
+
+async def test_the_export_holds_all_pages(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paydesk.domain.payments.searching._AT_ONCE", 2)
+    for number in range(5):
+        await seller.sell(f"n-{number}")
+    rows = csv.DictReader(io.StringIO((await owner.see(url(owner, "/export"))).text))
+    assert [row["merchant_order_id"] for row in rows] == ["n-4", "n-3", "n-2", "n-1", "n-0"]
+
+
+async def test_a_payment_tells_everything_in_time_order(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell("A-1", number=POOR)
+    await seller.sell("A-1")
+    await refund(owner, payment_id, amount="4.00")
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}")))
+    told = [
+        "Attempt to pay with Visa •••• 9995", "Declined Not enough money on the card",
+        "Attempt to pay with Visa •••• 4242", "Paid", "Pingback: payment", "Refunded: 4.00", "by Ada Lovelace",
+    ]  # fmt: skip
+    lines = shown.split("Timeline")[1].split("Customer")[0]
+    places = [lines.find(line) for line in told]
+    assert -1 not in places, lines
+    assert places == sorted(places)
+    for fact in ("Grace Hopper", "grace@example.com", "United Kingdom", "Pending", "Given back"):
+        assert fact in shown
+
+
+async def test_a_chargeback_and_what_it_took_stand_on_the_page(owner: Visitor, seller: Seller) -> None:
+    await seller.database.execute("delete from dispute_reading")
+    payment_id = await seller.sell(number="4000000000000259")
+    await read_disputes(seller.desk, now=utc_now())
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+    assert "Chargeback: the bank took back 10.00 USD" in shown
+    assert "fee 15.00 USD" in shown
+    assert "Pending 0.00 USD Available -15.60 USD" in shown
+    assert "Give money back" not in shown
+
+
+async def test_3d_secure_that_is_waited_for_stands_in_the_timeline(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell(number="4000000000003220")
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}")))
+    assert "3-D Secure: the bank asked the customer to confirm" in shown
+    assert "Give money back" not in shown
+
+
+async def test_the_parts_of_the_money_sum_up_as_they_stand(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell(amount="129.90")
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+    assert "Fees − 4.197 USD Reserve − 6.495 USD Net 119.208 USD" in shown
+
+
+async def test_what_is_settled_and_released_is_available(owner: Visitor, seller: Seller) -> None:
+    payment_id, now = await seller.sell(), utc_now()
+    for days in (8, 181):
+        later = now + timedelta(days=days)
+        await settle_due(seller.database, real_now=now, merchant_id=seller.shop.merchant_id, at=later)
+    shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+    assert "The net amount became available" in shown
+    assert "The reserve was released" in shown
+    assert "Pending 0.00 USD Available 9.40 USD Reserve 0.00 USD" in shown
+
+
+async def test_money_is_given_back_once_however_often_the_form_is_sent(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell()
+    page = url(owner, f"/{payment_id}")
+    form = fields_of((await owner.see(page)).text, f"{page}/refund")
+    for _ in range(2):
+        assert leads_to(await owner.web.post(f"{page}/refund", data={**form, "amount": "4,00"})) == page
+    assert "4.00 USD is given back" in text_of(await owner.see(page)).replace("\u00a0", " ")
+    refunded = await seller.database.fetchval("select refunded from payment where id = $1", payment_id)
+    assert refunded == 4
+    assert await seller.audited("payment_refunded") == [f"payment {payment_id}"]
+    changed = await owner.web.post(f"{page}/refund", data={**form, "amount": "5"})
+    assert changed.status_code == 409
+
+
+async def test_a_form_that_is_sent_many_times_at_once_moves_money_once(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell()
+    page = url(owner, f"/{payment_id}")
+    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00"}
+    answers = await asyncio.gather(*(owner.web.post(f"{page}/refund", data=form) for _ in range(6)))
+    assert {answer.status_code for answer in answers} == {303}
+    assert await seller.database.fetchval("select refunded from payment where id = $1", payment_id) == 4
+    assert await seller.database.fetchval("select count(*) from movement where payment_id = $1", payment_id) == 1
+    assert await seller.audited("payment_refunded") == [f"payment {payment_id}"]
+
+
+@pytest.mark.parametrize("amount", ["", "0", "-1", "10.01", "1.001", "1e1", "NaN", "9" * 30, "<b>", "\x00"])
+async def test_an_amount_that_can_not_be_given_back_is_refused(owner: Visitor, seller: Seller, amount: str) -> None:
+    payment_id = await seller.sell()
+    answer = await refund(owner, payment_id, amount=amount)
+    assert answer.status_code == 400
+    assert 'id="e-amount"' in answer.text
+    assert await seller.state(payment_id) == "captured"
+
+
+async def test_a_refund_without_its_key_moves_nothing(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell()
+    assert (await refund(owner, payment_id, amount="1.00", request_key="")).status_code == 400
+    assert await seller.state(payment_id) == "captured"
+
+
+async def test_much_money_needs_the_password_again(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell(amount="900.00")
+    await seller.database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    assert (await refund(owner, payment_id, amount="499.00")).status_code == 303
+    asked = await refund(owner, payment_id, amount="2.00")
+    assert asked.status_code == 403
+    assert "password" in text_of(asked)
+    hidden = fields_of(asked.text, "/account/confirm")
+    answer = await owner.web.post("/account/confirm", data={**hidden, "_password": PASSWORD}, follow_redirects=True)
+    assert "2.00 USD is given back" in text_of(answer).replace("\u00a0", " ")
+    assert await seller.database.fetchval("select refunded from payment where id = $1", payment_id) == 501
+
+
+async def test_who_may_not_refund_sees_no_form_and_is_refused(owner: Visitor, seller: Seller, join: Join) -> None:
+    payment_id = await seller.sell()
+    page = url(owner, f"/{payment_id}")
+    form = fields_of((await owner.see(page)).text, f"{page}/refund")
+    for role in (Role.viewer, Role.developer):
+        member = await join(owner, role)
+        shown = (await member.see(page)).text
+        assert f"{page}/refund" not in shown
+        csrf = fields_of(shown, "/account/logout")
+        assert (await member.web.post(f"{page}/refund", data={**form, **csrf})).status_code == 403
+    viewer = await join(owner, Role.viewer)
+    assert (await viewer.see(url(owner, "/export"))).status_code == 403
+    assert await seller.state(payment_id) == "captured"
+
+
+async def test_another_merchants_payment_is_not_found(owner: Visitor, seller: Seller, sign_up: SignUp) -> None:
+    payment_id = await seller.sell()
+    other = await sign_up("Other Shop")
+    assert (await other.see(url(owner, f"/{payment_id}"))).status_code == 404
+    assert (await other.see(url(other, f"/{payment_id}"))).status_code == 404
+    assert listed((await other.see(f"{url(other)}?q={payment_id}")).text) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["before=x", "before=1-99999999999999999999", "q=%00", "q=" + "9" * 299, "q='%3B--", "q=0000", "status=x",
+     "since=x&until=0001-01-01", "until=9999-12-31", "since=2026-W01-1", "subscription=99999999999999999999"],
+)  # fmt: skip
+async def test_a_hostile_query_never_fails(owner: Visitor, seller: Seller, query: str) -> None:
+    await seller.sell()
+    assert (await owner.see(f"{url(owner)}?{query}")).status_code == 200
+
+
+async def test_what_customers_typed_is_shown_as_text(owner: Visitor, seller: Seller) -> None:
+    payment_id = await seller.sell("<script>alert(1)</script>")
+    for page in (url(owner), url(owner, f"/{payment_id}")):
+        assert "<script>alert" not in (await owner.see(page)).text

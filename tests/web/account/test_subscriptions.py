@@ -1,0 +1,141 @@
+import asyncio
+import re
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
+from tests.web.account.selling import Seller, seller_of
+
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.subscriptions.terms import Terms, Trial
+
+MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+
+
+@pytest.fixture
+def seller(desk: Desk, owner: Visitor) -> Seller:
+    return seller_of(desk, owner)
+
+
+async def subscribe(seller: Seller, reference: str = "S-1", terms: Terms = MONTHLY, **more: str) -> int:
+    payment_id = await seller.sell(reference, terms=terms, **more)  # type: ignore[arg-type]
+    found = await seller.database.fetchval("select subscription_id from payment where id = $1", payment_id)
+    return int(found)
+
+
+def url(visitor: Visitor, page: object = "") -> str:
+    return f"{visitor.merchant_path}/subscriptions{page}"
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'<td><a href="[^"]+/subscriptions/(\d+)">', page)
+
+
+async def test_the_list_is_by_state_and_found_by_one_box(owner: Visitor, seller: Seller) -> None:
+    trial = replace(MONTHLY, sku_id="trial", trial=Trial(Decimal(0), Period(14, "day")))
+    first = await subscribe(seller, "S-1", email="ada@example.com")
+    second = await subscribe(seller, "S-2", terms=trial)
+    for query, found in {
+        "": [second, first],
+        "?status=Trial": [second],
+        "?status=Active": [first],
+        "?status=Cancelled": [],
+        "?q=ADA@example.com": [first],
+        "?q=S-2": [second],
+        f"?q={first}": [first],
+        f"?q={first}&status=Trial": [],
+        "?q=nobody@example.com": [],
+    }.items():
+        assert listed((await owner.see(url(owner, query))).text) == [str(one) for one in found], query
+
+
+async def test_the_page_shows_the_terms_and_the_charges_ahead(owner: Visitor, seller: Seller) -> None:
+    limited = replace(MONTHLY, limit=4)
+    shown = await owner.see(url(owner, f"/{await subscribe(seller, terms=limited)}"))
+    text = text_of(shown).replace("\u00a0", " ")
+    assert re.findall(r"Period (\d+)", text.split("Coming charges")[-1].split("Payments so far")[0]) == ["2", "3", "4"]
+    for fact in ("Coffee club", "10.00 USD / 1 month", "1 / 4", "Visa •••• 4242", "grace@example.com"):
+        assert fact in text, fact
+    endless = text_of(await owner.see(url(owner, f"/{await subscribe(seller, 'S-2')}")))
+    assert len(re.findall(r"Period \d+", endless.split("Coming charges")[-1].split("Payments so far")[0])) == 12
+
+
+async def test_it_is_cancelled_after_a_question_and_once(owner: Visitor, seller: Seller) -> None:
+    subscription_id = await subscribe(seller)
+    page = url(owner, f"/{subscription_id}")
+    question = await owner.see(f"{page}/cancel")
+    assert "Cancel the subscription to Coffee club?" in text_of(question)
+    form = fields_of(question.text, f"{page}/cancel")
+    answers = await asyncio.gather(*(owner.web.post(f"{page}/cancel", data=form) for _ in range(4)))
+    assert {leads_to(answer) for answer in answers} == {page}
+    shown = text_of(await owner.see(page))
+    assert "by your team" in shown
+    assert "Nothing is charged any more." in shown
+    assert await seller.audited("subscription_cancelled") == [f"subscription {subscription_id}"]
+    told = await seller.database.fetchval(
+        "select count(*) from pingback where subscription_id = $1 and event = 'subscription_cancelled'", subscription_id
+    )
+    assert told == 1
+
+
+async def test_the_portals_link_is_for_those_who_may_cancel(owner: Visitor, seller: Seller, join: Join) -> None:
+    page = url(owner, f"/{await subscribe(seller)}")
+    link = re.search(r"<code[^>]*>(http[^<]+/portal/[^<]+)</code>", (await owner.see(page)).text)
+    assert link is not None
+    assert (await owner.web.get(link[1])).status_code == 200
+    for role in (Role.viewer, Role.developer):
+        member = await join(owner, role)
+        shown = await member.see(page)
+        assert shown.status_code == 200
+        assert "/portal/" not in shown.text
+        assert (await member.see(f"{page}/cancel")).status_code == 403
+        csrf = fields_of(shown.text, "/account/logout")
+        assert (await member.web.post(f"{page}/cancel", data=csrf)).status_code == 403
+
+
+async def test_packages_are_shown_with_their_versions(owner: Visitor, seller: Seller) -> None:
+    await subscribe(seller, "S-1")
+    await subscribe(seller, "S-2")
+    await subscribe(seller, "S-3", terms=replace(MONTHLY, price=Decimal("12.00")))
+    packages = await owner.see(url(owner, "/packages"))
+    assert "Coffee club club 12.00 USD / 1 month 2 3" in text_of(packages).replace("\u00a0", " ")
+    link = re.search(r'href="([^"]+/packages/\d+)"', packages.text)
+    assert link is not None
+    versions = text_of(await owner.see(link[1])).replace("\u00a0", " ")
+    assert "newest Coffee club 12.00 USD / 1 month none ∞ 1" in versions
+    assert "Coffee club 10.00 USD / 1 month none ∞ 2" in versions
+
+
+async def test_another_merchants_subscriptions_are_not_found(owner: Visitor, seller: Seller, sign_up: SignUp) -> None:
+    subscription_id = await subscribe(seller)
+    package_id = await seller.database.fetchval(
+        "select id from subscription_package where merchant_id = $1", seller.shop.merchant_id
+    )
+    other = await sign_up("Other Shop")
+    for page in (f"/{subscription_id}", f"/{subscription_id}/cancel", f"/packages/{package_id}"):
+        assert (await other.see(url(owner, page))).status_code == 404
+        assert (await other.see(url(other, page))).status_code == 404
+    assert listed((await other.see(url(other, f"?q={subscription_id}"))).text) == []
+
+
+async def test_a_failing_charge_stands_out(owner: Visitor, seller: Seller) -> None:
+    subscription_id = await subscribe(seller)
+    again = utc_now() + timedelta(hours=6)
+    await seller.database.execute(
+        "update subscription set failures = 2, date_next = $2 where id = $1", subscription_id, again
+    )
+    shown = text_of(await owner.see(url(owner, f"/{subscription_id}")))
+    assert "Payment failing" in shown
+    assert "2 charges failed" in shown
+    assert "tried again" in shown
+    await seller.database.execute("update subscription set failures = 0 where id = $1", subscription_id)
+
+
+@pytest.mark.parametrize("query", ["?q=%00", "?q=" + "9" * 299, "?status=x", "?before=1-2-3", "/packages?before=x"])
+async def test_a_hostile_query_never_fails(owner: Visitor, query: str) -> None:
+    assert (await owner.see(url(owner, query))).status_code == 200
