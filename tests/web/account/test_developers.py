@@ -244,7 +244,9 @@ async def test_a_refused_form_appears_with_its_reason(
     part = await owner.see(log, **{"HX-Request": "true"})
     assert "<html" not in part.text
     assert "A-7" in part.text
-    assert "A-7" not in (await (await sign_up("Other")).see(log)).text
+    other = await sign_up("Other")
+    assert (await other.see(log)).status_code == 404
+    assert "A-7" not in (await other.see(page(other, "/refused"))).text
 
 
 async def test_the_log_goes_on_page_by_page(owner: Visitor, database: Database) -> None:
