@@ -230,6 +230,7 @@ def account_services(settings: Settings, desk: Desk, gate: Gate) -> AccountServi
         address=settings.address,
         sandbox_address=settings.sandbox_address,
         now=utc_now,
+        sender=partial(sender_for_a_call, settings, desk),
     )
 
 
@@ -248,7 +249,7 @@ def api_services(settings: Settings, desk: Desk) -> ApiServices:
 
 @asynccontextmanager
 async def sender_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[PingbackSender]:
-    """A sender of pingbacks for one call of the API, beside those of the workers."""
+    """A sender of pingbacks for one call of the API or the account, beside those of the workers."""
     outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
     try:
         yield PingbackSender(desk.database, desk.vault, outbound, sender_settings(settings))

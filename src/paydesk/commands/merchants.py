@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -15,7 +14,6 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
-from paydesk.core.urls import check_url
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import invite_first
@@ -28,10 +26,11 @@ from paydesk.domain.merchants.accounts import (
     go_live,
     list_merchants,
 )
+from paydesk.domain.merchants.integration import parse_pingback_url
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
 from paydesk.domain.payments.paying import require_holds
-from paydesk.domain.payments.requests import LONGEST, parse_email
+from paydesk.domain.payments.requests import parse_email
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.settings import Settings
 
@@ -272,16 +271,7 @@ def _web_url(url: str | None, option: str) -> str | None:
 
     Raises: Malformed.
     """
-    if not url:
-        return url
-    longest = LONGEST["pingback_url"]
-    if len(url) > longest:
-        raise Malformed(f"{option} has {len(url)} characters, at most {longest} are accepted", "pingback_url")
-    if check_url(url, option) not in ("http", "https"):
-        raise Malformed(f"{option} must be an absolute http or https URL", "pingback_url")
-    if "@" in urlsplit(url).netloc:
-        raise Malformed(f"{option} must not carry a user name or password", "pingback_url")
-    return url
+    return parse_pingback_url(url, option) if url else url
 
 
 async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: bool) -> dict[str, Any]:

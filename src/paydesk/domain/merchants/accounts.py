@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,7 +131,7 @@ def _pair(public: str | None, private: str | None) -> tuple[str, str]:
     if (public is None) != (private is None):
         raise Malformed("give both the public and the private key, or neither", "public_key", "private_key")
     if public is None or private is None:
-        return secrets.token_hex(16), secrets.token_hex(24)
+        return keys.random_pair()
     if len(public) < 8 or len(private) < 16 or not (public + private).isascii() or public == private:
         raise Malformed(
             "a given public key needs at least 8 characters and a private key at least 16, ASCII, and not the same",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from paydesk.adapters.vault import Sealed, Vault
-from paydesk.core.errors import NotFound
+from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 
@@ -45,6 +46,41 @@ async def add(connection: Any, vault: Vault, merchant_id: int, *, public: str, p
         now=now,
     )
     return key_id
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A new pair; `private` is shown this once. The others of the merchant are valid until `others_until` (UTC)."""
+
+    id: int
+    public: str
+    private: str = field(repr=False)
+    others_until: datetime
+
+
+def random_pair() -> tuple[str, str]:
+    """A public and a private key that nobody has."""
+    return secrets.token_hex(16), secrets.token_hex(24)
+
+
+async def rotate(
+    connection: Any, vault: Vault, merchant_id: int, *, replaces: int, grace: timedelta, now: datetime
+) -> KeyPair:
+    """Make a new pair in the connection's transaction, and end all others after `grace`.
+
+    What was signed with an old pair, such as the pingbacks of running subscriptions, goes on being signed with it.
+    `replaces` is the id of the newest key that was known: the same wish comes true once.
+
+    Raises: Conflict if there is a newer key by now.
+    """
+    newest = await queries.newest_key(connection, merchant_id=merchant_id)
+    if newest != replaces:
+        raise Conflict("new keys have been made meanwhile; look at them before you make others")
+    until = now + grace
+    await queries.end_keys(connection, merchant_id=merchant_id, until=until)
+    public, private = random_pair()
+    key_id = await add(connection, vault, merchant_id, public=public, private=private, now=now)
+    return KeyPair(key_id, public, private, until)
 
 
 async def find_signer(

@@ -18,6 +18,21 @@ select nextval('merchant_key_id_seq');
 insert into merchant_key (merchant_id, id, public_key, private_key_lookup, private_key_sealed, vault_key_id, created_at)
 values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :now);
 
+-- name: newest_key(merchant_id)$
+-- The lock lets one at a time make keys of a merchant; checkouts and payments don't wait for it.
+with held as (
+    select id from merchant where id = :merchant_id for no key update
+)
+select k.id
+  from held
+  join lateral (select id from merchant_key where merchant_id = held.id order by id desc limit 1) k on true;
+
+-- name: end_keys(merchant_id, until)!
+-- A key that ends sooner already goes on ending then.
+update merchant_key
+   set valid_until = :until
+ where merchant_id = :merchant_id and (valid_until is null or valid_until > :until);
+
 -- name: find_merchant(id)^
 select m.*, f.fees_returned from merchant m join fee_plan f on f.merchant_id = m.id where m.id = :id;
 
@@ -108,5 +123,14 @@ delete from rejected_form r
 select live, id, at, status, reason, fields
   from rejected_form
  where merchant_id = :merchant_id
+ order by at desc, id desc
+ limit :most;
+
+-- name: browse_rejected_forms(merchant_id, live, before_at, before_id, since, until, most)
+-- A merchant's log is short (log_rejected_form keeps it so): its key serves both sides.
+select live, id, at, status, reason, fields
+  from rejected_form
+ where merchant_id = :merchant_id and at >= :since and at < :until and (at, id) < (:before_at, :before_id)
+   and live = :live
  order by at desc, id desc
  limit :most;

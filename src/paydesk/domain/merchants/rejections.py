@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from paydesk.core.errors import PaydeskError
+from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -63,6 +64,15 @@ async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -
     """A merchant's newest refused forms, newest first."""
     rows = queries.rejected_forms(database, merchant_id=merchant_id, most=most)
     return [RejectedForm(**{**dict(row), "fields": msgspec.json.decode(row["fields"])}) async for row in rows]
+
+
+async def browse_rejected_forms(database: Database, shop: Shop, page: Page) -> list[RejectedForm]:
+    """A page of the refused forms of one side, newest first; the last one's (at, id) is the next page's `before`."""
+    cut = page.parameters()
+    rows = queries.browse_rejected_forms(database, merchant_id=shop.merchant_id, live=shop.live, **cut)
+    # All rows first: an error amid them would keep the connection from going back to the pool.
+    found = [dict(row) async for row in rows]
+    return [RejectedForm(**{**row, "fields": msgspec.json.decode(row["fields"])}) for row in found]
 
 
 async def forget_form_counts(database: Database, *, before: datetime) -> None:

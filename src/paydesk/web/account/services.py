@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,12 +12,16 @@ from starlette.requests import Request
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.visits import Network, client_address
 
 
 @dataclass(frozen=True, slots=True)
 class AccountServices:
-    """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's; `now` reads the clock."""
+    """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's; `now` reads the clock.
+
+    `sender` makes a sender of pingbacks for one request.
+    """
 
     gate: Gate
     desk: Desk
@@ -24,6 +29,7 @@ class AccountServices:
     address: str
     sandbox_address: str
     now: Callable[[], datetime]
+    sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
 
     @property
     def database(self) -> Database:

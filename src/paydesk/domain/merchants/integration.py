@@ -1,0 +1,208 @@
+"""How a merchant's server and Paydesk talk: key pairs, where pingbacks go and what is in them, the test clock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from urllib.parse import urlsplit
+
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.periods import Period
+from paydesk.core.urls import check_url
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.notices import send_notice
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.merchants import keys
+from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, find_merchant
+from paydesk.domain.merchants.keys import KeyPair
+from paydesk.domain.merchants.resetting import reset_test_side
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.requests import LONGEST
+from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.subscriptions.advancing import Summary, advance
+from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
+
+queries = load_statements(__package__ or "", "integration.sql")
+
+SignVersion = Literal["v1", "v2"]
+
+EXTRA_EVENTS = (EXPIRED_EVENT,)
+"""Pingbacks that are sent only to who asks for them."""
+
+GRACE_PERIODS = (timedelta(0), timedelta(hours=24), timedelta(days=7))
+"""How long the old keys may go on after new ones are made."""
+
+PATIENCE = 20.0
+"""Seconds that moving the clock waits, all in all, for outcomes that are unknown: somebody looks at an empty page."""
+
+_MOST_KEYS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Integration:
+    """What an account has set; `sign_version` is that of the code it is shown, each form says its own."""
+
+    pingback_url: str | None
+    test_pingback_url: str | None
+    pingback_format: BodyFormat
+    sign_version: SignVersion
+    extra_events: tuple[str, ...]
+    muted_events: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """The public half of a pair; `valid_until` is None while no newer one has taken its place. Times are UTC."""
+
+    id: int
+    public_key: str
+    created_at: datetime
+    valid_until: datetime | None
+
+
+def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
+    """Check a URL as the checkout form's is checked; empty stays empty. Raises: Malformed, naming the field."""
+    if not url:
+        return url
+    longest = LONGEST["pingback_url"]
+    if len(url) > longest:
+        raise Malformed(f"{called} has {len(url)} characters, at most {longest} are accepted", field)
+    try:
+        scheme = check_url(url, called)
+    except Malformed as error:
+        raise Malformed(error.message, field) from None
+    if scheme not in ("http", "https"):
+        raise Malformed(f"{called} must be an absolute http or https URL", field)
+    if "@" in urlsplit(url).netloc:
+        raise Malformed(f"{called} must not carry a user name or password", field)
+    return url
+
+
+async def find_integration(database: Database, merchant_id: int) -> Integration:
+    """What an account has set. Raises: NotFound."""
+    row = await queries.find(database, merchant_id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+    events = {name: tuple(row[name]) for name in ("extra_events", "muted_events")}
+    return Integration(**{**dict(row), **events})
+
+
+async def save_integration(gate: Gate, session: Session, wanted: Integration, *, now: datetime) -> int:
+    """Take new settings; pingbacks that waited for a URL are sent. Returns how many those are.
+
+    Raises: Forbidden; Malformed for a URL that is none or an event that can't be chosen.
+    """
+    merchant_id = require(session, Permission.manage_integration).merchant_id
+    _check(wanted)
+    before = await find_integration(gate.database, merchant_id)
+    changed = {name: value for name, value in asdict(wanted).items() if value != getattr(before, name)}
+    if not changed:
+        return 0
+    async with gate.database.acquire() as connection, connection.transaction():
+        events = {name: list(getattr(wanted, name)) for name in ("extra_events", "muted_events")}
+        await queries.save(connection, merchant_id=merchant_id, **{**asdict(wanted), **events})
+        await record(
+            connection,
+            session.actor,
+            Action.integration_changed,
+            now=now,
+            merchant_id=merchant_id,
+            details=changed,
+        )
+    if not changed.keys() & {"pingback_url", "test_pingback_url"}:
+        return 0
+    return await send_waiting(gate.database, await find_merchant(gate.database, merchant_id), now=now)
+
+
+def _check(wanted: Integration) -> None:
+    parse_pingback_url(wanted.pingback_url or "", "the pingback URL")
+    parse_pingback_url(wanted.test_pingback_url or "", "the test pingback URL", "test_pingback_url")
+    known = {
+        "pingback_format": (("json", "form"), (wanted.pingback_format,)),
+        "sign_version": (("v1", "v2"), (wanted.sign_version,)),
+        "extra_events": (EXTRA_EVENTS, wanted.extra_events),
+        "muted_events": (MUTABLE_EVENTS, wanted.muted_events),
+    }
+    for name, (possible, chosen) in known.items():
+        if not set(chosen) <= set(possible):
+            raise Malformed(f"choose among {', '.join(possible)}", name)
+
+
+async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
+    """A merchant's newest public keys, newest first."""
+    rows = [row async for row in queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS)]
+    return [PublicKey(**dict(row)) for row in rows]
+
+
+async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: timedelta, now: datetime) -> KeyPair:
+    """Make a new pair; the others end after a while. The private key is in the result and never shown again.
+
+    Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as `keys.rotate` does.
+    """
+    merchant_id = require(session, Permission.manage_keys).merchant_id
+    require_recent(session, now=now)
+    if grace not in GRACE_PERIODS:
+        raise Malformed("choose how long the old keys may go on", "grace")
+    person = session.person
+    async with gate.database.acquire() as connection, connection.transaction():
+        pair = await keys.rotate(connection, gate.vault, merchant_id, replaces=replaces, grace=grace, now=now)
+        await record(
+            connection,
+            session.actor,
+            Action.key_rotated,
+            now=now,
+            merchant_id=merchant_id,
+            subject=f"key {pair.id}",
+            details={"public_key": pair.public, "old_keys_until": now + grace},
+        )
+        await send_notice(
+            connection,
+            Action.key_rotated,
+            person_id=person.id,
+            to=person.email,
+            language=person.language,
+            name=person.name,
+            client_address=session.client.address,
+            now=now,
+        )
+    return pair
+
+
+async def move_clock(desk: Desk, sender: PingbackSender, session: Session, by: Period, *, now: datetime) -> Summary:
+    """Move the test side forward, as `advancing.advance` does. Moves (simulated) money.
+
+    Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves it; Malformed.
+    """
+    merchant_id = _test_side(session)
+    summary = await advance(desk, sender, merchant_id, by, patience=PATIENCE)
+    details = {"from": summary.started_at, "to": summary.now}
+    await record(
+        desk.database, session.actor, Action.test_clock_moved, now=now, merchant_id=merchant_id, details=details
+    )
+    return summary
+
+
+async def start_anew(database: Database, session: Session, *, now: datetime) -> int:
+    """Delete all test data and return the test clock to real time; returns how many rows went.
+
+    Raises: Forbidden; Conflict for the live side, and while the test side is in use.
+    """
+    merchant_id = _test_side(session)
+    rows = sum((await reset_test_side(database, merchant_id)).values())
+    await record(
+        database, session.actor, Action.test_side_reset, now=now, merchant_id=merchant_id, details={"rows": rows}
+    )
+    return rows
+
+
+def _test_side(session: Session) -> int:
+    shop = require(session, Permission.move_test_clock)
+    if shop.live:
+        raise Conflict("live data has no test clock; switch to test mode")
+    return shop.merchant_id

@@ -1,0 +1,22 @@
+-- name: find(merchant_id)^
+select pingback_url, test_pingback_url, pingback_format, sign_version, extra_events, muted_events
+  from merchant
+ where id = :merchant_id;
+
+-- name: save(merchant_id, pingback_url, test_pingback_url, pingback_format, sign_version, extra_events, muted_events)!
+update merchant
+   set pingback_url = :pingback_url,
+       test_pingback_url = :test_pingback_url,
+       pingback_format = :pingback_format,
+       sign_version = :sign_version,
+       extra_events = :extra_events,
+       muted_events = :muted_events
+ where id = :merchant_id;
+
+-- name: public_keys(merchant_id, most)
+-- Newest first, with those that have ended; nothing of a private key.
+select id, public_key, created_at, valid_until
+  from merchant_key
+ where merchant_id = :merchant_id
+ order by id desc
+ limit :most;

@@ -1,0 +1,223 @@
+"""For a merchant's programmers: keys, settings of the integration, code to copy, test clock, refused forms."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed, PaydeskError, Unavailable
+from paydesk.core.periods import parse_period
+from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.merchants import integration
+from paydesk.domain.merchants.accounts import MUTABLE_EVENTS
+from paydesk.domain.merchants.clock import read_clock
+from paydesk.domain.merchants.integration import EXTRA_EVENTS, Integration
+from paydesk.domain.merchants.rejections import browse_rejected_forms
+from paydesk.domain.subscriptions.advancing import Summary, What
+from paydesk.web.account.guards import Section, field_errors
+from paydesk.web.account.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.account.programs import programs
+from paydesk.web.account.visit import Visit
+from paydesk.web.texts import mark
+
+section = Section()
+_DEVELOPERS = "/account/{merchant_id}/developers"
+_FIELDS = ("pingback_url", "test_pingback_url", "pingback_format", "sign_version", "extra_events", "muted_events")
+_MOST_EVENTS = 100
+
+_VIEWS = (
+    ("developers", mark("Keys and settings"), Permission.manage_integration),
+    ("developers/code", mark("Code"), Permission.manage_integration),
+    ("developers/clock", mark("Test clock"), Permission.move_test_clock),
+    ("developers/refused", mark("Refused forms"), Permission.view_pingbacks),
+)
+
+EVENTS = {
+    "subscription_expired": mark("A subscription has run for the time that was agreed"),
+    "refund": mark("All of a payment was given back"),
+    "partial_refund": mark("A part of a payment was given back"),
+    "chargeback": mark("A customer's bank has taken a payment back"),
+    "chargeback_reversed": mark("A chargeback was decided for you"),
+}
+
+_HAPPENED = {
+    What.PAYMENT: (mark("Renewed"), "green"),
+    What.DECLINED: (mark("Renewal declined"), "yellow"),
+    What.FAILED: (mark("Bank not reached"), "yellow"),
+    What.STOPPED: (mark("Subscription stopped"), "red"),
+    What.EXPIRED: (mark("Subscription ended as agreed"), "secondary"),
+    What.CHARGEBACK: (mark("Chargeback"), "red"),
+    What.VOIDED: (mark("Not shipped in time, let go"), "yellow"),
+    What.SETTLED: (mark("Money became available"), "blue"),
+    What.RELEASED: (mark("Reserve released"), "blue"),
+    What.PINGBACK_ACKNOWLEDGED: (mark("Pingback acknowledged"), "green"),
+    What.PINGBACK_FAILED: (mark("Pingback failed"), "red"),
+}
+"""What is said of something that happened while the clock was moved, and the tone of its badge."""
+
+
+def _views(visit: Visit) -> list[tuple[str, str]]:
+    """The tabs that this person may open."""
+    return [(visit.url(page), visit.texts.get(name)) for page, name, needs in _VIEWS if visit.can(needs)]
+
+
+@section.page(_DEVELOPERS, needs=Permission.manage_integration)
+async def show_integration(visit: Visit) -> Response:
+    """The public key, and what is set."""
+    return await _integration(visit)
+
+
+async def _integration(
+    visit: Visit, wanted: Integration | None = None, errors: dict[str, str] | None = None, status: int = 200
+) -> Response:
+    return visit.page(
+        "developers.html",
+        status=status,
+        views=_views(visit),
+        keys=await integration.public_keys(visit.database, visit.merchant_id),
+        chosen=wanted or await integration.find_integration(visit.database, visit.merchant_id),
+        extra=EXTRA_EVENTS,
+        mutable=MUTABLE_EVENTS,
+        events=EVENTS,
+        errors=errors or {},
+    )
+
+
+@section.action(_DEVELOPERS, needs=Permission.manage_integration)
+async def save(visit: Visit) -> Response:
+    """Take new settings."""
+    form = visit.form
+    wanted = Integration(
+        form.text("pingback_url", 4000) or None,
+        form.text("test_pingback_url", 4000) or None,
+        "form" if form.text("pingback_format") == "form" else "json",
+        "v1" if form.text("sign_version") == "v1" else "v2",
+        tuple(event for event in EXTRA_EVENTS if event in form.all("event")),
+        tuple(event for event in MUTABLE_EVENTS if event not in form.all("event")),
+    )
+    try:
+        sent = await integration.save_integration(visit.gate, visit.session, wanted, now=visit.now)
+    except Malformed as error:
+        return await _integration(visit, wanted, field_errors(error, *_FIELDS), error.status)
+    said = visit.texts.get("Saved. Pingbacks that waited for the URL are sent now.")
+    return visit.go(visit.url("developers"), said if sent else visit.texts.get("Saved."))
+
+
+@section.page(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)
+async def ask_for_keys(visit: Visit) -> Response:
+    """Whether to make new keys, and how long the old ones may go on."""
+    keys = await integration.public_keys(visit.database, visit.merchant_id)
+    return visit.page("developers_keys.html", newest=keys[0])
+
+
+@section.action(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)
+async def make_keys(visit: Visit) -> Response:
+    """Make them, and show the private key this once: the answer is kept nowhere."""
+    hours = visit.form.number("grace")
+    if hours is None:
+        raise Malformed("choose how long the old keys may go on", "grace")
+    pair = await integration.rotate_keys(
+        visit.gate,
+        visit.session,
+        replaces=visit.form.number("replaces") or 0,
+        grace=timedelta(hours=min(hours, 10_000)),
+        now=visit.now,
+    )
+    return visit.page("developers_made.html", pair=pair, ended=pair.others_until <= visit.now)
+
+
+@section.page(f"{_DEVELOPERS}/code", needs=Permission.manage_integration)
+async def show_code(visit: Visit) -> Response:
+    """Programs to copy, with the merchant's own public key."""
+    keys = await integration.public_keys(visit.database, visit.merchant_id)
+    chosen = await integration.find_integration(visit.database, visit.merchant_id)
+    asked = visit.form.text("version", 2)
+    version = asked if asked in ("v1", "v2") else chosen.sign_version
+    services = visit.services
+    base = services.address if visit.shop.live else services.sandbox_address
+    path = visit.url("developers/code")
+    return visit.page(
+        "developers_code.html",
+        views=_views(visit),
+        programs=programs(base, keys[0].public_key, version),
+        base=base,
+        version=version,
+        versions=[(f"{path}?version={one}", one) for one in ("v2", "v1")],
+        chosen_version=f"{path}?version={version}",
+    )
+
+
+@section.page(f"{_DEVELOPERS}/clock", needs=Permission.move_test_clock)
+async def show_clock(visit: Visit) -> Response:
+    """The test side's time, and what moves it."""
+    return await _clock(visit)
+
+
+async def _clock(
+    visit: Visit, summary: Summary | None = None, errors: dict[str, str] | None = None, status: int = 200
+) -> Response:
+    clock = await read_clock(visit.database, visit.merchant_id, real_now=visit.now)
+    return visit.page(
+        "developers_clock.html",
+        status=status,
+        views=_views(visit),
+        clock=clock,
+        summary=summary,
+        happened=_HAPPENED,
+        events=summary.events[:_MOST_EVENTS] if summary else (),
+        errors=errors or {},
+    )
+
+
+@section.action(f"{_DEVELOPERS}/clock", needs=Permission.move_test_clock)
+async def move_clock(visit: Visit) -> Response:
+    """Let time pass, and say what happened on the way."""
+    try:
+        by = parse_period(visit.form.text("period", 20) or visit.form.text("by", 20), "by")
+        async with visit.services.sender() as sender:
+            summary = await integration.move_clock(visit.services.desk, sender, visit.session, by, now=visit.now)
+    except (ConfirmationNeeded, Unavailable):
+        raise
+    except PaydeskError as error:
+        return await _clock(visit, errors=field_errors(error, "by"), status=error.status)
+    return await _clock(visit, summary)
+
+
+@section.page(f"{_DEVELOPERS}/clock/reset", needs=Permission.move_test_clock)
+async def ask_to_reset(visit: Visit) -> Response:
+    """Whether to begin anew."""
+    return visit.ask(
+        visit.texts.get("Delete all test data?"),
+        text=visit.texts.get(
+            "Every test payment, subscription and pingback goes, and the test clock returns to real time. Live data, "
+            "keys and settings stay."
+        ),
+        button=visit.texts.get("Delete all test data"),
+        back=visit.url("developers/clock"),
+    )
+
+
+@section.action(f"{_DEVELOPERS}/clock/reset", needs=Permission.move_test_clock)
+async def reset(visit: Visit) -> Response:
+    """Begin anew."""
+    await integration.start_anew(visit.database, visit.session, now=visit.now)
+    return visit.go(visit.url("developers/clock"), visit.texts.get("The test side is empty, its time is real time."))
+
+
+@section.page(f"{_DEVELOPERS}/refused", needs=Permission.view_pingbacks)
+async def show_refused(visit: Visit) -> Response:
+    """Forms that were refused, newest first; the first page brings news of itself."""
+    found = await browse_rejected_forms(visit.database, visit.shop, page_asked(visit))
+    shown, path, deep = found[:ROWS], visit.url("developers/refused"), bool(visit.form.text("before", 60))
+    before = mark_of(shown[-1].at, shown[-1].id) if len(found) > ROWS else ""
+    return visit.part(
+        "developers_refused.html",
+        "news",
+        views=_views(visit),
+        refused=shown,
+        first=not deep,
+        newest=path if deep else "",
+        older=list_address(path, {"before": before}) if before else "",
+    )

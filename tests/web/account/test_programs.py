@@ -1,0 +1,111 @@
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from http.server import HTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from tests.docs.test_integrate import (
+    KEY,
+    Recorder,
+    RunningShop,
+    as_json,
+    free_port,
+    needs,
+    payment,
+    recorder,  # noqa: F401 (a fixture)
+    v1,
+    v2,
+    wait_until_it_answers,
+)
+
+from paydesk.web.account.programs import programs
+from paydesk_client.signature import Value, Version, encode_form, parse_form, verify
+
+PUBLIC_KEY = 'it\'s <a> "key" $x \\'
+ADDRESS = "http://127.0.0.1:8000/sandbox"
+COMMANDS = {
+    "shop.php": ["php", "-S", "{address}", "shop.php"],
+    "shop.py": [sys.executable, "shop.py"],
+    "shop.mjs": ["node", "shop.mjs"],
+}
+
+
+def write(folder: Path, filename: str, version: str, address: str = ADDRESS, public_key: str = PUBLIC_KEY) -> Path:
+    """A program as the page shows it, in a file."""
+    (program,) = (one for one in programs(address, public_key, version) if one.filename == filename)
+    path = folder / filename
+    path.write_text(program.text)
+    return path
+
+
+@pytest.fixture(params=["v1", "v2"])
+def version(request: pytest.FixtureRequest) -> Version:
+    chosen: Version = request.param
+    return chosen
+
+
+@pytest.fixture(params=[pytest.param(name, marks=needs(command[0])) for name, command in COMMANDS.items()])
+def shop(request: pytest.FixtureRequest, version: Version, tmp_path: Path) -> Iterator[RunningShop]:
+    write(tmp_path, request.param, version)
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [part.format(address=urlsplit(url).netloc) for part in COMMANDS[request.param]]
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PRIVATE_KEY": KEY, "SHOP_URL": url},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_until_it_answers(url, process, log)
+        yield RunningShop(url, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_copied_shop_signs_forms_and_believes_genuine_pingbacks_alone(shop: RunningShop, version: Version) -> None:
+    html = httpx.get(f"{shop.url}/buy", params={"order": "A&'7~"}).text
+    fields: dict[str, Value] = {
+        name: unescape(value) for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html)
+    }
+    assert (fields["api_key"], fields["merchant_order_id"]) == (PUBLIC_KEY, "A&'7~")
+    assert f'action="{ADDRESS}/payment/form"' in html
+    assert verify(fields, fields["hash"], KEY, version).variant == "canonical"
+    stamp = v1 if version == "v1" else v2
+    assert shop.told(*stamp(as_json(payment()))) == (200, "ok")
+    paid = ["A-7"]
+    if version == "v1":
+        body, key = v1(encode_form(payment()).encode())
+        assert shop.told(body, {**key, "Content-Type": "application/x-www-form-urlencoded"}) == (200, "ok")
+        paid.append("A-7")
+    body = as_json(payment())
+    for forged in (stamp(body, "guess"), (body, {}), stamp(b""), stamp(as_json(payment(age=400)))):
+        assert shop.told(*forged) == (200, "NOK")
+    assert shop.paid() == paid
+
+
+@needs("curl")
+@needs("openssl")
+def test_the_copied_curl_program_posts_a_valid_form(
+    tmp_path: Path,
+    recorder: HTTPServer,  # noqa: F811 (the fixture)
+    version: Version,
+) -> None:
+    address = f"http://127.0.0.1:{recorder.server_port}/sandbox"
+    program = write(tmp_path, "checkout.sh", version, address, "95b682bafc8837b1e80e5fe940cb5731")
+    environment = {**os.environ, "PRIVATE_KEY": KEY, "ORDER": "A-9"}
+    subprocess.run(["sh", "-e", str(program)], env=environment, capture_output=True, check=True)
+    ((path, body),) = Recorder.posted
+    form = parse_form(body)
+    assert path == "/sandbox/payment/form"
+    assert form["merchant_order_id"] == "A-9"
+    assert verify(form, form["hash"], KEY, version).variant == "canonical"
