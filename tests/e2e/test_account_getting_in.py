@@ -251,7 +251,8 @@ async def test_a_theme_is_chosen_whatever_the_system_has(sign_up: SignUp, script
     scheme = "getComputedStyle(document.documentElement).colorScheme"
     assert await page.evaluate(scheme) == "dark"
     await open_user_menu(page)
-    await page.get_by_role("button", name="Light").click()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Light").click()
     assert await page.evaluate(scheme) == "light"
 
 

@@ -52,11 +52,21 @@ async def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path: Path, seed: in
 async def test_the_fault_test_finds_a_call_made_before_the_intent(tmp_path: Path, seed: int) -> None:
     kills = Kills({"web": 4, "work": 1, "postgres": 4})
     cast = Cast(customers=80, web=WITH_BUG, patient=True, wishes=[("socks", [Wish.GIVE_BACK_ALL])])
-    async with staged(tmp_path, cast, seed) as stage:
-        found = await play(stage, kills)
-        assert await check(stage)
-    assert [one for one in found if one.startswith(("lost: ", "doubled: "))], found
-    assert [one for one in found if one.startswith("lost movement: ")], found
+    found: list[str] = []
+    # Whether a kill comes between call and commit is chance: what one play does not show, another does.
+    for number in range(3):
+        async with staged(tmp_path / str(number), cast, seed + number) as stage:
+            found += await play(stage, kills)
+            assert await check(stage)
+        if _both_bugs(found):
+            return
+    raise AssertionError(found)
+
+
+def _both_bugs(found: list[str]) -> bool:
+    """Whether a payment and a refund were found that the bank made and nobody wrote down."""
+    payment = any(one.startswith(("lost: ", "doubled: ")) for one in found)
+    return payment and any(one.startswith("lost movement: ") for one in found)
 
 
 async def test_each_of_2000_renewals_is_charged_once_whatever_dies(tmp_path: Path, seed: int) -> None:
