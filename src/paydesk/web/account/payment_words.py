@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.states import DeliveryStatus
-from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.texts import mark
 
@@ -25,6 +25,15 @@ PAYMENT_STATES: Mapping[PaymentState, Badge] = {
     PaymentState.CHALLENGED: (mark("3-D Secure"), "yellow"),
     PaymentState.PROCESSING: (mark("Processing"), "yellow"),
 }
+
+PAYMENT_GROUPS: Mapping[str, tuple[str, frozenset[PaymentState]]] = {
+    "taken": (mark("Successful, refunded or not"), TAKEN),
+    "given_back": (
+        mark("Refunded, in part or whole"),
+        frozenset({PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED}),
+    ),
+}
+"""Several states that a list shows together."""
 
 _DECLINES: Mapping[str, str] = {
     "declined": mark("The bank declined without a reason"),

@@ -50,6 +50,7 @@ async def show_payments(visit: Visit) -> Response:
         "payments.html",
         payments=shown,
         states=payment_words.PAYMENT_STATES,
+        groups=payment_words.PAYMENT_GROUPS,
         brand_name=payment_words.brand_name,
         decline_words=payment_words.decline_words,
         asked=asked,
@@ -64,7 +65,8 @@ async def show_payments(visit: Visit) -> Response:
 def _asked(visit: Visit) -> tuple[PaymentSearch, dict[str, str]]:
     """What is searched for, and the fields that ask for it again."""
     status = visit.form.text("status", 40)
-    states = frozenset({PaymentState(status)}) if status in set(PaymentState) else None
+    group = payment_words.PAYMENT_GROUPS.get(status)
+    states = group[1] if group else frozenset({PaymentState(status)}) if status in set(PaymentState) else None
     subscription_id = visit.form.number("subscription")
     text = searched(visit)
     asked = {

@@ -1,0 +1,166 @@
+"""A merchant's figures: what was bought in a period, what recurs, and whether pingbacks arrive. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.states import TAKEN
+
+queries = load_statements(__package__ or "", "overview.sql")
+
+
+class Span(StrEnum):
+    """How far back figures go, today included."""
+
+    TODAY = "today"
+    WEEK = "7d"
+    MONTH = "30d"
+    YEAR = "12m"
+
+
+_DAYS = {Span.TODAY: 1, Span.WEEK: 7, Span.MONTH: 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The days of a time zone from `first` to `last`, both included; `days` begin its days, or months if `by_month`."""
+
+    first: date
+    last: date
+    zone: ZoneInfo
+    days: tuple[date, ...]
+    by_month: bool
+
+    @property
+    def since(self) -> datetime:
+        """When the first day begins, UTC."""
+        return _begin(self.first, self.zone)
+
+    @property
+    def until(self) -> datetime:
+        """When the day after the last begins, UTC."""
+        return _begin(self.last + timedelta(days=1), self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Sales:
+    """What became of the payments begun on a day, or in a month: amounts in the currency's main unit.
+
+    `volume` is of the `successful` ones, as paid; `refunded` is what was given back of `refunds` of them.
+    """
+
+    day: date
+    successful: int = 0
+    volume: Decimal = Decimal(0)
+    failed: int = 0
+    refunds: int = 0
+    refunded: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrencySales:
+    """A currency's sales over a period: all of them, and for each of the period's days, none left out."""
+
+    currency: str
+    total: Sales
+    by_day: Sequence[Sales]
+
+
+@dataclass(frozen=True, slots=True)
+class Recurring:
+    """Running subscriptions of a currency as they are now; `monthly` is what they bring in a month."""
+
+    currency: str
+    active: int
+    trials: int
+    failing: int
+    monthly: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class PingbackHealth:
+    """Pingbacks of a period by what became of them."""
+
+    total: int
+    waiting: int
+    due: int
+    exhausted: int
+
+    @property
+    def acknowledged(self) -> int:
+        """How many the merchant's server has answered with OK."""
+        return self.total - self.waiting - self.due - self.exhausted
+
+
+def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Period:
+    """The period that ends with today in a time zone: whole days, or for a year twelve calendar months."""
+    last = now.astimezone(zone).date()
+    if span is not Span.YEAR:
+        first = last - timedelta(days=_DAYS[span] - 1)
+        days = tuple(first + timedelta(days=number) for number in range(_DAYS[span]))
+        return Period(first, last, zone, days, by_month=False)
+    months = [last.year * 12 + last.month - 1 - back for back in range(11, -1, -1)]
+    days = tuple(date(month // 12, month % 12 + 1, 1) for month in months)
+    return Period(days[0], last, zone, days, by_month=True)
+
+
+async def sales(database: Database, shop: Shop, period: Period) -> list[CurrencySales]:
+    """The shop's sales of a period in each currency that was used."""
+    rows = queries.sales(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        since=period.since,
+        until=period.until,
+        by_month=period.by_month,
+        time_zone=period.zone.key,
+        taken=sorted(TAKEN),
+    )
+    found: dict[str, dict[date, Sales]] = {}
+    async for row in rows:
+        found.setdefault(row["currency"], {})[row["day"]] = Sales(**{name: row[name] for name in Sales.__slots__})
+    return [_whole(currency, days, period) for currency, days in sorted(found.items())]
+
+
+def _whole(currency: str, found: dict[date, Sales], period: Period) -> CurrencySales:
+    """A currency's sales with the days on which nothing happened."""
+    total = Sales(
+        period.first,
+        sum(one.successful for one in found.values()),
+        sum((one.volume for one in found.values()), Decimal(0)),
+        sum(one.failed for one in found.values()),
+        sum(one.refunds for one in found.values()),
+        sum((one.refunded for one in found.values()), Decimal(0)),
+    )
+    return CurrencySales(currency, total, [found.get(day, Sales(day)) for day in period.days])
+
+
+async def recurring(database: Database, shop: Shop) -> list[Recurring]:
+    """The shop's running subscriptions by currency."""
+    rows = queries.recurring(database, merchant_id=shop.merchant_id, live=shop.live)
+    return [Recurring(**{name: row[name] for name in Recurring.__slots__}) async for row in rows]
+
+
+async def pingback_health(database: Database, shop: Shop, period: Period) -> PingbackHealth:
+    """What became of the shop's pingbacks of a period."""
+    row = await queries.pingback_health(
+        database, merchant_id=shop.merchant_id, live=shop.live, since=period.since, until=period.until
+    )
+    return PingbackHealth(row["total"], row["waiting"], row["due"], row["exhausted"])
+
+
+async def has_payments(database: Database, shop: Shop) -> bool:
+    """Whether anybody ever tried to pay the shop."""
+    return bool(await queries.has_payments(database, merchant_id=shop.merchant_id, live=shop.live))
+
+
+def _begin(day: date, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, time(), zone).astimezone(UTC)

@@ -1,0 +1,49 @@
+-- name: sales(merchant_id, live, since, until, by_month, time_zone, taken)
+-- What was bought in a period, by the merchant's days or months and by currency.
+select date_trunc(case when :by_month::boolean then 'month' else 'day' end, created_at at time zone :time_zone)::date as day,
+       currency,
+       count(*) filter (where state = any(:taken::text[])) as successful,
+       coalesce(sum(amount) filter (where state = any(:taken::text[])), 0) as volume,
+       count(*) filter (where state = 'declined') as failed,
+       count(*) filter (where state in ('partially_refunded', 'refunded')) as refunds,
+       coalesce(sum(refunded) filter (where state in ('partially_refunded', 'refunded')), 0) as refunded
+  from payment
+ where merchant_id = :merchant_id and live = :live and created_at >= :since and created_at < :until
+ group by 1, 2
+ order by 1, 2;
+
+-- name: recurring(merchant_id, live)
+-- Running subscriptions by currency; they are counted by their terms first, so that few prices are worked out. A year has
+-- 365.2425 days, so a month 30.436875; what will not be charged again recurs no more.
+with running as (
+    select package_version_id,
+           count(*) filter (where state = 'Active') as active,
+           count(*) filter (where state = 'Trial') as trials,
+           count(*) filter (where failures > 0) as failing,
+           count(*) filter (where date_next is not null) as charged_again
+      from subscription
+     where merchant_id = :merchant_id and live = :live and state in ('Trial', 'Active')
+     group by package_version_id
+)
+select v.currency, sum(r.active)::bigint as active, sum(r.trials)::bigint as trials, sum(r.failing)::bigint as failing,
+       sum(r.charged_again * v.price * case v.period_unit
+           when 'day' then 30.436875 when 'week' then 30.436875 / 7 when 'month' then 1 else 1.0 / 12
+       end / v.period_length) as monthly
+  from running r
+  join package_version v on v.merchant_id = :merchant_id and v.live = :live and v.id = r.package_version_id
+ group by v.currency
+ order by v.currency;
+
+-- name: pingback_health(merchant_id, live, since, until)^
+-- How many pingbacks of a period there are, and of the unusual states: the rest is acknowledged.
+select (select count(*) from pingback
+         where merchant_id = :merchant_id and live = :live and created_at >= :since and created_at < :until) as total,
+       count(*) filter (where state = 'waiting') as waiting,
+       count(*) filter (where state = 'due') as due,
+       count(*) filter (where state = 'exhausted') as exhausted
+  from pingback
+ where merchant_id = :merchant_id and live = :live and state in ('waiting', 'due', 'exhausted')
+   and state <> 'acknowledged' and created_at >= :since and created_at < :until;
+
+-- name: has_payments(merchant_id, live)$
+select exists (select from payment where merchant_id = :merchant_id and live = :live);

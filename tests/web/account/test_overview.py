@@ -1,0 +1,183 @@
+import html
+import re
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+from tests.web.account.conftest import Join, SignUp, Visitor, leads_to, text_of
+from tests.web.account.selling import POOR, Seller, seller_of
+
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.ledger.overview import Span, period_of, sales
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+from paydesk.domain.subscriptions.terms import Terms, Trial
+
+MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.fixture
+def seller(desk: Desk, owner: Visitor) -> Seller:
+    return seller_of(desk, owner)
+
+
+def url(visitor: Visitor, query: str = "") -> str:
+    return f"{visitor.merchant_path}/overview{query}"
+
+
+def figures(answer: httpx.Response) -> dict[str, tuple[str, str]]:
+    """What each figure says, and where it leads; of several with one name the last."""
+    assert answer.status_code == 200, text_of(answer)
+    found = re.findall(
+        r'class="subheader">([^<]+)</p><p class="value[^"]*"><a href="([^"]+)">([^<]+)</a>',
+        html.unescape(answer.text),
+    )
+    return {label: (value.replace("\u00a0", " "), address) for label, address, value in found}
+
+
+async def orders_at(visitor: Visitor, address: str) -> set[str]:
+    return set(re.findall(r"/payments/\d+\"><bdi>([^<]+)</bdi>", (await visitor.see(address)).text))
+
+
+async def test_a_new_merchant_is_told_where_to_begin(owner: Visitor, join: Join) -> None:
+    assert leads_to(await owner.see(owner.merchant_path)) == url(owner)
+    answer = await owner.see(url(owner))
+    assert "No payments yet" in text_of(answer)
+    assert f'href="{owner.merchant_path}/developers"' in answer.text
+    viewer = await join(owner, Role.viewer)
+    assert "Copy your keys" not in text_of(await viewer.see(url(owner)))
+
+
+async def test_figures_are_what_was_bought_declined_and_given_back(owner: Visitor, seller: Seller) -> None:
+    await seller.sell("A-1", amount="10.00")
+    await seller.sell("A-2", amount="5.50")
+    await seller.sell("poor", amount="99.00", number=POOR)
+    back = await seller.sell("back", amount="20.00")
+    await refund(seller.desk, seller.shop, back, Decimal(4), requested_by="test", now=utc_now())
+    answer = await owner.see(url(owner))
+    shown = figures(answer)
+    assert shown["Volume"][0] == "35.50 USD"
+    assert shown["Successful payments"][0] == "3"
+    assert shown["Failed payments"][0] == "1"
+    assert shown["Refunds"][0] == "1"
+    assert "4.00 USD of these payments given back" in text_of(answer).replace("\u00a0", " ")
+    for label, orders in {
+        "Volume": {"A-1", "A-2", "back"},
+        "Successful payments": {"A-1", "A-2", "back"},
+        "Failed payments": {"poor"},
+        "Refunds": {"back"},
+    }.items():
+        assert await orders_at(owner, shown[label][1]) == orders, label
+
+
+async def test_subscriptions_bring_what_they_cost_in_a_month(owner: Visitor, seller: Seller) -> None:
+    yearly = replace(MONTHLY, sku_id="year", price=Decimal(120), period=Period(1, "year"))
+    weekly = replace(MONTHLY, sku_id="weeks", price=Decimal(7), period=Period(2, "week"))
+    trial = replace(MONTHLY, sku_id="trial", trial=Trial(Decimal(0), Period(14, "day")))
+    for number, terms in enumerate((MONTHLY, yearly, weekly, trial)):
+        await seller.sell(f"S-{number}", amount=str(terms.price), terms=terms)
+    shown = figures(await owner.see(url(owner)))
+    assert shown["Active subscriptions, USD"] == ("3", f"{owner.merchant_path}/subscriptions?status=Active")
+    # 10 + 120 / 12 + 7 * 30.436875 / 14 + 10
+    assert shown["Monthly recurring revenue"][0] == "45.22 USD"
+    assert shown["Failing renewals"][0] == "0"
+    await seller.database.execute(
+        "update subscription set failures = 1 where merchant_id = $1 and init_merchant_order_id in ('S-0', 'S-1')",
+        seller.shop.merchant_id,
+    )
+    assert figures(await owner.see(url(owner)))["Failing renewals"][0] == "2"
+
+
+async def test_pingbacks_are_counted_by_what_became_of_them(owner: Visitor, seller: Seller, join: Join) -> None:
+    for state in ("acknowledged", "acknowledged", "exhausted", "due"):
+        payment_id = await seller.sell()
+        await seller.database.execute(
+            "update pingback set state = $3 where merchant_id = $1 and payment_id = $2",
+            seller.shop.merchant_id,
+            payment_id,
+            state,
+        )
+    shown = figures(await owner.see(url(owner)))
+    assert (shown["Acknowledged"][0], shown["Being sent"][0], shown["Failed"][0]) == ("50%", "1", "1")
+    for label, rows in {"Acknowledged": 2, "Being sent": 1, "Failed": 1}.items():
+        assert len(re.findall(r'/pingbacks/\d+"', (await owner.see(shown[label][1])).text)) == rows, label
+    viewer = await join(owner, Role.viewer)
+    assert "Acknowledged" not in figures(await viewer.see(url(owner)))
+
+
+async def test_the_chart_and_its_table_have_the_same_numbers(owner: Visitor, seller: Seller) -> None:
+    await seller.sell(amount="12.00")
+    for period, bars in {"today": 0, "7d": 7, "30d": 30, "12m": 12}.items():
+        text = (await owner.see(url(owner, f"?period={period}"))).text
+        assert text.count('class="bar"') == bars, period
+        assert text.count('role="img"') == (1 if bars else 0)
+        if bars:
+            drawn = re.findall(r"<g><title>([^<]+): ([^<]+)</title>", text)
+            listed = re.findall(r'<td class="nowrap"><time[^>]*>([^<]+)</time><td class="end"><bdi[^>]*>([^<]+)<', text)
+            assert drawn == listed
+            assert drawn[-1][1] == "12.00\u00a0USD"
+    assert 'style="' not in text
+
+
+async def test_currencies_are_never_added_up(owner: Visitor, seller: Seller) -> None:
+    await seller.sell(amount="12.00")
+    other = await seller.sell(amount="900.00")
+    await seller.database.execute(
+        "update payment set currency = 'JPY' where merchant_id = $1 and id = $2", seller.shop.merchant_id, other
+    )
+    text = text_of(await owner.see(url(owner))).replace("\u00a0", " ")
+    assert "12.00 USD" in text
+    assert "900 JPY" in text
+    assert "912" not in text
+
+
+async def test_days_begin_at_the_merchants_midnight(seller: Seller) -> None:
+    now = datetime(2026, 3, 29, 12, tzinfo=UTC)
+    # In Berlin that day has 23 hours: from 23:00 UTC the day before to 22:00 UTC.
+    for reference, at in {
+        "before": datetime(2026, 3, 28, 22, 59, 59, tzinfo=UTC),
+        "first": datetime(2026, 3, 28, 23, 0, tzinfo=UTC),
+        "last": datetime(2026, 3, 29, 21, 59, 59, tzinfo=UTC),
+        "after": datetime(2026, 3, 29, 22, 0, tzinfo=UTC),
+    }.items():
+        await seller.sell(reference, now=at)
+    [today] = await sales(seller.database, seller.shop, period_of(Span.TODAY, BERLIN, now=now))
+    assert today.total.successful == 2
+    [week] = await sales(seller.database, seller.shop, period_of(Span.WEEK, BERLIN, now=now))
+    assert [one.successful for one in week.by_day] == [0, 0, 0, 0, 0, 1, 2]
+    [year] = await sales(seller.database, seller.shop, period_of(Span.YEAR, BERLIN, now=now))
+    assert [(one.day, one.successful) for one in year.by_day][-2:] == [(date(2026, 2, 1), 0), (date(2026, 3, 1), 3)]
+
+
+async def test_the_other_side_has_figures_of_its_own(owner: Visitor, seller: Seller) -> None:
+    await seller.sell(amount="12.00")
+    await owner.send(url(owner), f"{owner.merchant_path}/mode", live="1")
+    assert "12.00" not in (await owner.see(url(owner))).text
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_every_role_sees_the_overview(owner: Visitor, join: Join, role: Role) -> None:
+    assert (await (await join(owner, role)).see(url(owner))).status_code == 200
+
+
+async def test_nobody_sees_another_merchants_figures(owner: Visitor, seller: Seller, sign_up: SignUp) -> None:
+    await seller.sell(amount="12.00")
+    other = await sign_up("Other Shop")
+    answer = await other.see(url(owner))
+    assert answer.status_code == 404
+    assert "12.00" not in answer.text
+    assert "No payments yet" in text_of(await other.see(url(other)))
+
+
+@pytest.mark.parametrize("hostile", ["1000y", "%00", "'; drop table payment", "<script>alert(1)</script>", "9" * 5000])
+async def test_an_unknown_period_is_the_usual_one(owner: Visitor, seller: Seller, hostile: str) -> None:
+    await seller.sell()
+    answer = await owner.see(url(owner, f"?period={hostile}"))
+    assert answer.text.count('class="bar"') == 30
+    assert "alert(1)" not in answer.text
