@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIREMENTS := $(VENV)/.requirements
 READY := $(VENV)/.ready
-FRONT_END := src/paydesk/web/account/static/vendor/.made-from
+FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help

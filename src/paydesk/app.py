@@ -37,16 +37,17 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings, load_settings, require_keys, require_live_key
 from paydesk.web.account import routes as account
-from paydesk.web.account.services import AccountServices
-from paydesk.web.account.shell import require_front_end
 from paydesk.web.api import routes as api_routes
 from paydesk.web.api.parameters import refuse_invalid
 from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, routes
 from paydesk.web.checkout.services import CheckoutServices
+from paydesk.web.console.services import ConsoleServices
+from paydesk.web.console.shell import require_front_end
 from paydesk.web.errors import error_json, problem_json
 from paydesk.web.middleware import Observed, SandboxBase
+from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.visits import wants_json
@@ -96,7 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
                 "checkout": services,
                 "portal": portal_services(settings, services.desk),
                 "api": api_services(settings, services.desk),
-                "account": account_services(settings, services.desk, gate),
+                "console": console_services(settings, services.desk, gate),
                 "database": database,
             }
 
@@ -118,6 +119,7 @@ def create_app(settings: Settings) -> FastAPI:
             *routes.routes,
             *portal.routes,
             *account.routes,
+            *operator.routes,
             Route("/healthz", _healthy),
             Route("/readyz", _ready),
             Mount("/static", static_app()),
@@ -221,9 +223,9 @@ def portal_services(settings: Settings, desk: Desk) -> PortalServices:
     )
 
 
-def account_services(settings: Settings, desk: Desk, gate: Gate) -> AccountServices:
-    """What the business account's routes work with."""
-    return AccountServices(
+def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServices:
+    """What the routes of the account and of the operator's console work with."""
+    return ConsoleServices(
         gate=gate,
         desk=desk,
         trusted_proxies=settings.proxy_networks(),

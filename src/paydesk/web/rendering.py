@@ -37,12 +37,12 @@ class _LeanLoader(FileSystemLoader):
 class Pages:
     """The templates of one door, compiled once for each language."""
 
-    def __init__(self, folder: Path, *, macros: Mapping[str, str] | None = None, **known: Any) -> None:
-        """Read templates from `folder`, else the shared ones.
+    def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: Any) -> None:
+        """Read templates from the first of `folders` that has them, else the shared ones.
 
         All know `asset_url`, gettext's functions, `known`, and by its name each template of `macros`.
         """
-        self._folder = folder
+        self._folders = folders
         self._macros = macros or {}
         self._known = known
         self._by_language: dict[str, Environment] = {}
@@ -62,7 +62,7 @@ class Pages:
 
     def _environment(self, texts: Texts) -> Environment:
         environment = Environment(
-            loader=_LeanLoader([self._folder, _SHARED]),
+            loader=_LeanLoader([*self._folders, _SHARED]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

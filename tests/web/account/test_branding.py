@@ -11,7 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
 from paydesk.domain.merchants.accounts import Merchant
-from paydesk.web.account.forms import parse_parts
+from paydesk.web.console.forms import parse_parts
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 PLAIN = ("logo.png", b"", "application/octet-stream")

@@ -57,5 +57,5 @@ def test_a_wheel_holds_them(tmp_path: Path) -> None:
     subprocess.run([*command, "--wheel-dir", str(tmp_path), str(ROOT)], check=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        held = {Path(name).name for name in archive.namelist() if "/account/static/vendor/" in name}
+        held = {Path(name).name for name in archive.namelist() if "/console/static/vendor/" in name}
     assert {"tabler.css", "tabler-auto.css", "htmx.js", "icons.json", "licences.txt"} <= held

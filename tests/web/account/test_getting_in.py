@@ -6,7 +6,7 @@ from tests.web.account.conftest import PASSWORD, LinkInMail, OpenVisitor, Visito
 
 from paydesk.database.pool import Database
 from paydesk.settings import Settings
-from paydesk.web.account.addresses import own_path
+from paydesk.web.console.addresses import own_path
 
 NEW_PASSWORD = "another battery staple"
 

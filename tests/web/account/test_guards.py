@@ -12,9 +12,9 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import ALLOWED, Permission, Role
 from paydesk.settings import Settings
-from paydesk.web.account import shell
-from paydesk.web.account.guards import Access, Declaration, Section
+from paydesk.web.account.face import FACE
 from paydesk.web.account.routes import routes
+from paydesk.web.console.guards import Access, Declaration, Section
 
 OF_MERCHANTS = [route for route in routes if "{merchant_id:int}" in route.path]
 
@@ -53,9 +53,9 @@ def test_every_route_below_account_declares_what_it_needs(settings: Settings) ->
 
 def test_a_merchants_page_without_a_permission_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="permission"):
-        Section().page("/account/{merchant_id}/payments", needs=Access.person)
+        Section(FACE).page("/account/{merchant_id}/payments", needs=Access.person)
     with pytest.raises(ValueError, match="permission"):
-        Section().page("/account/payments", needs=Permission.view)
+        Section(FACE).page("/account/payments", needs=Permission.view)
 
 
 async def test_who_is_not_logged_in_gets_to_no_page(stranger: OpenVisitor) -> None:
@@ -188,7 +188,7 @@ async def test_menus_show_what_the_role_may_see(owner: Visitor, join: Join) -> N
     shown = (await viewer.see("/account/security")).text
     assert "settings/team" not in shown
     assert "settings/team" in (await owner.see(f"{owner.merchant_path}/settings/profile")).text
-    assert all(entry.needs in set(Permission) for entry in (*shell.SIDEBAR, *shell.SETTINGS))
+    assert all(entry.needs in set(Permission) for entry in (*FACE.sidebar, *FACE.settings))
 
 
 Later = Callable[[timedelta], Awaitable[None]]

@@ -17,7 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import ALLOWED, Permission, Role
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings
-from paydesk.web.account.guards import Access, Declaration
+from paydesk.web.console.guards import Access, Declaration
 
 NOBODYS_ID = "900719925474099"
 NOT_WATCHED = ("account_session", "pause", "mail", "person_token")

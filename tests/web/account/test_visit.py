@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import StreamingResponse
 
-from paydesk.web.account.visit import Visit
+from paydesk.web.console.visit import Visit
 
 WHEN = datetime(2026, 11, 21, 3, 20, tzinfo=UTC)
 

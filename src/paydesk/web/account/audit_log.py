@@ -14,10 +14,11 @@ from paydesk.domain.accounts.audit import Action, AuditEntry
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.team import members_of
 from paydesk.web.account import wording
-from paydesk.web.account.guards import Section
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 _ROWS = 50
 
 

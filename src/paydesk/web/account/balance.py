@@ -13,13 +13,14 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.ledger.balances import PostingKind, balances, browse_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import browse_payouts
-from paydesk.web.account.amounts import exact
-from paydesk.web.account.guards import Section
-from paydesk.web.account.lists import ROWS, days_asked, list_address, mark_of, page_asked
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.amounts import exact
+from paydesk.web.console.guards import Section
+from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
-section = Section()
+section = Section(FACE)
 _BALANCE = "/account/{merchant_id}/balance"
 _NEWEST_PAYOUTS = 10
 _COLUMNS = (

@@ -7,12 +7,13 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.merchants import branding
-from paydesk.web.account.forms import read_upload
-from paydesk.web.account.guards import Section, field_errors
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
 from paydesk.web.brands import brand_address
+from paydesk.web.console.forms import read_upload
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 _BRANDING = "/account/{merchant_id}/settings/branding"
 OURS = "#1746a2"
 

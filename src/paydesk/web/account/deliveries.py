@@ -18,13 +18,15 @@ from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.deliveries.waiting import newest_deliveries, orders_to_ship
 from paydesk.domain.payments.inspecting import InspectedPayment, inspect_payment
 from paydesk.domain.payments.states import TAKEN, PaymentState
-from paydesk.web.account import payment_words, shell
-from paydesk.web.account.guards import Section
-from paydesk.web.account.lists import ROWS, list_address, mark_of, place_in
-from paydesk.web.account.visit import Visit
+from paydesk.web.account import payment_words
+from paydesk.web.account.face import FACE
+from paydesk.web.console import shell
+from paydesk.web.console.guards import Section
+from paydesk.web.console.lists import ROWS, list_address, mark_of, place_in
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
-section = Section()
+section = Section(FACE)
 _DELIVERIES = "/account/{merchant_id}/deliveries"
 _ONE = f"{_DELIVERIES}/{{payment_id}}"
 

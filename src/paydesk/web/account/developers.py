@@ -16,13 +16,14 @@ from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.integration import EXTRA_EVENTS, Integration
 from paydesk.domain.merchants.rejections import browse_rejected_forms
 from paydesk.domain.subscriptions.advancing import Summary, What
-from paydesk.web.account.guards import Section, field_errors
-from paydesk.web.account.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.account.face import FACE
 from paydesk.web.account.programs import programs
-from paydesk.web.account.visit import Visit
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
-section = Section()
+section = Section(FACE)
 _DEVELOPERS = "/account/{merchant_id}/developers"
 _FIELDS = ("pingback_url", "test_pingback_url", "pingback_format", "sign_version", "extra_events", "muted_events")
 _MOST_EVENTS = 100

@@ -8,12 +8,13 @@ from paydesk.core.errors import PaydeskError
 from paydesk.domain.accounts import changing, entering
 from paydesk.domain.accounts.second_factor import pass_second_factor
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session
-from paydesk.web.account import shell
-from paydesk.web.account.addresses import HOME, own_path, with_next
-from paydesk.web.account.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console import shell
+from paydesk.web.console.addresses import HOME, own_path, with_next
+from paydesk.web.console.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 
 
 @section.page("/account", needs=Access.person)

@@ -8,11 +8,12 @@ from paydesk.core.errors import PaydeskError
 from paydesk.domain.accounts import changing
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.team import accept_invitation, find_invitation
-from paydesk.web.account.addresses import HOME
-from paydesk.web.account.guards import Access, Section, field_errors
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.addresses import HOME
+from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 
 
 @section.action("/account/email/again", needs=Access.person)

@@ -28,12 +28,13 @@ from paydesk.domain.ledger.overview import (
     sales,
 )
 from paydesk.domain.merchants.clock import read_clock
-from paydesk.web.account.guards import Section
-from paydesk.web.account.lists import list_address
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section
+from paydesk.web.console.lists import list_address
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
-section = Section()
+section = Section(FACE)
 
 SPANS = {
     Span.TODAY: mark("Today"),

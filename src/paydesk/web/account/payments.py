@@ -22,13 +22,14 @@ from paydesk.domain.payments.refunding import Refund, RefundStatus
 from paydesk.domain.payments.searching import PaymentSearch, all_payments, search_payments
 from paydesk.domain.payments.states import PaymentState
 from paydesk.web.account import payment_words
-from paydesk.web.account.amounts import exact
-from paydesk.web.account.guards import Section, field_errors
-from paydesk.web.account.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
+from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_timeline import timeline_of
-from paydesk.web.account.visit import Visit
+from paydesk.web.console.amounts import exact
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 _PAYMENTS = "/account/{merchant_id}/payments"
 _ONE = f"{_PAYMENTS}/{{payment_id}}"
 _REQUEST_KEY = 24

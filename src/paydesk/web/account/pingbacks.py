@@ -7,12 +7,13 @@ from starlette.responses import Response
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.pingbacks.history import PingbackFilter, browse_pingbacks, find_with_attempts
 from paydesk.domain.pingbacks.states import PingbackState
-from paydesk.web.account.guards import Section
-from paydesk.web.account.lists import ROWS, days_asked, list_address, mark_of, page_asked
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section
+from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
-section = Section()
+section = Section(FACE)
 _PINGBACKS = "/account/{merchant_id}/pingbacks"
 
 _STATES = {

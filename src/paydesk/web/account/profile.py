@@ -10,12 +10,13 @@ from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.merchants import profiles
 from paydesk.domain.merchants.profiles import Details, ProfileStatus
-from paydesk.web.account import shell
-from paydesk.web.account.guards import Section
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console import shell
+from paydesk.web.console.guards import Section
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
-section = Section()
+section = Section(FACE)
 _PROFILE = "/account/{merchant_id}/settings/profile"
 
 NAMES = {

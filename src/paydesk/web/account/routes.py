@@ -23,10 +23,11 @@ from paydesk.web.account import (
     subscriptions,
     team,
 )
-from paydesk.web.account.guards import Access, Section
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.visit import Visit
 
-_rest = Section()
+_rest = Section(FACE)
 
 
 @_rest.page("/account/{path:path}", needs=Access.anybody)

@@ -13,11 +13,12 @@ from paydesk.core.paging import Page
 from paydesk.domain.accounts import audit, changing, second_factor
 from paydesk.domain.accounts.sessions import Stage, end_other_sessions, end_session, list_sessions
 from paydesk.web.account import wording
-from paydesk.web.account.addresses import HOME
-from paydesk.web.account.guards import ENROLMENT, Access, Section, field_errors
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.addresses import HOME
+from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 SECURITY = "/account/security"
 _SHOWN = 10
 

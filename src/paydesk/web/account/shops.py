@@ -9,13 +9,14 @@ from paydesk.domain.accounts.entering import open_another_shop
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import look_at
 from paydesk.domain.accounts.switching import switch_test_mode
-from paydesk.web.account import shell
-from paydesk.web.account.addresses import own_path
-from paydesk.web.account.cookies import THEMES
-from paydesk.web.account.guards import Access, Section, field_errors
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console import shell
+from paydesk.web.console.addresses import own_path
+from paydesk.web.console.cookies import THEMES
+from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 
 
 @section.action("/account/theme", needs=Access.anybody)

@@ -11,7 +11,7 @@ from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk.web.account.payment_words import Badge
-from paydesk.web.account.visit import Visit
+from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
 SUBSCRIPTION_STATES: Mapping[SubscriptionState, Badge] = {

@@ -19,11 +19,12 @@ from paydesk.domain.subscriptions.overseeing import (
 from paydesk.domain.subscriptions.showing import past_payments
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
-from paydesk.web.account.guards import Section
-from paydesk.web.account.lists import ROWS, list_address, mark_of, page_asked, searched
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section
+from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked, searched
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 _SUBSCRIPTIONS = "/account/{merchant_id}/subscriptions"
 _ONE = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
 

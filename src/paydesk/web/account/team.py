@@ -8,10 +8,11 @@ from paydesk.core.errors import Malformed, NotFound, PaydeskError
 from paydesk.domain.accounts import team
 from paydesk.domain.accounts.roles import Permission, Role
 from paydesk.web.account import wording
-from paydesk.web.account.guards import Section, field_errors
-from paydesk.web.account.visit import Visit
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.visit import Visit
 
-section = Section()
+section = Section(FACE)
 _TEAM = "/account/{merchant_id}/settings/team"
 
 

@@ -1,18 +1,18 @@
-"""Addresses within the account that come back from a browser: only our own are followed."""
+"""Addresses within the consoles that come back from a browser: only our own are followed."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, urlsplit
 
-_OWN = re.compile(r"/account(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~/?=&%+:@,-]*)?", re.ASCII)
+_OWN = re.compile(r"/(?:account|operator)(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~/?=&%+:@,-]*)?", re.ASCII)
 _LEADS_ROUND = ("/account/login", "/account/logout", "/account/second-factor", "/account/confirm")
 _LONGEST = 1000
 HOME = "/account"
 
 
 def own_path(text: str) -> str:
-    """The path and query if they are a page of the account, else HOME: never another site, never the log-in itself."""
+    """The path and query if they are a page of a console, else HOME: never another site, never the log-in itself."""
     if len(text) > _LONGEST or "//" in text or not _OWN.fullmatch(text) or text.startswith(_LEADS_ROUND):
         return HOME
     return text

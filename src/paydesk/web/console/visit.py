@@ -24,10 +24,11 @@ from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.accounts.team import Membership
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.web.account import shell
-from paydesk.web.account.cookies import Cookies, Said
-from paydesk.web.account.forms import Form
-from paydesk.web.account.services import AccountServices, client_of
+from paydesk.web.console import shell
+from paydesk.web.console.addresses import HOME
+from paydesk.web.console.cookies import Cookies, Said
+from paydesk.web.console.forms import Form
+from paydesk.web.console.services import ConsoleServices, client_of
 from paydesk.web.rendering import secured
 from paydesk.web.texts import Texts
 
@@ -43,10 +44,11 @@ class Visit:
     """
 
     request: Request
-    services: AccountServices
+    services: ConsoleServices
     cookies: Cookies
     texts: Texts
     now: datetime
+    face: shell.Face
     form: Form
     csrf: str
     entered: Session | None
@@ -100,12 +102,26 @@ class Visit:
     @property
     def shows_test_data(self) -> bool:
         """Whether the page is about test data, which it then says unmistakably."""
-        return self.entered is not None and self.entered.merchant_id is not None and not self.entered.live
+        return self.at_shop and not self.session.live
+
+    @property
+    def at_shop(self) -> bool:
+        """Whether the page may show what surrounds a merchant's pages."""
+        return self.face.about_merchants and self.entered is not None and self.entered.merchant_id is not None
 
     @property
     def path(self) -> str:
         """The path of this request."""
         return str(self.request.url.path)
+
+    def is_within(self, path: str) -> bool:
+        """Whether this page is the one at a path, or one below it."""
+        return self.path == path or self.path.startswith(f"{path}/")
+
+    @property
+    def home(self) -> str:
+        """Where the brand's sign leads: the first page of this door."""
+        return HOME if self.face.about_merchants or not self.face.sidebar else self.face.sidebar[0].path
 
     async def shop_now(self) -> datetime:
         """The shop's time: a test clock may run ahead of `now`."""

@@ -1,10 +1,10 @@
-"""What surrounds every page of the account: templates, icons, the sidebar, and the pages that say what went wrong."""
+"""What surrounds every page of a console: templates, icons, menus, and the pages that say what went wrong."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,40 +17,39 @@ from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import ALLOWED, Permission, allows
 from paydesk.web.assets import ASSETS
 from paydesk.web.rendering import Pages
-from paydesk.web.texts import Catalogues, Texts, mark
+from paydesk.web.texts import Catalogues, Texts
 
 if TYPE_CHECKING:
-    from paydesk.web.account.visit import Visit
+    from paydesk.web.console.visit import Visit
 
 _HERE = Path(__file__).parent
-CATALOGUES = Catalogues(_HERE / "locale", "account")
+CATALOGUES = Catalogues(_HERE / "locale", "console")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A link of a menu: where below the merchant's address, what it says, its icon, and which permission shows it."""
+    """A link of a menu: the path of its page, what it says, its icon, and which permission, if any, shows it."""
 
-    page: str
+    path: str
     label: str
     icon: str
-    needs: Permission
+    needs: Permission | None = None
 
 
-SIDEBAR = (
-    Entry("overview", mark("Overview"), "layout-dashboard", Permission.view),
-    Entry("payments", mark("Payments"), "credit-card", Permission.view),
-    Entry("subscriptions", mark("Subscriptions"), "repeat", Permission.view),
-    Entry("deliveries", mark("Deliveries"), "truck-delivery", Permission.view),
-    Entry("pingbacks", mark("Pingbacks"), "webhook", Permission.view_pingbacks),
-    Entry("balance", mark("Balance"), "wallet", Permission.payouts_view),
-    Entry("developers", mark("Developers"), "code", Permission.manage_integration),
-)
-SETTINGS = (
-    Entry("settings/profile", mark("Business profile"), "building-store", Permission.manage_settings),
-    Entry("settings/branding", mark("Branding"), "palette", Permission.manage_settings),
-    Entry("settings/team", mark("Team"), "users", Permission.manage_team),
-    Entry("settings/audit", mark("Audit log"), "history", Permission.view_audit),
-)
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What a door shows of itself: its templates, the links at the side of every page, and those of its settings.
+
+    `about_merchants`: whether its pages are about the merchant that is looked at, with a switch between merchants and
+    between test and live.
+    """
+
+    pages: Pages
+    sidebar: Sequence[Entry] = ()
+    settings: Sequence[Entry] = ()
+    about_merchants: bool = False
+
+
 _PATHS: set[str] = set()
 
 
@@ -60,15 +59,18 @@ def declare(path: str) -> None:
 
 
 def entries(visit: Visit, menu: Sequence[Entry]) -> list[Entry]:
-    """The links of a menu that lead somewhere and that this person may follow."""
-    there = [entry for entry in menu if f"/account/{{merchant_id}}/{entry.page}" in _PATHS]
-    return [entry for entry in there if allows(visit.role, entry.needs)]
+    """The links of a menu that lead somewhere and that this person may follow, for the merchant that is looked at."""
+    at = visit.entered.merchant_id if visit.entered else None
+    shown = [
+        entry for entry in menu if entry.path in _PATHS and (entry.needs is None or allows(visit.role, entry.needs))
+    ]
+    return [replace(entry, path=entry.path.replace("{merchant_id}", str(at or ""))) for entry in shown]
 
 
 def first_page(visit: Visit) -> str:
-    """Where a person begins at a merchant: the first page of the menus that they may see."""
-    shown = [*entries(visit, SIDEBAR), *entries(visit, SETTINGS)]
-    return visit.url(shown[0].page) if shown else "/account/security"
+    """Where a person begins: the first page of the menus that they may see."""
+    shown = [*entries(visit, visit.face.sidebar), *entries(visit, visit.face.settings)]
+    return shown[0].path if shown else "/account/security"
 
 
 @cache
@@ -91,7 +93,9 @@ def require_front_end() -> None:
         raise SetupError("the front-end files are missing; run: make setup (or: python hatch_build.py)") from None
 
 
-_PAGES = Pages(_HERE / "templates", macros={"kit": "kit.html"}, icon=icon)
+def pages_of(folder: Path) -> Pages:
+    """The templates of a door, built from the pieces that stand beside this module."""
+    return Pages(folder, _HERE / "templates", macros={"kit": "kit.html"}, icon=icon)
 
 
 def texts_for(accept_language: str, person: Person | None) -> Texts:
@@ -103,19 +107,21 @@ def texts_for(accept_language: str, person: Person | None) -> Texts:
 
 def render(visit: Visit, template: str, values: Mapping[str, object]) -> str:
     """A whole page."""
-    return _PAGES.render(template, visit.texts, **_known(visit), **values)
+    return visit.face.pages.render(template, visit.texts, **_known(visit), **values)
 
 
 def render_block(visit: Visit, template: str, block: str, values: Mapping[str, object]) -> str:
     """A part of a page."""
-    return _PAGES.render_block(template, block, visit.texts, **_known(visit), **values)
+    return visit.face.pages.render_block(template, block, visit.texts, **_known(visit), **values)
 
 
 def _known(visit: Visit) -> dict[str, object]:
+    at_shop = visit.at_shop
     return {
         "visit": visit,
-        "sidebar": entries(visit, SIDEBAR),
-        "settings_menu": entries(visit, SETTINGS),
+        "at_shop": at_shop,
+        "sidebar": entries(visit, visit.face.sidebar) if at_shop or not visit.face.about_merchants else [],
+        "settings_menu": entries(visit, visit.face.settings) if at_shop or not visit.face.about_merchants else [],
     }
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from babel.numbers import format_decimal
 
 from paydesk.core.money import minor_digits
-from paydesk.web.account.visit import Visit
+from paydesk.web.console.visit import Visit
 
 _LEDGER_DIGITS = 4
 

@@ -1,4 +1,4 @@
-"""What the business account's routes work with; the app puts it into the state that every request carries."""
+"""What the routes of the consoles work with; the app puts it into the state that every request carries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paydesk.web.visits import Network, client_address
 
 
 @dataclass(frozen=True, slots=True)
-class AccountServices:
+class ConsoleServices:
     """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's; `now` reads the clock.
 
     `sender` makes a sender of pingbacks for one request.
@@ -42,13 +42,13 @@ class AccountServices:
         return self.address.startswith("https://")
 
 
-def services_of(request: Request) -> AccountServices:
+def services_of(request: Request) -> ConsoleServices:
     """The services of the app that this request came to."""
-    services: AccountServices = request.state.account
+    services: ConsoleServices = request.state.console
     return services
 
 
-def client_of(request: Request, services: AccountServices) -> Client:
+def client_of(request: Request, services: ConsoleServices) -> Client:
     """Where a request comes from."""
     address = client_address(request.scope, services.trusted_proxies)
     return Client(address, request.headers.get("user-agent", ""))

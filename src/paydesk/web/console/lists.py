@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import urlencode
 
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
-from paydesk.web.account.visit import Visit
+from paydesk.web.console.visit import Visit
 
 ROWS = 50
 _LONGEST_SEARCH = 300

@@ -1,4 +1,4 @@
-"""The one place where every route of the account says who may come: a page without a declaration can't be made.
+"""The one place where every route of a console says who may come: a page without a declaration can't be made.
 
 Each route gets a `Visit`. Who is not logged in is sent to the log-in page and comes back; who lacks a role gets a page
 that names the roles that have it; another merchant's pages don't exist. Every POST must carry its session's token.
@@ -29,15 +29,17 @@ from paydesk.domain.accounts.sessions import (
     look_at,
     require,
     require_open,
+    require_operator,
     require_recent,
 )
 from paydesk.domain.accounts.team import memberships_of
-from paydesk.web.account import shell
-from paydesk.web.account.addresses import own_path, path_of, with_next
-from paydesk.web.account.cookies import Cookies, new_form_secret
-from paydesk.web.account.forms import TOKEN_FIELD, Form, parse_fields, read_posted, require_own_page
-from paydesk.web.account.services import AccountServices, client_of, services_of
-from paydesk.web.account.visit import Visit
+from paydesk.web.console import shell
+from paydesk.web.console.addresses import own_path, path_of, with_next
+from paydesk.web.console.cookies import Cookies, new_form_secret
+from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted, require_own_page
+from paydesk.web.console.services import ConsoleServices, client_of, services_of
+from paydesk.web.console.shell import Face
+from paydesk.web.console.visit import Visit
 from paydesk.web.visits import in_sandbox
 
 Handler = Callable[[Visit], Awaitable[Response]]
@@ -55,6 +57,8 @@ class Access(StrEnum):
     """Logged in by password; a second factor may still be due."""
     person = "person"
     """Logged in."""
+    operator = "operator"
+    """Logged in with a second factor, and runs the deployment."""
 
 
 Needs = Access | Permission
@@ -70,8 +74,9 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Some pages that belong together; `routes` are theirs."""
+    """Some pages that belong together, with their door's face; `routes` are theirs."""
 
+    face: Face
     routes: list[Route] = field(default_factory=list)
 
     def page(self, path: str, *, needs: Needs, recent: bool = False) -> Callable[[Handler], Handler]:
@@ -85,12 +90,14 @@ class Section:
         return self._route(path, "POST", Declaration(needs, recent), read)
 
     def _route(self, path: str, method: str, declared: Declaration, read: ReadBody) -> Callable[[Handler], Handler]:
-        if isinstance(declared.needs, Permission) != ("{merchant_id}" in path):
+        if (declared.needs is Access.operator) == self.face.about_merchants:
+            raise ValueError(f"{path}: the operator's pages are for operators, and no others are")
+        if self.face.about_merchants and isinstance(declared.needs, Permission) != ("{merchant_id}" in path):
             raise ValueError(f"{path}: a permission is for a merchant's pages, and they need one")
 
         def register(handler: Handler) -> Handler:
             async def answer(request: Request) -> Response:
-                return await _answer(request, handler, declared, read)
+                return await _answer(request, self.face, handler, declared, read)
 
             answer.declared = declared  # type: ignore[attr-defined]
             answer.__name__ = handler.__name__
@@ -106,12 +113,12 @@ async def _fields_of_address(request: Request) -> Form:
     return parse_fields(str(request.url.query)[:8192])
 
 
-async def _answer(request: Request, handler: Handler, declared: Declaration, read: ReadBody) -> Response:
+async def _answer(request: Request, face: Face, handler: Handler, declared: Declaration, read: ReadBody) -> Response:
     """Let a request through to its page, or say why not."""
     services = services_of(request)
     if in_sandbox(request):
         return RedirectResponse(services.address + request.scope["path"], 308)
-    door = _Door(request, services, services.now())
+    door = _Door(request, services, face, services.now())
     try:
         door.require_own_page()
         await door.enter()
@@ -134,7 +141,8 @@ class _Door:
     """What becomes known of a request on its way in."""
 
     request: Request
-    services: AccountServices
+    services: ConsoleServices
+    face: Face
     now: datetime
     form: Form = field(default_factory=Form)
     session: Session | None = None
@@ -189,6 +197,8 @@ class _Door:
             raise NotLoggedIn("log in first")
         if needs is not Access.halfway:
             require_open(self.session)
+        if needs is Access.operator:
+            require_operator(self.session)
         if isinstance(needs, Permission):
             await self._look_at(self.session, self.request.path_params["merchant_id"])
             require(self.session, needs)
@@ -217,6 +227,7 @@ class _Door:
             cookies=self.cookies,
             texts=shell.texts_for(self.request.headers.get("accept-language", ""), person),
             now=self.now,
+            face=self.face,
             form=self.form,
             csrf=form_token(self.services.gate, self.secret),
             entered=self.session,

@@ -1,0 +1,24 @@
+"""What surrounds the console's pages: their templates and the sidebar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paydesk.web.console.shell import Entry, Face, pages_of
+from paydesk.web.texts import mark
+
+FACE = Face(
+    pages_of(Path(__file__).parent / "templates"),
+    sidebar=(
+        Entry("/operator/overview", mark("Overview"), "layout-dashboard"),
+        Entry("/operator/merchants", mark("Merchants"), "building-store"),
+        Entry("/operator/profiles", mark("Profiles"), "shield-check"),
+        Entry("/operator/plans", mark("Fee plans"), "receipt-refund"),
+        Entry("/operator/payouts", mark("Payouts"), "cash"),
+        Entry("/operator/chargebacks", mark("Chargebacks"), "scale"),
+        Entry("/operator/outcomes", mark("Unknown outcomes"), "help"),
+        Entry("/operator/acquirers", mark("Acquirers"), "building-bank"),
+        Entry("/operator/queues", mark("Queues"), "activity"),
+        Entry("/operator/audit", mark("Audit log"), "history"),
+    ),
+)

@@ -1,0 +1,26 @@
+"""All routes of the operator's console, section by section; to whoever is no operator none of them exists."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from paydesk.core.errors import NotFound
+from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator import overview
+from paydesk.web.operator.face import FACE
+
+_rest = Section(FACE)
+
+
+@_rest.page("/operator/{path:path}", needs=Access.operator)
+async def nothing_there(visit: Visit) -> Response:
+    """Say so within the console, where the way back is."""
+    raise NotFound(f"there is no page {visit.path}")
+
+
+routes: list[Route] = [
+    *overview.section.routes,
+    *_rest.routes,
+]
