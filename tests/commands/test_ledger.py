@@ -16,7 +16,7 @@ async def test_the_balance_of_a_merchant_is_shown(paydesk: Any, account: dict[st
     assert [(one["currency"], one["pending"]) for one in said.result["balances"]] == [("USD", 8.9)]
     assert len(said.result["reserve_releases"]) == 1
     table = (await paydesk("balance", account["id"])).out
-    assert "8.9000" in table
+    assert "8.90 " in table
     assert "reserve released on" in table
 
 

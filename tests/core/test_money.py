@@ -19,6 +19,7 @@ from paydesk.core.money import (
     parse_currency,
     split_payment,
     split_reversal,
+    written,
 )
 
 AMOUNTS = st.decimals(min_value=0, max_value=LARGEST, places=4)
@@ -195,3 +196,17 @@ class TestGivingBack:
         assert split_reversal(funds, Decimal("4"), fees_returned=False) == Reversal(
             Decimal(0), Decimal("4"), Decimal(0), Decimal(0)
         )
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        ("10.0000", "USD", "10.00"),
+        ("0.7453", "USD", "0.7453"),
+        ("1200.0000", "JPY", "1200"),
+        ("-4.5", "KWD", "-4.500"),
+        ("0", "EUR", "0.00"),
+    ],
+)
+def test_an_amount_is_written_with_its_currencys_decimals(amount: str, currency: str, text: str) -> None:
+    assert written(Decimal(amount), currency) == text

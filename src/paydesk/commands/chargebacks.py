@@ -16,6 +16,7 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
+from paydesk.core.money import written
 from paydesk.core.paging import Page
 from paydesk.domain.chargebacks.disputing import (
     Chargeback,
@@ -60,7 +61,16 @@ async def list_(
     show_table(
         ("id", "opened", "state", "payment", "order", "amount", "fee", "reason"),
         [
-            (one.id, one.opened_at, one.state, one.payment_id, one.merchant_order_id, _money(one), one.fee, one.reason)
+            (
+                one.id,
+                one.opened_at,
+                one.state,
+                one.payment_id,
+                one.merchant_order_id,
+                _money(one),
+                written(one.fee, one.currency),
+                one.reason,
+            )
             for one in found
         ],
     )
@@ -168,7 +178,7 @@ def _print(found: Chargeback, as_json: bool) -> None:
             ("payment", found.payment_id),
             ("order", found.merchant_order_id),
             ("amount", _money(found)),
-            ("fee", found.fee),
+            ("fee", f"{written(found.fee, found.currency)} {found.currency}"),
             ("reason", found.reason),
             ("opened", found.opened_at),
             ("closed", found.closed_at),
@@ -178,4 +188,4 @@ def _print(found: Chargeback, as_json: bool) -> None:
 
 
 def _money(found: Chargeback) -> str:
-    return f"{found.amount} {found.currency}"
+    return f"{written(found.amount, found.currency)} {found.currency}"

@@ -18,7 +18,7 @@ from paydesk.commands.connecting import command, deployment
 from paydesk.commands.showing import AsJson, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
-from paydesk.core.money import parse_amount, parse_currency, plain_number
+from paydesk.core.money import parse_amount, parse_currency, plain_number, written
 from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
@@ -48,11 +48,17 @@ async def balance(merchant_id: MerchantId, live: Live = False, as_json: AsJson =
         return
     show_table(
         ("currency", "pending", "available", "reserve"),
-        [(one.currency, one.pending, one.available, one.reserve) for one in held],
+        [
+            (one.currency, *(written(part, one.currency) for part in (one.pending, one.available, one.reserve)))
+            for one in held
+        ],
     )
     if releases:
         typer.echo()
-        show_table(("reserve released on", "currency", "amount"), [(r.day, r.currency, r.amount) for r in releases])
+        show_table(
+            ("reserve released on", "currency", "amount"),
+            [(r.day, r.currency, written(r.amount, r.currency)) for r in releases],
+        )
 
 
 @ledger.command(epilog="Example: paydesk ledger export 1 --live --from 2026-01-01 --to 2026-02-01 --output january.csv")
@@ -127,7 +133,10 @@ async def list_(
         return
     show_table(
         ("id", "at", "amount", "currency", "reference", "recorded by"),
-        [(one.id, one.at, one.amount, one.currency, one.reference, one.recorded_by) for one in found],
+        [
+            (one.id, one.at, written(one.amount, one.currency), one.currency, one.reference, one.recorded_by)
+            for one in found
+        ],
     )
 
 
@@ -184,7 +193,7 @@ def _plain(posting: Posting) -> Posting:
 def _facts(payout: Payout) -> list[tuple[str, object]]:
     return [
         ("payout", payout.id),
-        ("amount", f"{plain_number(payout.amount)} {payout.currency}"),
+        ("amount", f"{written(payout.amount, payout.currency)} {payout.currency}"),
         ("reference", payout.reference),
         ("at", payout.at),
     ]

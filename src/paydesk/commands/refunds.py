@@ -15,7 +15,7 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
-from paydesk.core.money import parse_amount, plain_number
+from paydesk.core.money import parse_amount, written
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
@@ -68,7 +68,9 @@ def _part(amount: str, seen: SeenPayment) -> Decimal:
     """
     part, left = parse_amount(amount, seen.currency, "--amount"), seen.amount - seen.refunded
     if 0 < left < part:
-        raise Malformed(f"--amount {part} is more than the {plain_number(left)} {seen.currency} that are left")
+        raise Malformed(
+            f"--amount {part} is more than the {written(left, seen.currency)} {seen.currency} that are left"
+        )
     return part
 
 
@@ -100,7 +102,7 @@ def _show(given: Refund, *, as_json: bool) -> None:
                 ("order", given.merchant_order_id),
                 ("reference", given.reference_id),
                 ("status", given.status),
-                ("given back", f"{given.amount} {given.currency}"),
+                ("given back", f"{written(given.amount, given.currency)} {given.currency}"),
                 ("in all", f"{given.total} {given.currency}"),
             ]
         )

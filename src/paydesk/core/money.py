@@ -67,6 +67,13 @@ def plain_number(amount: Decimal) -> Decimal:
     return Decimal(format((amount + 0).normalize(), "f"))
 
 
+def written(amount: Decimal, currency: str) -> str:
+    """The amount for people to read in a line of text: `10.00`, with more decimals only where it has them, `0.7453`."""
+    plain = plain_number(amount)
+    digits = max(minor_digits(currency), -int(plain.as_tuple().exponent))
+    return f"{plain:.{digits}f}"
+
+
 @dataclass(frozen=True, slots=True)
 class FeePlan:
     """What a merchant pays for a payment: `rate` and `reserve_rate` are fractions, `fixed` is in main units."""

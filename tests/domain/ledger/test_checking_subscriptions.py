@@ -66,6 +66,11 @@ CORRUPTIONS = (
     ),
     Corruption(
         "counters_agree",
+        "package_version",
+        "update package_version set subscriptions_count = 5 where merchant_id = $1 returning id",
+    ),
+    Corruption(
+        "counters_agree",
         "subscription_package",
         "update subscription_package set subscriptions_count = 5 where merchant_id = $1 returning id",
     ),

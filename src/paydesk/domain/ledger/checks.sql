@@ -458,7 +458,15 @@ select 'subscription_package', k.merchant_id, k.id,
   left join subscription s on s.merchant_id = v.merchant_id and s.package_version_id = v.id
  where (:merchant_id::bigint is null or k.merchant_id = :merchant_id)
  group by k.merchant_id, k.id, k.subscriptions_count
-having k.subscriptions_count <> count(s.id);
+having k.subscriptions_count <> count(s.id)
+ union all
+select 'package_version', v.merchant_id, v.id,
+       format('counts %s subscriptions, but has %s', v.subscriptions_count, count(s.id))
+  from package_version v
+  left join subscription s on s.merchant_id = v.merchant_id and s.package_version_id = v.id
+ where (:merchant_id::bigint is null or v.merchant_id = :merchant_id)
+ group by v.merchant_id, v.id, v.subscriptions_count
+having v.subscriptions_count <> count(s.id);
 
 -- name: subscriptions_stand(merchant_id)
 -- Its dates say what its state says; what runs has a next date or runs out its last period; a charge in flight is the
