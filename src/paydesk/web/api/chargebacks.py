@@ -22,7 +22,6 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.cursors import write_cursor
 from paydesk.web.api.parameters import ChargebackParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.showing import seconds_of
@@ -60,8 +59,7 @@ async def list_chargebacks(
     asked = wanted.asked("chargebacks", caller.shop)
     state = ChargebackState(wanted.status) if wanted.status else None
     found = await browse_chargebacks(services.desk.database, caller.shop, state, wanted.page(asked))
-    shown, more = found[: wanted.limit], len(found) > wanted.limit
-    cursor = write_cursor(Place(shown[-1].opened_at, shown[-1].id), asked) if more else None
+    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.opened_at, one.id))
     return answer(shapes.ChargebackList(True, [_shape(one, caller.shop.live) for one in shown], cursor))
 
 

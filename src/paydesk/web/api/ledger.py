@@ -13,7 +13,6 @@ from paydesk.domain.ledger.balances import Balance, Posting, Release, balances, 
 from paydesk.domain.ledger.payouts import browse_payouts
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
-from paydesk.web.api.cursors import write_cursor
 from paydesk.web.api.parameters import PageParameters, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.showing import seconds_of
@@ -51,8 +50,7 @@ async def list_postings(
     """
     asked = wanted.asked("ledger", caller.shop)
     found = await browse_postings(services.desk.database, caller.shop, wanted.page(asked))
-    shown, more = found[: wanted.limit], len(found) > wanted.limit
-    cursor = write_cursor(Place(shown[-1].at, shown[-1].id), asked) if more else None
+    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.at, one.id))
     return answer(shapes.PostingList(True, [_posting(posting) for posting in shown], cursor))
 
 
@@ -69,8 +67,7 @@ async def list_payouts(
     """Money that was sent to you, newest first."""
     asked = wanted.asked("payouts", caller.shop)
     found = await browse_payouts(services.desk.database, caller.shop, wanted.page(asked))
-    shown, more = found[: wanted.limit], len(found) > wanted.limit
-    cursor = write_cursor(Place(shown[-1].at, shown[-1].id), asked) if more else None
+    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.at, one.id))
     data = [
         shapes.Payout(one.id, one.currency, plain_number(one.amount), one.reference, seconds_of(one.at))
         for one in shown

@@ -12,7 +12,6 @@ from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.browsing import PaymentFilter, browse_payments, show_payment
 from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
-from paydesk.web.api.cursors import write_cursor
 from paydesk.web.api.parameters import PaymentParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePayment, PaymentList
@@ -36,8 +35,7 @@ async def list_payments(
     states = states_of(wanted.status) if wanted.status else None
     narrowed = PaymentFilter(states, wanted.merchant_order_id, wanted.email, wanted.subscription_id)
     found = await browse_payments(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, more = found[: wanted.limit], len(found) > wanted.limit
-    cursor = write_cursor(Place(shown[-1].created_at, shown[-1].id), asked) if more else None
+    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.created_at, one.id))
     return answer(PaymentList(True, [payment_shape(seen) for seen in shown], cursor))
 
 

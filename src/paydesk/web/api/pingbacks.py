@@ -19,7 +19,6 @@ from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.cursors import write_cursor
 from paydesk.web.api.parameters import PingbackParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePingback, PingbackList
@@ -45,9 +44,7 @@ async def list_pingbacks(
     state = PingbackState(wanted.status) if wanted.status else None
     narrowed = PingbackFilter(state, wanted.merchant_order_id, wanted.email)
     found = await browse_pingbacks(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, more = found[: wanted.limit], len(found) > wanted.limit
-    last = shown[-1].pingback if more else None
-    cursor = write_cursor(Place(last.created_at, last.id), asked) if last else None
+    shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.pingback.created_at, seen.pingback.id))
     return answer(PingbackList(True, [pingback_shape(seen) for seen in shown], cursor))
 
 

@@ -21,7 +21,6 @@ from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.cursors import write_cursor
 from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.parameters import SubscriptionParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
@@ -48,9 +47,7 @@ async def list_subscriptions(
     state = SubscriptionState(wanted.status) if wanted.status else None
     narrowed = SubscriptionFilter(state, wanted.merchant_order_id, wanted.email)
     found = await browse_subscriptions(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, more = found[: wanted.limit], len(found) > wanted.limit
-    last = shown[-1].subscription if more else None
-    cursor = write_cursor(Place(last.created_at, last.id), asked) if last else None
+    shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.subscription.created_at, seen.subscription.id))
     return answer(SubscriptionList(True, [_shape(services, seen) for seen in shown], cursor))
 
 
