@@ -17,6 +17,7 @@ from tests.adapters.acquirers.stripe.stub import (
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
+    OutcomeUnknown,
     Refused,
 )
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
@@ -27,7 +28,7 @@ class TestMovements:
         taken = intent(amount_received=450, latest_charge={"id": "ch_1", "amount_refunded": 550})
         stub.will("GET", f"{INTENTS}/pi_1", taken)
         stub.will("GET", "/v1/refunds", listed({"id": "re_0", "amount": 550, "status": "succeeded", "metadata": {}}))
-        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 450, "status": "pending"})
+        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 450, "status": "succeeded"})
         assert await acquirer.refund("refund", "pi_1", Decimal("4.50"), "USD") == "re_1"
         with pytest.raises(AcquirerRefused, match=r"4\.5 is left"):
             await acquirer.refund("more", "pi_1", Decimal("4.51"), "USD")
@@ -39,6 +40,28 @@ class TestMovements:
         stub.will("POST", "/v1/refunds", {"error": told}, 400)
         with pytest.raises(AcquirerRefused, match="charged back"):
             await acquirer.refund("refund", "pi_1", Decimal(1), "USD")
+
+    @pytest.mark.parametrize("status", ["pending", "requires_action"])
+    async def test_a_refund_that_is_made_but_on_its_way_has_no_outcome_yet(
+        self, acquirer: StripeAcquirer, stub: Stub, status: str
+    ) -> None:
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        stub.will("GET", "/v1/refunds", NOTHING)
+        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 400, "status": status})
+        with pytest.raises(OutcomeUnknown, match=f"re_1 is {status}"):
+            await acquirer.refund("refund", "pi_1", Decimal(4), "USD")
+
+    @pytest.mark.parametrize("status", ["pending", "requires_action"])
+    async def test_a_refund_that_is_found_on_its_way_has_no_outcome_yet(
+        self, acquirer: StripeAcquirer, stub: Stub, status: str
+    ) -> None:
+        on_its_way = {"id": "re_1", "amount": 400, "status": status, "metadata": {"paydesk_key": "refund"}}
+        stub.will("GET", f"{INTENTS}/pi_1", intent(latest_charge={"id": "ch_1", "amount_refunded": 400}))
+        stub.will("GET", "/v1/refunds", listed(on_its_way))
+        with pytest.raises(OutcomeUnknown, match=f"re_1 is {status}"):
+            await acquirer.find_movement("refund", "one", "pi_1")
+        with pytest.raises(OutcomeUnknown, match=f"re_1 is {status}"):
+            await acquirer.refund("refund", "pi_1", Decimal(4), "USD")
 
     async def test_a_refund_that_failed_later_is_found_as_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", f"{INTENTS}/pi_1", intent(latest_charge={"id": "ch_1", "amount_refunded": 400}))

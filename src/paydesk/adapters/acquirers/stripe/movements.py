@@ -63,12 +63,12 @@ class Movements:
         if before is not None:
             if before.amount != units:
                 raise AcquirerRefused("the key was used for another refund")
-            return before.id
+            return _final(before).id
         left = intent.amount_received - _given_back(intent, refunds)
         if units > left:
             some = f"{plain(units, currency)} can't be refunded, {plain(left, currency)}"
             raise AcquirerRefused(f"{some} is left of what was captured")
-        return (await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key}})).id
+        return _final(await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key}})).id
 
     async def void(self, key: str, of_key: str) -> Finding:
         """Undo a purchase: end what is open, release what is held, give back what is taken. Moves money.
@@ -126,7 +126,7 @@ class Movements:
         refund = _under(key, await self._looking.refunds(intent)) if intent.may_have_refunds else None
         if refund is None:
             return NotFound()
-        return Moved(refund.id) if refund.counts else Refused(f"Stripe's refund {refund.id} {refund.status}")
+        return Moved(_final(refund).id) if refund.counts else Refused(f"Stripe's refund {refund.id} {refund.status}")
 
     async def _money(self, reference: str, amount: Decimal, currency: str, action: str) -> tuple[Intent, int]:
         """The purchase and the amount that is to be moved, in minor units. Raises: AcquirerRefused, OutcomeUnknown."""
@@ -181,6 +181,13 @@ def _given_back(intent: Intent, refunds: list[Refund]) -> int:
     if any(refund.amount == released and KEY not in refund.metadata for refund in counted):
         return sum(refund.amount for refund in counted) - released
     return sum(refund.amount for refund in counted)
+
+
+def _final(refund: Refund) -> Refund:
+    """The refund, once it can't fail any more. Raises: OutcomeUnknown while it is on its way."""
+    if refund.counts and not refund.is_final:
+        raise OutcomeUnknown(f"Stripe's refund {refund.id} is {refund.status}")
+    return refund
 
 
 def _under(key: str, refunds: list[Refund]) -> Refund | None:

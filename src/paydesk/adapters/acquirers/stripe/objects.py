@@ -105,6 +105,11 @@ class Refund(msgspec.Struct, frozen=True):
         """Whether its money has gone back or is on its way."""
         return self.status not in {"failed", "canceled"}
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the customer's bank has it, or will never get it; some methods take days to say so."""
+        return self.status not in {"pending", "requires_action"}
+
 
 class Named(msgspec.Struct, frozen=True):
     """Any object of which only its name matters."""
