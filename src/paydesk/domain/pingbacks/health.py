@@ -16,14 +16,14 @@ from paydesk.domain.pingbacks.reasons import Why, why
 
 queries = load_statements(__package__ or "", "health.sql")
 
-MOST_COUNTED = 20_000
+MOST_COUNTED = 5_000
 """Of how many pingbacks a share is worked out, and what is not counted further."""
 
 SOON = timedelta(minutes=2)
 """What is due by then may be news within moments."""
 
 _NEWEST = 200
-_FAR = 3_000
+_FAR = 2_000
 _MOST_ENDPOINTS = 5
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from starlette.responses import Response
 
 from paydesk.domain.accounts import pingback_acting
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.pingbacks.health import SOON, Share, read_health
+from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, Share, read_health
 from paydesk.domain.pingbacks.history import (
     PingbackFilter,
     browse_pingbacks,
@@ -83,8 +84,14 @@ async def _health(visit: Visit, now: datetime) -> dict[str, Any]:
         "health": await read_health(visit.database, visit.shop, now=now),
         "now": now,
         "share": lambda one: _share(visit, one),
-        "count": lambda number: format_decimal(number, locale=visit.texts.locale),
+        "count": partial(format_decimal, locale=visit.texts.locale),
+        "counted": lambda number: _counted(visit, number),
     }
+
+
+def _counted(visit: Visit, number: int) -> str:
+    """A number that is not counted beyond a bound: `5,000+`."""
+    return f"{format_decimal(number, locale=visit.texts.locale)}{'+' if number >= MOST_COUNTED else ''}"
 
 
 def _asked(visit: Visit) -> dict[str, str]:
