@@ -32,6 +32,9 @@ async def test_shares_are_of_what_was_sent_in_a_day_and_in_a_week(
     await queue(shop, None)
     health = await read_health(database, shop, now=utc_now())
     assert (health.day, health.week) == (Share(2, 1), Share(4, 3))
+    assert health.failed == 0
+    await database.execute("update pingback set state = 'exhausted' where state = 'due' and attempts > 0")
+    assert (await read_health(database, shop, now=utc_now())).failed == 1
     assert (health.due, health.retried, health.soon, health.waiting) == (3, 2, 0, 1)
 
 

@@ -95,7 +95,7 @@ async def test_the_log_shows_pingbacks_to_who_may_see_them(
     ("attempt", "short", "advice"),
     [
         ({"status": 500}, "Your server failed", "Look for an error of your program"),
-        ({"status": 200, "body": "NOK"}, "Your program answered NOK", "verify the raw body"),
+        ({"status": 200, "body": "NOK"}, "Your program answered NOK", "verifies the raw body"),
         ({"status": 200, "body": "<p>thanks"}, "The answer is not ok", "nothing but ok"),
         ({"status": 302, "body": ""}, "Redirected", "Redirects are not followed"),
         ({"status": None, "body": "", "error": "name not found: a.example"}, "host name was not found", "DNS"),
@@ -311,7 +311,7 @@ async def test_a_test_event_that_is_not_acknowledged_says_why(
         ("url", "javascript:alert(1)"),
         ("url", "ftp://shop.example/"),
         ("url", "https://u:p@shop.example/"),
-        ("url", "https://shop.example/\x00"),
+        ("url", "https://shop.example/\x01"),
         ("url", "https://" + "x" * 3000),
         ("event", "nothing"),
         ("sign_version", "v3"),
@@ -321,11 +321,9 @@ async def test_what_is_wrong_with_a_test_event_is_said_at_its_field(
     owner: Visitor, seller: Seller, field: str, value: str
 ) -> None:
     answer = await send_test(owner, **{"url": "https://shop.example/", field: value})
-    if "\x00" not in value:
-        assert answer.status_code == 400
-        assert f'id="e-{field}"' in answer.text
-        assert await seller.audited("test_event_sent") == []
-    assert answer.status_code in (200, 400)
+    assert answer.status_code == 400
+    assert f'id="e-{field}"' in answer.text
+    assert await seller.audited("test_event_sent") == []
 
 
 async def test_a_private_network_is_not_reached_by_a_test_event(owner: Visitor) -> None:
@@ -358,16 +356,16 @@ async def test_the_private_key_leaves_for_a_url_that_is_not_the_accounts_only_wi
     assert received == []
     fields = fields_of(answer.text, "/account/confirm")
     again = await owner.web.post("/account/confirm", data={**fields, "_password": PASSWORD})
-    if again.status_code != 200:
-        assert "X-ApiKey" not in again.text
-        again = await send_test(owner, url=f"{base}/pb", sign_version="v1")
-    assert "Acknowledged" in text_of(again) or len(received) == 1
+    assert (again.status_code, again.headers["location"]) == (307, url(owner, "/test"))
+    assert "Acknowledged" in text_of(await owner.web.post(again.headers["location"], data=fields))
+    assert len(received) == 1
 
 
 async def test_test_events_are_limited(owner: Visitor, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paydesk.domain.pingbacks.trying.A_MINUTE", 1)
     base, received = endpoint
     answers = [await send_test(owner, url=f"{base}/pb") for _ in range(3)]
-    assert 429 in [answer.status_code for answer in answers]
-    assert len(received) < 3
-    assert "test events are sent in a minute" in text_of(next(one for one in answers if one.status_code == 429))
+    # Two, if a minute ended just between them.
+    assert 0 < len(received) < 3
+    assert answers[-1].status_code == 429
+    assert "test events are sent in a minute" in text_of(answers[-1])

@@ -58,12 +58,13 @@ class Endpoint:
 class Health:
     """How a side's pingbacks arrive; what is `waiting` has no URL to go to, `soon` are those `due` by SOON.
 
-    If there are more than MOST_COUNTED in a week, shares are of the newest, from `counted_since` on; nor is anything
-    that is still to be sent counted further.
+    `failed` are those of the week whose attempts are used up. If there are more than MOST_COUNTED in a week, these and
+    the shares are of the newest, from `counted_since` on; nor is anything that is still to be sent counted further.
     """
 
     day: Share
     week: Share
+    failed: int
     counted_since: datetime | None
     due: int
     retried: int
@@ -82,6 +83,7 @@ async def read_health(database: Database, shop: Shop, *, now: datetime) -> Healt
     return Health(
         Share(shares["day_sent"], shares["day_acknowledged"]),
         Share(shares["week_sent"], shares["week_acknowledged"]),
+        shares["week_failed"],
         shares["since"],
         waits["due"],
         waits["retried"],

@@ -11,16 +11,16 @@ with counted as materialized (
              limit :most) newest
 ), unusual as (
     select count(*) as week, count(*) filter (where created_at >= :day) as day,
-           count(*) filter (where untried) as untried_week,
+           count(*) filter (where untried) as untried_week, count(*) filter (where failed) as failed_week,
            count(*) filter (where untried and created_at >= :day) as untried_day
-      from (select created_at, attempts = 0 as untried
+      from (select created_at, attempts = 0 as untried, state = 'exhausted' as failed
               from pingback
              where merchant_id = :merchant_id and live = :live and state in ('waiting', 'due', 'exhausted')
                and state <> 'acknowledged' and created_at >= (select coalesce(first, :week) from counted)
              limit :most) newest
 )
 select c.day - u.untried_day as day_sent, c.day - u.day as day_acknowledged,
-       c.week - u.untried_week as week_sent, c.week - u.week as week_acknowledged,
+       c.week - u.untried_week as week_sent, c.week - u.week as week_acknowledged, u.failed_week as week_failed,
        case when c.week >= :most then c.first end as since
   from counted c
  cross join unusual u;

@@ -94,7 +94,7 @@ REASONS: Mapping[Why, tuple[str, str]] = {
     Why.EMPTY: (mark("The answer is empty"), mark("Answer with the body ok; status 200 alone does not count.")),
     Why.REJECTED: (
         mark("Your program answered NOK"),
-        mark("It must verify the raw body, with this shop's private key, and by a clock that is right."),
+        mark("Check that it verifies the raw body, with this shop's private key, and that its clock is right."),
     ),
     Why.BODY: (
         mark("The answer is not ok"),
