@@ -85,8 +85,8 @@ async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSe
         await database.execute("update pingback set url = $2 where payment_id = $1", payment_id, endpoint.url)
         await sender.send_due_once(utc_now())
 
-    for number, hours in ((11, 30), (12, 20), (13, 9), (14, 5), (15, 3)):
-        await sell(number, hours, (200, "ok"))
+    for number, age in ((11, 30), (12, 20), (13, 9), (14, 5), (15, 3)):
+        await sell(number, age, (200, "ok"))
     for number, hours, answer in ((16, 1.1, (500, PAGE)), (17, 0.9, (200, "NOK")), (18, 0.5, (500, PAGE))):
         await sell(number, hours, answer)
     failed = await database.fetchval(

@@ -11,7 +11,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
+from paydesk.domain.merchants.accounts import BodyFormat, Merchant, Shop, change_merchant
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -29,7 +29,7 @@ async def attempt(database: Database, vault: Vault, sender: PingbackSender, shop
 @pytest.mark.parametrize("body_format", ["json", "form"])
 async def test_a_test_event_is_genuine_for_the_shops_own_client_and_marked(
     database: Database, vault: Vault, sender: PingbackSender, receiver: Any, merchant: Merchant, shop: Shop,
-    version: str, body_format: str,
+    version: str, body_format: BodyFormat,
 ) -> None:  # fmt: skip
     await change_merchant(database, merchant.id, pingback_format=body_format)
     trial = await attempt(database, vault, sender, shop, url=f"{receiver.base}/x", sign_version=version)

@@ -193,8 +193,9 @@ async def test_all_failed_are_sent_again_after_a_question_that_says_how_many(
     assert [await state(seller, one) for one in ids] == ["due", "due", "exhausted"]
     assert "Pingbacks that are sent again now: 2." in text_of(await owner.see(url(owner)))
     assert await seller.state(fine) == "captured"
+    assert leads_to(await owner.web.post(url(owner, "/resend"), data=fields)) == url(owner)
+    assert "No failed pingback of these could be sent again." in text_of(await owner.see(url(owner)))
     assert await seller.audited("pingback_resent") == ["failed pingbacks"]
-    assert (await owner.web.post(url(owner, "/resend"), data=fields)).status_code == 404
     assert leads_to(await owner.see(url(owner, "/resend?event=payment"))) == url(
         owner, "?state=exhausted&event=payment"
     )
@@ -219,7 +220,7 @@ async def test_other_merchants_and_viewers_resend_nothing(
     mine = url(other, f"/{pingback_id}/resend")
     token = fields_of((await other.see("/account/security")).text, "/account/logout")
     assert (await other.web.post(mine, data=token)).status_code == 404
-    assert (await other.web.post(url(other, "/resend"), data=token)).status_code == 404
+    assert (await other.web.post(url(other, "/resend"), data=token)).status_code == 303
     assert await state(seller, pingback_id) == "exhausted"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
@@ -41,15 +41,16 @@ async def resend_failed(
 ) -> int:
     """Have the failed pingbacks that are wanted sent once more; returns how many. Times as for `resend_pingback`.
 
-    Raises: Forbidden; NotFound if there is none.
+    A second call finds none that is still failed, and leaves no second line in the log.
+
+    Raises: Forbidden.
     """
     shop = require(session, Permission.resend_pingback)
     async with database.acquire() as connection, connection.transaction():
         resent = await resending.resend_exhausted(connection, shop, wanted, now=shop_now)
-        if not resent:
-            raise NotFound("there is no failed pingback among these that could be sent again")
-        details = {"pingbacks": resent, "event": wanted.event or "any"}
-        await _note(connection, session, shop, Action.pingback_resent, "failed pingbacks", details, now)
+        if resent:
+            details = {"pingbacks": resent, "event": wanted.event or "any"}
+            await _note(connection, session, shop, Action.pingback_resent, "failed pingbacks", details, now)
     return resent
 
 

@@ -31,10 +31,14 @@ from paydesk.web.console.addresses import own_path
 from paydesk.web.console.guards import Section
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
 
 section = Section(FACE)
 _PINGBACKS = "/account/{merchant_id}/pingbacks"
 _ONE = f"{_PINGBACKS}/{{pingback_id}}"
+
+
+_NONE_LEFT = mark("No failed pingback of these could be sent again.")
 
 
 @section.page(_PINGBACKS, needs=Permission.view_pingbacks)
@@ -169,7 +173,7 @@ async def ask_to_resend(visit: Visit) -> Response:
     failed = await count_exhausted(visit.database, visit.shop, _exhausted(visit))
     back = list_address(visit.url("pingbacks"), {"state": PingbackState.EXHAUSTED, **_narrowed(asked)})
     if not failed:
-        return visit.go(back, visit.texts.get("No failed pingback of these could be sent again."), "info")
+        return visit.go(back, visit.texts.get(_NONE_LEFT), "info")
     return visit.ask(
         visit.texts.get("Send the failed pingbacks again?"),
         text=" ".join(_explained(visit, asked, failed)),
@@ -206,6 +210,8 @@ async def resend_all(visit: Visit) -> Response:
     resent = await pingback_acting.resend_failed(
         visit.database, visit.session, _exhausted(visit), shop_now=await visit.shop_now(), now=visit.now
     )
+    if not resent:
+        return visit.go(visit.url("pingbacks"), visit.texts.get(_NONE_LEFT), "info")
     number = str(format_decimal(resent, locale=visit.texts.locale))
     said = visit.texts.get("Pingbacks that are sent again now: %(number)s.") % {"number": number}
     return visit.go(list_address(visit.url("pingbacks"), _narrowed(_asked(visit))), said)
