@@ -54,6 +54,9 @@ LISTS = {
     "subscriptions by e-mail": "subscriptions?q=c70%40shop.example",
     "pingbacks": "pingbacks",
     "pingbacks, failed": "pingbacks?state=exhausted",
+    "pingbacks, refunds": "pingbacks?event=refund",
+    "pingbacks, failed refunds": "pingbacks?state=exhausted&event=refund",
+    "pingbacks, seldom event": "pingbacks?event=chargeback",
     "pingbacks by order": "pingbacks?reference=order-77",
     "pingbacks by e-mail": "pingbacks?email=c77%40shop.example",
     "deliveries": "deliveries",
@@ -96,7 +99,9 @@ with rows as (
 ), pingbacks as (
     insert into pingback (merchant_id, live, id, event, payment_id, url, sign_version, key_id, format, payload, state,
                           attempts, due_at, created_at)
-    select $1, false, n, 'payment', n, 'https://shop.example/pingback', 'v2',
+    select $1, false, n,
+           case when n % 50 = 3 then 'refund' when n % 5000 = 9 then 'chargeback' else 'payment' end, n,
+           'https://shop.example/pingback', 'v2',
            (select max(id) from merchant_key where merchant_id = $1), 'json', '{"event": "payment"}',
            case when n % 100 = 3 then 'exhausted' else 'acknowledged' end, 1, at, at
       from rows where state <> 'declined'

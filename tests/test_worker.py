@@ -1,14 +1,23 @@
-"""What the background work is wired from."""
+"""What the background work is wired from, and that it tells who must know."""
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
+
 import pytest
+from aiohttp import web
 from pydantic import SecretStr
 
-from paydesk.adapters.mail import SmtpMailer
+from paydesk.adapters.mail import Mailbox, SmtpMailer
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings, announced
-from paydesk.worker import mailer_of
+from paydesk.worker import mailer_of, work
 
 URL = SecretStr("smtp://user:hunter2@mail.example")
 
@@ -48,3 +57,49 @@ def test_the_mail_servers_password_is_written_nowhere(settings: Settings) -> Non
         said = (settings.data_dir / "running.env").read_text()
     assert "hunter2" not in said
     assert "SMTP_URL" not in said
+
+
+async def test_an_endpoint_that_keeps_failing_is_one_mail_to_the_owner_with_the_way_to_the_log(
+    settings: Settings, database: Database, vault: Vault, desk: Desk, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paydesk.domain.mail.telling.SLOW_PAUSE", timedelta())
+    asked: list[str] = []
+
+    async def fail(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=500, text="boom")
+
+    application = web.Application()
+    application.router.add_post("/pb", fail)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/pb"
+    await database.execute("truncate pingback, pingback_attempt, mail")
+    await database.execute(
+        """
+        insert into pingback (merchant_id, live, event, url, sign_version, key_id, format, payload, state, attempts,
+                              due_at, created_at)
+        select $1, $2, 'payment', $3, 'v2', (select max(id) from merchant_key where merchant_id = $1), 'json',
+               '{"event":"payment"}', 'due', 2, $4::timestamptz, $4
+          from generate_series(1, 5)
+        """,
+        shop.merchant_id, shop.live, url, utc_now() - timedelta(hours=1),
+    )  # fmt: skip
+    mailbox, stop = Mailbox(), asyncio.Event()
+    allowing = settings.model_copy(update={"outbound_allow": "127.0.0.0/8"})
+    working = asyncio.ensure_future(work(allowing, database, vault, desk, stop, mailbox=mailbox))
+    try:
+        while len(asked) < 5 or not mailbox.letters():
+            assert not working.done(), working.exception()
+            await asyncio.sleep(0.05)
+    finally:
+        stop.set()
+        await working
+        await runner.cleanup()
+    (kept,) = mailbox.letters()
+    assert kept.letter.recipient == "owner@shop.example"
+    assert "does not accept our pingbacks" in kept.letter.subject
+    for content in (kept.letter.text, kept.letter.html):
+        assert f"http://pay.test/account/{shop.merchant_id}/pingbacks" in content
+        assert "500" in content

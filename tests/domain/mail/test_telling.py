@@ -273,6 +273,20 @@ async def test_a_server_that_keeps_failing_is_told_to_its_merchant_once_a_day(da
     assert len(await told(database, shop)) == 2
 
 
+async def test_trouble_around_midnight_is_told_once(database: Database, shop: Shop) -> None:
+    await _failing(database, shop, attempts=3)
+    late = utc_now().replace(hour=23, minute=59, second=50)
+    await fail(database, real_now=late)
+    await fail(database, real_now=late + timedelta(seconds=20))
+    assert len(await told(database, shop)) == 1
+
+
+async def test_what_is_sent_again_by_hand_alarms_nobody(database: Database, shop: Shop) -> None:
+    await _failing(database, shop, attempts=11)
+    await fail(database)
+    assert await told(database, shop) == []
+
+
 async def test_a_single_failure_alarms_nobody(database: Database, shop: Shop) -> None:
     await _failing(database, shop, attempts=2)
     await fail(database)

@@ -9,7 +9,16 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
-from paydesk.domain.pingbacks.resending import list_pingbacks, resend, send_all_waiting, send_waiting, show_pingback
+from paydesk.domain.pingbacks.resending import (
+    Exhausted,
+    count_exhausted,
+    list_pingbacks,
+    resend,
+    resend_exhausted,
+    send_all_waiting,
+    send_waiting,
+    show_pingback,
+)
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import PingbackState
 
@@ -121,3 +130,92 @@ async def test_what_raced_the_setting_of_a_url_is_sent_by_housekeeping(
     await send_all_waiting(database, now=utc_now())
     pingback, _ = await show_pingback(database, shop, pingback_id)
     assert (pingback.state, pingback.url) == (PingbackState.DUE, "https://shop.example/pingback")
+
+
+async def exhausted(
+    database: Database, queue: Any, shop: Shop, url: str, number: int = 1, event: str = "payment"
+) -> int:
+    last = await queue(shop, url, number=number)
+    await database.execute(
+        "update pingback set state = 'exhausted', attempts = 11, finished_at = now(), event = $3"
+        " where merchant_id = $1 and live = $2 and state = 'due'",
+        shop.merchant_id,
+        shop.live,
+        event,
+    )
+    return int(last)
+
+
+async def test_all_that_failed_is_sent_again_once_and_what_fails_again_stays_failed(
+    database: Database, shop: Shop, sender: PingbackSender, receiver: Any, queue: Any
+) -> None:
+    await exhausted(database, queue, shop, f"{receiver.base}/good", 3)
+    bad = await exhausted(database, queue, shop, f"{receiver.base}/bad")
+    receiver.answers["/bad"] = [(500, b"")]
+    now = utc_now()
+    assert await count_exhausted(database, shop, Exhausted()) == 4
+    assert await resend_exhausted(database, shop, Exhausted(), now=now) == 4
+    assert await resend_exhausted(database, shop, Exhausted(), now=now) == 0
+    assert await sender.send_due_once(now + timedelta(seconds=1)) == 4
+    assert [len(receiver.at(path)) for path in ("/good", "/bad")] == [3, 1]
+    assert (await show_pingback(database, shop, bad))[0].state == PingbackState.EXHAUSTED
+    assert await count_exhausted(database, shop, Exhausted()) == 1
+
+
+async def test_only_failed_ones_of_the_event_and_the_days_are_sent_again(
+    database: Database, shop: Shop, other_shop: Shop, queue: Any
+) -> None:
+    url = "https://shop.example/"
+    refund = await exhausted(database, queue, shop, url, event="refund")
+    payment = await exhausted(database, queue, shop, url)
+    old = await exhausted(database, queue, shop, url)
+    await database.execute("update pingback set created_at = now() - interval '3 days' where id = $1", old)
+    due = await queue(shop, url, due_at=utc_now() + timedelta(hours=1))
+    stranger = await exhausted(database, queue, other_shop, url)
+    now = utc_now()
+    assert await count_exhausted(database, shop, Exhausted("refund")) == 1
+    assert await resend_exhausted(database, shop, Exhausted("refund"), now=now) == 1
+    assert (await show_pingback(database, shop, refund))[0].state == PingbackState.DUE
+    recent = Exhausted(since=now - timedelta(days=1))
+    assert await count_exhausted(database, shop, recent) == 1
+    assert await resend_exhausted(database, shop, recent, now=now) == 1
+    assert (await show_pingback(database, shop, payment))[0].state == PingbackState.DUE
+    assert (await show_pingback(database, shop, old))[0].state == PingbackState.EXHAUSTED
+    assert (await show_pingback(database, shop, due))[0].due_at > now
+    assert (await show_pingback(database, other_shop, stranger))[0].state == PingbackState.EXHAUSTED
+
+
+async def test_what_is_reported_meanwhile_does_not_wait_for_all_that_is_sent_again(
+    database: Database, shop: Shop, queue: Any
+) -> None:
+    await exhausted(database, queue, shop, "https://shop.example/", 300)
+    now = utc_now()
+    await resend_exhausted(database, shop, Exhausted(), now=now)
+    fresh = await queue(shop, "https://shop.example/", due_at=now + timedelta(seconds=1))
+    ahead = await database.fetchval(
+        "select count(*) from pingback where merchant_id = $1 and due_at < (select due_at from pingback where id = $2)",
+        shop.merchant_id,
+        fresh,
+    )
+    assert 90 <= ahead <= 110
+
+
+async def test_of_very_many_the_oldest_are_sent_again_first(
+    database: Database, shop: Shop, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paydesk.domain.pingbacks.resending.MOST_AT_ONCE", 2)
+    last = await exhausted(database, queue, shop, "https://shop.example/", 3)
+    assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 2
+    assert (await show_pingback(database, shop, last))[0].state == PingbackState.EXHAUSTED
+
+
+async def test_once_live_failed_test_pingbacks_go_to_the_test_url_or_nowhere(
+    database: Database, shop: Shop, merchant: Merchant, queue: Any
+) -> None:
+    pingback_id = await exhausted(database, queue, shop, "https://form.example/")
+    await database.execute("update merchant set went_live_at = now() where id = $1", merchant.id)
+    assert await count_exhausted(database, shop, Exhausted()) == 0
+    assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 0
+    await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")
+    assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 1
+    assert (await show_pingback(database, shop, pingback_id))[0].url == "https://test.example/"

@@ -36,6 +36,7 @@ FACTS: dict[Kind, dict[str, Any]] = {
     Kind.void_reminder: {"merchant_order_id": "1701", **_MONEY, "ship_by": LATER, "payment_id": 13330},
     Kind.chargeback_alert: {"merchant_order_id": "1701", **_MONEY, "reason": "10.4", "payment_id": 13330},
     Kind.failing_endpoint: {
+        "merchant_id": 7,
         "url": "https://zyx.example/pb",
         "attempts": 4,
         "since": NOW.isoformat(),

@@ -16,6 +16,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
 
 queries = load_statements(__package__ or "", "telling.sql")
 log = structlog.get_logger()
@@ -82,7 +83,11 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
         queued += int(told)
     return queued + int(
         await queries.tell_failing_endpoints(
-            database, real_now=real_now, keep_test=keep_test, after_attempts=AFTER_ATTEMPTS
+            database,
+            real_now=real_now,
+            keep_test=keep_test,
+            after_attempts=AFTER_ATTEMPTS,
+            most_attempts=MOST_ATTEMPTS,
         )
     )
 

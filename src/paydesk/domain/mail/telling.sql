@@ -171,9 +171,11 @@ with failing as materialized (
 )
 select count(*) from told;
 
--- name: tell_failing_endpoints(real_now, keep_test, after_attempts)$
--- Merchants whose server has not taken a pingback for several attempts: one mail a day for each URL. The oldest pingback
--- of each side that is still to be sent tells it; one index probe finds each next side.
+-- name: tell_failing_endpoints(real_now, keep_test, after_attempts, most_attempts)$
+-- Merchants whose server has not taken a pingback for several attempts: one mail a day for each URL, however many
+-- pingbacks fail there; around midnight too, where the day's name changes. The oldest pingback of each side that is still
+-- to be sent tells it (not one that had used up its attempts and is sent again by hand: somebody knows already); one
+-- index probe finds each next side.
 with recursive side as (
     (select merchant_id, live
        from pingback
@@ -200,14 +202,18 @@ with recursive side as (
           order by created_at, id
           limit 1
      ) b
+), failing as (
+    select b.*, 'failing_endpoint ' || b.live || ' ' as began, ' ' || md5(b.url) as url_digest
+      from oldest b
+     where b.attempts >= :after_attempts and b.attempts < :most_attempts
 ), told as (
     insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
     select b.merchant_id, b.live, 'failing_endpoint', m.email, 'en',
-           jsonb_build_object('url', b.url, 'attempts', b.attempts, 'since', b.created_at,
+           jsonb_build_object('merchant_id', b.merchant_id, 'url', b.url, 'attempts', b.attempts, 'since', b.created_at,
                               'status', a.status, 'error', a.error),
-           'failing_endpoint ' || b.live || ' ' || to_char(:real_now::timestamptz, 'YYYY-MM-DD') || ' ' || md5(b.url),
+           b.began || to_char(:real_now::timestamptz, 'YYYY-MM-DD') || b.url_digest,
            :real_now, :real_now
-      from oldest b
+      from failing b
       join merchant m on m.id = b.merchant_id
       left join lateral (
           select status, error
@@ -216,7 +222,12 @@ with recursive side as (
            order by number desc
            limit 1
       ) a on true
-     where b.attempts >= :after_attempts and (b.live or :keep_test or m.test_mails)
+     where (b.live or :keep_test or m.test_mails)
+       and not exists (
+           select from mail e
+            where e.merchant_id = b.merchant_id
+              and e.once = b.began || to_char(:real_now::timestamptz - interval '1 day', 'YYYY-MM-DD') || b.url_digest
+              and e.created_at > :real_now::timestamptz - interval '1 day')
         on conflict (merchant_id, once) do nothing
  returning id
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,14 @@ from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.pingbacks.reasons import Why, why
 from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, show_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
 queries = load_statements(__package__ or "", "history.sql")
+
+USUAL_EVENT = "payment"
+"""What nearly every pingback tells; the others have an index of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +31,12 @@ class SeenPingback:
 
 @dataclass(frozen=True, slots=True)
 class PingbackFilter:
-    """Which pingbacks: of a state, about an order reference, about whoever has an e-mail address."""
+    """Which pingbacks: of a state, about an order reference, about whoever has an e-mail address, of an event."""
 
     state: PingbackState | None = None
     reference: str | None = None
     email: str | None = None
+    event: str | None = None
 
 
 async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> list[SeenPingback]:
@@ -41,15 +46,31 @@ async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilte
 
 def _rows(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
+    state, event = wanted.state, wanted.event
+    is_usual = state is None or state is PingbackState.ACKNOWLEDGED
     found: AsyncIterator[Mapping[str, Any]]
     if wanted.reference is not None or wanted.email is not None:
         email = wanted.email.lower() if wanted.email is not None else None
-        found = queries.about(database, **common, reference=wanted.reference, email=email, state=wanted.state)
-    elif wanted.state is None or wanted.state is PingbackState.ACKNOWLEDGED:
-        found = queries.by_time(database, **common, acknowledged=wanted.state is not None)
+        found = queries.about(database, **common, reference=wanted.reference, email=email, event=event, state=state)
+    elif is_usual and (event is None or event == USUAL_EVENT):
+        found = queries.by_time(database, **common, acknowledged=state is not None, payments=event is not None)
+    elif is_usual:
+        found = queries.of_event(database, **common, event=event, acknowledged=state is not None)
+    elif event is None or state is PingbackState.DUE:
+        found = queries.in_state(database, **common, state=state, event=event)
     else:
-        found = queries.in_state(database, **common, state=wanted.state)
+        found = queries.failed_of_event(database, **common, state=state, event=event)
     return found
+
+
+async def why_failed(database: Database, shop: Shop, pingback_ids: Sequence[int]) -> dict[int, Why]:
+    """Why the last attempt of each of these failed; those that were acknowledged, or never sent, are missing."""
+    rows = queries.last_attempts(database, merchant_id=shop.merchant_id, live=shop.live, ids=pingback_ids)
+    reasons = {
+        row["pingback_id"]: why(row["status"], row["error"], row["response_body"])
+        for row in [row async for row in rows]
+    }
+    return {pingback_id: reason for pingback_id, reason in reasons.items() if reason is not None}
 
 
 async def find_pingback(database: Database, shop: Shop, pingback_id: int) -> SeenPingback:

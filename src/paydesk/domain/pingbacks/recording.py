@@ -101,8 +101,8 @@ class Recorder:
             request_headers=[msgspec.json.encode(masked(attempt.answer.sent)).decode() for attempt in batch],
             request_bodies=[attempt.body.decode() for attempt in batch],
             statuses=[attempt.answer.status for attempt in batch],
-            response_bodies=[_storable(attempt.answer.body_start) for attempt in batch],
-            errors=[_storable((attempt.answer.error or "").encode()) for attempt in batch],
+            response_bodies=[storable(attempt.answer.body_start) for attempt in batch],
+            errors=[storable((attempt.answer.error or "").encode()) for attempt in batch],
             durations_ms=[round(attempt.answer.duration * 1000) for attempt in batch],
             acknowledgements=[is_acknowledged(attempt.answer) for attempt in batch],
             most_attempts=MOST_ATTEMPTS,
@@ -114,6 +114,6 @@ class Recorder:
             metrics.DURATION.observe(attempt.answer.duration)
 
 
-def _storable(answer: bytes) -> str:
+def storable(answer: bytes) -> str:
     """Text that PostgreSQL can hold: what is not UTF-8, and NUL, becomes the replacement character."""
     return answer.decode("utf-8", "replace").replace("\x00", "\ufffd")

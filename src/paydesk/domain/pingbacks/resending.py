@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.paging import EARLIEST, LATEST
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Merchant, Shop
@@ -16,6 +17,13 @@ from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.states import PingbackState
 
 queries = load_statements(__package__ or "")
+many = load_statements(__package__ or "", "resending.sql")
+
+MOST_AT_ONCE = 10_000
+"""How many failed pingbacks are sent again by one press of the button; more are left for the next."""
+
+PACE = timedelta(milliseconds=10)
+"""Between two of many that are sent again: a hundred a second leaves room for what is reported meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,48 @@ async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tup
     return pingback, [_attempt(row) async for row in rows]
 
 
-async def resend(database: Database, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """Which failed pingbacks: of an event or (None) of any, that were made from `since` on and before `until`, UTC."""
+
+    event: str | None = None
+    since: datetime = EARLIEST
+    until: datetime = LATEST
+
+
+async def count_exhausted(database: Database, shop: Shop, wanted: Exhausted) -> int:
+    """How many of the shop's failed pingbacks `resend_exhausted` would send again, if it took them all."""
+    days = {"merchant_id": shop.merchant_id, "live": shop.live, "since": wanted.since, "until": wanted.until}
+    if wanted.event is None:
+        return int(await many.count_exhausted(database, **days))
+    return int(await many.count_exhausted_of_event(database, **days, event=wanted.event))
+
+
+async def resend_exhausted(connection: Any, shop: Shop, wanted: Exhausted, *, now: datetime) -> int:
+    """Have failed pingbacks sent once more, the oldest MOST_AT_ONCE of them; returns how many.
+
+    `now` is the shop's time, UTC. What fails again is exhausted again, and can be resent again.
+    """
+    return int(
+        await many.resend_exhausted(
+            connection,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            event=wanted.event,
+            since=wanted.since,
+            until=wanted.until,
+            now=now,
+            pace=PACE,
+            most=MOST_AT_ONCE,
+        )
+    )
+
+
+async def resend(database: Any, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
     """Have a pingback sent once more, at once, whatever came of it before.
 
     If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again. `now` is the
-    shop's time, UTC (a test clock may run ahead).
+    shop's time, UTC (a test clock may run ahead); `database` may be a connection within a transaction.
 
     Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to send it to.
     """
@@ -106,7 +151,7 @@ async def send_all_waiting(database: Database, *, now: datetime) -> None:
     await queries.send_all_waiting(database, now=now)
 
 
-async def _find(database: Database, shop: Shop, pingback_id: int) -> Pingback:
+async def _find(database: Any, shop: Shop, pingback_id: int) -> Pingback:
     row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
     if row is None:
         side = "live" if shop.live else "test"

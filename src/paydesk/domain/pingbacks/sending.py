@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 import asyncpg
 import structlog
 
-from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.outbound import Answer, OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
@@ -100,6 +100,21 @@ class PingbackSender:
                 return sent
             await self._lanes.idle()
             await self._recorder.flush()
+
+    async def try_out(
+        self, url: str, payload: str, *, sign_version: str, body_format: str, private_key: str
+    ) -> tuple[bytes, Answer]:
+        """Post one payload that is no pingback, marked as a test event; returns the body as sent, and the answer."""
+        body, headers = stamp(
+            payload,
+            sign_version=sign_version,
+            body_format=body_format,
+            private_key=private_key,
+            header_prefix=self._settings.header_prefix,
+            pingback_ts=int(utc_now().timestamp()),
+        )
+        marked = {**headers, f"{self._settings.header_prefix}-Test-Event": "1"}
+        return body, await self._outbound.post(url, body, marked)
 
     async def _claim_once(self) -> float:
         """Claim what there is room for; returns how many seconds to wait before the next claim."""

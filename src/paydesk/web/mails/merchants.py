@@ -91,7 +91,7 @@ def failing_endpoint(telling: Telling) -> Content:
             (say(mark("Tries")), telling.fact("attempts")),
             (say(mark("Last answer")), _answer(telling)),
         ),
-        _account(telling),
+        _account(telling, "pingbacks"),
     )
 
 
@@ -159,8 +159,11 @@ def reset_password(telling: Telling) -> Content:
     )
 
 
-def _account(telling: Telling) -> tuple[str, str]:
-    return telling.say(_OPEN), f"{telling.account}/account"
+def _account(telling: Telling, page: str = "") -> tuple[str, str]:
+    """The way into the account, to a page of the merchant's if the mail knows whose it is."""
+    merchant_id = telling.fact("merchant_id")
+    path = f"/{merchant_id}/{page}" if page and merchant_id else ""
+    return telling.say(_OPEN), f"{telling.account}/account{path}"
 
 
 def _link(telling: Telling, link: Link) -> str:

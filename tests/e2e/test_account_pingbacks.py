@@ -1,0 +1,155 @@
+"""What a merchant's programmer does when pingbacks fail, in a real browser: see why, mend it, send again; axe too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from aiohttp import web
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+from tests.e2e.test_account_getting_in import LOOKS, SignUp, base, complaints, sign_up
+from tests.web.account.selling import Seller
+
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.settings import Settings
+
+__all__ = ["base", "complaints", "sign_up"]
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Pingbacks may reach this machine."""
+    return settings.model_copy(update={"outbound_allow": "127.0.0.0/8"})
+
+
+@dataclass
+class Endpoint:
+    """A merchant's server: answers what `answer` says."""
+
+    url: str = ""
+    answer: tuple[int, str] = (200, "ok")
+    received: list[bytes] = field(default_factory=list)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.received.append(await request.read())
+        return web.Response(status=self.answer[0], text=self.answer[1])
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Endpoint]:
+    made = Endpoint()
+    application = web.Application()
+    application.router.add_post("/shop/pingback.php", made.handle)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/shop/pingback.php"
+    yield made
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def sender(desk: Desk, vault: Vault) -> AsyncIterator[PingbackSender]:
+    outbound = OutboundClient([ip_network("127.0.0.0/8")])
+    yield PingbackSender(desk.database, vault, outbound)
+    await outbound.close()
+
+
+PAGE = "<!DOCTYPE html>\n<html><head><title>Whoops</title></head><body>Call to undefined function db()</body></html>"
+
+
+async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSender) -> tuple[str, int]:
+    """A merchant whose server took pingbacks for days and fails since an hour; its address, and a failed pingback."""
+    path = re.sub(r"(/account/\d+).*", r"\1", page.url)
+    seller = Seller(desk, Shop(int(path.rsplit("/", 1)[1]), live=False))
+    database, merchant_id, now = desk.database, seller.shop.merchant_id, utc_now()
+    await database.execute("delete from pingback")
+    await database.execute("update merchant set pingback_url = $2 where id = $1", merchant_id, endpoint.url)
+
+    async def sell(number: int, hours: float, answer: tuple[int, str]) -> None:
+        endpoint.answer = answer
+        payment_id = await seller.sell(f"2026-10{number}", amount=f"{number}.90", now=now - timedelta(hours=hours))
+        await database.execute("update pingback set url = $2 where payment_id = $1", payment_id, endpoint.url)
+        await sender.send_due_once(utc_now())
+
+    for number, age in ((11, 30), (12, 20), (13, 9), (14, 5), (15, 3)):
+        await sell(number, age, (200, "ok"))
+    for number, hours, answer in ((16, 1.1, (500, PAGE)), (17, 0.9, (200, "NOK")), (18, 0.5, (500, PAGE))):
+        await sell(number, hours, answer)
+    failed = await database.fetchval(
+        "update pingback set state = 'exhausted', attempts = 11, finished_at = now() where id ="
+        " (select min(id) from pingback where merchant_id = $1 and state = 'due') returning id",
+        merchant_id,
+    )
+    await database.execute("update pingback_attempt set number = 11 where pingback_id = $1", failed)
+    endpoint.answer = (200, "ok")
+    return path, int(failed)
+
+
+async def test_what_failed_is_understood_mended_tried_and_sent_again(
+    sign_up: SignUp, desk: Desk, endpoint: Endpoint, sender: PingbackSender, complaints: list[str]
+) -> None:
+    page, _ = await sign_up()
+    path, failed = await trouble(desk, page, endpoint, sender)
+    await page.goto(f"{path}/pingbacks")
+    await expect(page.get_by_role("region", name="Endpoint health")).to_contain_text("Failing since")
+    await page.get_by_role("link", name=str(failed), exact=True).click()
+    await expect(page.locator(".why")).to_contain_text("Look for an error of your program in its log")
+    await expect(page.get_by_label("Answer 11")).to_contain_text("undefined function")
+    await page.get_by_role("link", name="Pingbacks").first.click()
+    await page.get_by_role("link", name="Send a test event").click()
+    await expect(page.get_by_label("URL")).to_have_value(endpoint.url)
+    await page.get_by_label("Event").select_option("refund")
+    await page.get_by_role("button", name="Send now").click()
+    await expect(page.get_by_text("Your server answered ok")).to_be_visible()
+    await page.goto(f"{path}/pingbacks?state=exhausted")
+    await page.get_by_role("link", name="Send all failed again").click()
+    await expect(page.get_by_text("Pingbacks that are sent again: 1.")).to_be_visible()
+    await page.get_by_role("button", name="Send again").click()
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=str(failed), exact=True))
+    await expect(row).to_contain_text("Being sent")
+    await sender.send_due_once(utc_now())
+    await expect(row).to_contain_text("Acknowledged")
+    await expect(page.get_by_role("region", name="Endpoint health")).to_contain_text("6 of 8", timeout=10_000)
+    assert complaints == []
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
+async def test_every_page_can_be_used_by_everybody(
+    sign_up: SignUp,
+    desk: Desk,
+    endpoint: Endpoint,
+    sender: PingbackSender,
+    complaints: list[str],
+    look: dict[str, Any],
+) -> None:
+    page, _ = await sign_up(**look)
+    path, failed = await trouble(desk, page, endpoint, sender)
+    for name in (
+        "pingbacks", "pingbacks?state=exhausted", "pingbacks?event=refund", f"pingbacks/{failed}", "pingbacks/resend",
+        "pingbacks/test", "tried",
+    ):  # fmt: skip
+        if name == "tried":
+            endpoint.answer = (200, "NOK")
+            await page.get_by_role("button", name="Send now").click()
+            await expect(page.get_by_text("Your program answered NOK")).to_be_visible()
+        else:
+            await page.goto(f"{path}/{name}")
+        found = await Axe().run(page)
+        assert found.violations_count == 0, f"{name}: {found.generate_report()}"
+        wide = await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        assert not wide, f"{name} scrolls sideways"
+    assert complaints == []
