@@ -14,6 +14,7 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import invite_first
@@ -28,6 +29,7 @@ from paydesk.domain.merchants.accounts import (
 )
 from paydesk.domain.merchants.integration import parse_pingback_url
 from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
 from paydesk.domain.payments.paying import require_holds
 from paydesk.domain.payments.requests import parse_email
@@ -197,6 +199,35 @@ async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
         merchant = await go_live(here.database, merchant_id, now=utc_now())
         account = await _with_keys(here, merchant, with_private_key=False)
     _show(account, as_json=as_json)
+
+
+@app.command(epilog='Example: paydesk merchant suspend 1 --reason "Goods do not arrive"')
+@command
+async def suspend(
+    merchant_id: MerchantId,
+    reason: Annotated[str, typer.Option(help="The merchant's team reads this.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let no live checkout and no live charge of a merchant begin; renewals wait, and everything else goes on."""
+    async with deployment() as here:
+        await suspend_merchant(here.database, COMMAND_LINE, merchant_id, reason=reason, now=utc_now())
+    _say_standing(merchant_id, suspended=True, as_json=as_json)
+
+
+@app.command(epilog="Example: paydesk merchant resume 1")
+@command
+async def resume(merchant_id: MerchantId, as_json: AsJson = False) -> None:
+    """Lift a suspension: what fell due meanwhile is charged from now on."""
+    async with deployment() as here:
+        await resume_merchant(here.database, COMMAND_LINE, merchant_id, now=utc_now())
+    _say_standing(merchant_id, suspended=False, as_json=as_json)
+
+
+def _say_standing(merchant_id: int, *, suspended: bool, as_json: bool) -> None:
+    if as_json:
+        show_json({"id": merchant_id, "suspended": suspended})
+    else:
+        note(f"merchant {merchant_id} is {'suspended' if suspended else 'not suspended any more'}")
 
 
 @app.command(epilog="Example: paydesk merchant invite 1 --email owner@shop.example")

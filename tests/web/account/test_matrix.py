@@ -200,6 +200,8 @@ async def test_no_form_is_taken_without_its_token_or_from_elsewhere(
     headers: dict[str, str],
 ) -> None:
     payment_id = await seller_of(desk, owner).sell()
+    await second_factor(owner)
+    await database.execute("update person set operator = true where email = $1", owner.email)
     fields = {"csrf": await token_of(owner)} if with_token else {"other": "1"}
     before = await versions(database)
     for route in [*below_account, *for_operators]:

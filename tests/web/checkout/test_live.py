@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -23,12 +23,13 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Merchant, go_live, shop_of
+from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
 from paydesk.domain.merchants.profiles import accept_profile
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.subscriptions.charging import BillingRun, Side
+from paydesk.domain.subscriptions.charging import BillingRun, Side, queries
 from paydesk.settings import Settings
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -195,6 +196,50 @@ async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
     sent = [params for method, path, _, params in stripe.asked if (method, path) == ("POST", "/v1/payment_intents")]
     assert sent[-1]["off_session"] == "true"
     assert sent[-1]["customer"] == sent[-2]["customer"]
+
+
+async def test_a_suspended_merchant_takes_no_live_payment_until_that_is_lifted(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, stripe: Front
+) -> None:
+    path = await checkout(live_web, signed_form())
+    await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="Goods don't arrive", now=utc_now())
+    answer = await pay(live_web, path, "4242424242424242")
+    assert answer.status_code == 409
+    assert "can’t take payments at the moment" in text_of(answer)
+    assert await live_payment(database, merchant) is None
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    form = signed_form(merchant_order_id="another")
+    assert (await live_web.post("/payment/form", data=form, headers=headers)).status_code == 409
+    assert (await live_web.post("/sandbox/payment/form", data=form, headers=headers)).status_code == 303
+    await resume_merchant(database, COMMAND_LINE, merchant.id, now=utc_now())
+    assert leads_to(await pay(live_web, path, "4242424242424242")) == SHOP
+    assert (await live_payment(database, merchant))["state"] == "captured"
+
+
+async def is_due(database: Database, merchant: Merchant, at: datetime) -> bool:
+    """Whether a biller would look at the merchant's live side."""
+    rows = queries.sides_to_charge(database, real_now=at, after_merchant=merchant.id - 1, after_live=True, most=10)
+    return any([row["due"] async for row in rows if row["merchant_id"] == merchant.id and row["live"]])
+
+
+async def test_renewals_of_a_suspended_merchant_wait(
+    live_web: httpx.AsyncClient, live_desk: Desk, signed_form: SignedForm, database: Database, merchant: Merchant
+) -> None:
+    club = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
+    path = await checkout(live_web, signed_form(**club))
+    assert leads_to(await pay(live_web, path, "4242424242424242", agree="on")) == SHOP
+    due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
+    await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="Goods don't arrive", now=utc_now())
+    run = BillingRun(live_desk)
+    assert not await is_due(database, merchant, due)
+    assert await run.claim([Side(shop_of(merchant, live=True), due)], utc_now()) == []
+    row = await database.fetchrow(
+        "select state, failures, date_next from subscription where merchant_id = $1", merchant.id
+    )
+    assert (row["state"], row["failures"], row["date_next"]) == ("Active", 0, due)
+    await resume_merchant(database, COMMAND_LINE, merchant.id, now=utc_now())
+    assert await is_due(database, merchant, due)
+    assert len(await run.claim([Side(shop_of(merchant, live=True), due)], utc_now())) == 1
 
 
 async def test_without_a_live_acquirer_a_live_customer_is_told_and_nothing_is_stored(

@@ -45,7 +45,8 @@ class Stage(StrEnum):
 class Session:
     """Somebody logged in, and what they look at: a merchant of theirs (None if they are in no team) and its side.
 
-    `role` is their part in that merchant's team; `client` is where this request comes from. Times are UTC.
+    `role` is their part in that merchant's team, which an operator may have suspended for a reason; `client` is where
+    this request comes from. Times are UTC.
     """
 
     id: int
@@ -62,6 +63,8 @@ class Session:
     last_seen_at: datetime
     expires_at: datetime
     confirmed_at: datetime | None
+    suspended_at: datetime | None = None
+    suspended_reason: str = ""
 
     @property
     def actor(self) -> Actor:

@@ -21,13 +21,15 @@ with found as (
 )
 select f.id as session_id, f.created_at as session_created_at, f.last_seen_at, f.expires_at, f.confirmed_at,
        f.second_factor_at, coalesce(f.live and m.merchant_id = f.merchant_id, false) as live, m.merchant_id, coalesce(m.merchant_name, '') as merchant_name,
-       coalesce(m.test_mode, true) as test_mode, m.went_live_at, m.role,
+       coalesce(m.test_mode, true) as test_mode, m.went_live_at, m.suspended_at, coalesce(m.suspended_reason, '') as suspended_reason,
+       m.role,
        p.id, p.email, p.name, p.email_confirmed_at, p.totp_confirmed_at is not null as second_factor,
        cardinality(p.recovery_codes) as codes_left, p.operator, p.language, p.time_zone, p.created_at
   from found f
   join person p on p.id = f.person_id
   left join lateral (
-      select b.merchant_id, b.role, t.name as merchant_name, t.test_mode, t.went_live_at
+      select b.merchant_id, b.role, t.name as merchant_name, t.test_mode, t.went_live_at, t.suspended_at,
+             t.suspended_reason
         from membership b
         join merchant t on t.id = b.merchant_id
        where b.person_id = f.person_id

@@ -29,6 +29,7 @@ class Signer:
     went_live_at: datetime | None
     forms_this_minute: int
     test_clock: timedelta
+    suspended: bool = False
 
 
 async def add(connection: Any, vault: Vault, merchant_id: int, *, public: str, private: str, now: datetime) -> int:
@@ -102,6 +103,7 @@ async def find_signer(
         went_live_at=row["went_live_at"],
         forms_this_minute=row["forms"],
         test_clock=row["test_clock"],
+        suspended=row["suspended_at"] is not None,
     )
 
 

@@ -87,7 +87,8 @@ select * from merchant_key where merchant_id = :merchant_id and id = :id;
 -- Who may have signed a form, and how many forms this client has sent the merchant in this minute: finding and
 -- counting are one statement, so no form goes uncounted.
 with found as (
-    select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, m.name, m.test_mode, m.went_live_at, m.test_clock
+    select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, m.name, m.test_mode, m.went_live_at, m.test_clock,
+           m.suspended_at
       from merchant_key k
       join merchant m on m.id = k.merchant_id
      where k.public_key = :public_key and (k.valid_until is null or k.valid_until > :now)

@@ -128,7 +128,7 @@ class Paid:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing was taken; `reason` is a DeclineReason or the name of a guard (too_many_attempts)."""
+    """Nothing was taken; `reason` is a DeclineReason or the name of a guard (too_many_attempts, suspended)."""
 
     reason: str
 
@@ -203,6 +203,8 @@ async def _commit_intent(
         client_address=payer.client_address,
         declined_since=now - DECLINE_WINDOW,
     )
+    if known["suspended"]:
+        return Refused("suspended")
     limits = desk.limits
     if known["attempts"] >= limits.attempts_per_checkout or known["declines"] >= limits.declines_per_hour:
         return Refused("too_many_attempts")

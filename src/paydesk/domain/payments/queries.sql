@@ -46,17 +46,22 @@ select (select count(*)
          where merchant_id = :merchant_id and live = :live and client_address = :client_address
            and state = 'declined' and finished_at > :declined_since) as declines,
        (select shipped_goods from merchant where id = :merchant_id) as shipped_goods,
+       :live and (select suspended_at is not null from merchant where id = :merchant_id) as suspended,
        nextval('payment_attempt_id_seq') as attempt_id,
        nextval('card_id_seq') as card_id;
 
 -- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
--- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row.
+-- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
+-- merchant's customer gets none either.
 -- What an approval reports comes with it, as from attempts_to_report.
 with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
-    select * from checkout where merchant_id = :merchant_id and live = :live and id = :checkout_id
+    select c.*
+      from checkout c
+      join merchant m on m.id = c.merchant_id and not (c.live and m.suspended_at is not null)
+     where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
                               customer_id, card_id, sign_version, key_id, pingback_url, created_at)

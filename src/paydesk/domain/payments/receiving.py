@@ -101,10 +101,15 @@ def _verify(form: dict[str, Value], signer: Signer, shop: Shop) -> None:
 
 
 def refuse_live(signer: Signer) -> None:
-    """Refuse a live checkout of a merchant that has not gone live.
+    """Refuse a live checkout of a merchant that has not gone live, or is suspended.
 
     Raises: Conflict, saying how to test instead.
     """
+    if signer.suspended:
+        raise Conflict(
+            "this shop can't take payments at the moment: the account is suspended, see the reason in the business "
+            "account; tests go on at the sandbox base"
+        )
     if signer.went_live_at is None:
         raise Conflict(
             "this merchant is not live yet: live payments need an accepted business profile and a live acquirer; "

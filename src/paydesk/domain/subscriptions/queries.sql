@@ -62,7 +62,8 @@ select pingback_url, test_pingback_url, went_live_at, pingback_format, extra_eve
 
 -- name: sides_to_charge(real_now, after_merchant, after_live, most)
 -- The sides (merchant and mode) with something to charge some day, that many from a place on, in order, each with its own
--- time and whether anything is due by it. A test side's time runs ahead by its clock. One index probe finds each next side.
+-- time and whether anything is due by it; a suspended merchant's live side has nothing due until that is lifted. A test
+-- side's time runs ahead by its clock. One index probe finds each next side.
 with recursive side as (
     (select merchant_id, live
        from subscription
@@ -83,12 +84,14 @@ with recursive side as (
       ) next)
 ), timed as (
     select side.merchant_id, side.live,
-           :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end as shop_now
+           :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end as shop_now,
+           side.live and m.suspended_at is not null as suspended
       from (select * from side limit :most) side
       join merchant m on m.id = side.merchant_id
 )
-select timed.*,
-       exists (select
+select timed.merchant_id, timed.live, timed.shop_now,
+       not timed.suspended and exists (
+               select
                  from subscription s
                 where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
                   and s.charging_attempt_id is null) as due
@@ -97,12 +100,14 @@ select timed.*,
 
 -- name: begin_renewals(merchant_ids, lives, shop_nows, not_after, lookup_at, per_side, most)
 -- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
--- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too.
+-- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too;
+-- none of a merchant that has been suspended since.
 -- What an approval reports comes with it, and the subscription as it stands, so that neither is read again.
 with timed as (
-    select *
+    select side.*
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
         as side (merchant_id, live, shop_now)
+      join merchant m on m.id = side.merchant_id and not (side.live and m.suspended_at is not null)
 ), due as materialized (
     select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id,
            replace(gen_random_uuid()::text, '-', '') as nonce

@@ -13,28 +13,11 @@ from paydesk.domain.merchants.profiles import Details, ProfileStatus
 from paydesk.web.account.face import FACE
 from paydesk.web.console import shell
 from paydesk.web.console.guards import Section
+from paydesk.web.console.profile_names import NAMES
 from paydesk.web.console.visit import Visit
-from paydesk.web.texts import mark
 
 section = Section(FACE)
 _PROFILE = "/account/{merchant_id}/settings/profile"
-
-NAMES = {
-    "legal_name": mark("Legal name"),
-    "street": mark("Street and number"),
-    "postal_code": mark("Postal code"),
-    "city": mark("City"),
-    "country": mark("Country"),
-    "registration": mark("Registration number"),
-    "vat_number": mark("VAT number"),
-    "website": mark("Website"),
-    "support_email": mark("Support e-mail"),
-    "support_phone": mark("Support telephone"),
-    "description": mark("What the business does"),
-    "goods": mark("What you sell, and how it is delivered"),
-    "account_holder": mark("Account holder"),
-    "iban": mark("IBAN"),
-}
 
 
 @section.page(_PROFILE, needs=Permission.manage_settings)

@@ -147,6 +147,8 @@ def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Respons
             return visit.go(visit.checkout.success_url)
         case Refused("too_many_attempts"):
             return visit.again(429, notice="too_many_attempts", typed=typed)
+        case Refused("suspended"):
+            return visit.again(409, notice="suspended", typed=typed)
         case Refused(reason):
             return visit.again(402, notice=reason, typed=typed)
         case ConfirmWithBank(url):

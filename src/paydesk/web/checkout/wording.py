@@ -80,6 +80,7 @@ NOTICES: dict[str, str] = {
         "There were too many attempts to pay. For your safety no more are possible here. Go back to the shop, or ask "
         "your bank."
     ),
+    "suspended": mark("This shop can’t take payments at the moment. You have not been charged."),
     "unavailable": mark(
         "The payment service does not answer just now. You have not been charged. Try again in a minute."
     ),

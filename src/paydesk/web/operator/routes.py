@@ -8,7 +8,7 @@ from starlette.routing import Route
 from paydesk.core.errors import NotFound
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
-from paydesk.web.operator import overview
+from paydesk.web.operator import merchants, overview, plans, profiles
 from paydesk.web.operator.face import FACE
 
 _rest = Section(FACE)
@@ -22,5 +22,8 @@ async def nothing_there(visit: Visit) -> Response:
 
 routes: list[Route] = [
     *overview.section.routes,
+    *merchants.section.routes,
+    *profiles.section.routes,
+    *plans.section.routes,
     *_rest.routes,
 ]

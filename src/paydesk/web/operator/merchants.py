@@ -1,0 +1,165 @@
+"""Merchants: the list with its search, and one with its terms, keys and team; suspending, and changing the terms."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed
+from paydesk.core.paging import LARGEST_ID
+from paydesk.domain.ledger.balances import balances
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.overseeing import (
+    LONGEST_REASON,
+    MerchantStanding,
+    TradeTerms,
+    browse_merchants,
+    change_terms,
+    inspect_merchant,
+    resume_merchant,
+    suspend_merchant,
+)
+from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.lists import ROWS, list_address, searched
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator.face import FACE
+from paydesk.web.texts import mark
+
+section = Section(FACE)
+_MERCHANTS = "/operator/merchants"
+_ONE = f"{_MERCHANTS}/{{merchant_id}}"
+_HUNDRED = Decimal(100)
+
+STANDINGS = {
+    MerchantStanding.test: mark("Never live"),
+    MerchantStanding.live: mark("Live"),
+    MerchantStanding.suspended: mark("Suspended"),
+}
+
+
+@section.page(_MERCHANTS, needs=Access.operator)
+async def show_merchants(visit: Visit) -> Response:
+    """A page of the list, newest first."""
+    asked, text = visit.form.text("standing", 20), searched(visit)
+    standing = MerchantStanding(asked) if asked in set(MerchantStanding) else None
+    before = visit.form.text("before", 16)
+    before_id = int(before) if before.isascii() and before.isdigit() and int(before) <= LARGEST_ID else None
+    found = await browse_merchants(visit.database, text, standing, before_id=before_id, most=ROWS + 1)
+    shown, fields = found[:ROWS], {"q": text, "standing": standing or ""}
+    every = ("", visit.texts.get("All"))
+    return visit.page(
+        "merchants.html",
+        merchants=shown,
+        text=text,
+        standing=standing or "",
+        views=[
+            (list_address(_MERCHANTS, {"q": text, "standing": value}), visit.texts.get(name))
+            for value, name in (every, *STANDINGS.items())
+        ],
+        current=list_address(_MERCHANTS, fields),
+        newest=list_address(_MERCHANTS, fields) if before_id else "",
+        older=list_address(_MERCHANTS, {**fields, "before": shown[-1].id}) if len(found) > ROWS else "",
+    )
+
+
+@section.page(_ONE, needs=Access.operator)
+async def show_merchant(visit: Visit) -> Response:
+    """One merchant, with the forms to suspend it and to change its terms."""
+    return await _page(visit)
+
+
+async def _page(
+    visit: Visit, errors: dict[str, str] | None = None, status: int = 200, typed: dict[str, str] | None = None
+) -> Response:
+    seen = await inspect_merchant(visit.database, visit.number("merchant_id"))
+    return visit.page(
+        "merchant.html",
+        status=status,
+        seen=seen,
+        merchant=seen.merchant,
+        held=await balances(visit.database, Shop(seen.merchant.id, live=True)),
+        terms={**_written(seen.terms), **(typed or {})},
+        usual=seen.terms == TradeTerms(),
+        longest_reason=LONGEST_REASON,
+        errors=errors or {},
+    )
+
+
+@section.action(f"{_ONE}/suspend", needs=Access.operator, recent=True)
+async def suspend(visit: Visit) -> Response:
+    """Stop live checkouts and charges of a merchant."""
+    reason, merchant_id = visit.form.text("reason", 5000), visit.number("merchant_id")
+    try:
+        await suspend_merchant(visit.database, visit.session.operator, merchant_id, reason=reason, now=visit.now)
+    except Malformed as error:
+        return await _page(visit, field_errors(error, "reason"), error.status)
+    return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Suspended: no live payment begins any more."))
+
+
+@section.action(f"{_ONE}/resume", needs=Access.operator, recent=True)
+async def resume(visit: Visit) -> Response:
+    """Lift a suspension."""
+    merchant_id = visit.number("merchant_id")
+    await resume_merchant(visit.database, visit.session.operator, merchant_id, now=visit.now)
+    return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("The merchant takes live payments again."))
+
+
+@section.action(f"{_ONE}/terms", needs=Access.operator, recent=True)
+async def save_terms(visit: Visit) -> Response:
+    """Change what a merchant pays from now on."""
+    merchant_id = visit.number("merchant_id")
+    typed = {name: visit.form.text(name, 40) for name in TradeTerms.__slots__}
+    try:
+        await change_terms(visit.database, visit.session.operator, merchant_id, _parsed(typed), now=visit.now)
+    except Malformed as error:
+        return await _page(visit, field_errors(error, *typed), error.status, typed)
+    return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
+
+
+def _parsed(typed: dict[str, str]) -> TradeTerms:
+    """The terms that were typed; shares are in per cent. Raises: Malformed, naming the field."""
+    return TradeTerms(
+        rate=_number(typed, "rate") / _HUNDRED,
+        fixed=_number(typed, "fixed"),
+        reserve_rate=_number(typed, "reserve_rate") / _HUNDRED,
+        fees_returned=bool(typed["fees_returned"]),
+        chargeback_fee=_number(typed, "chargeback_fee"),
+        settlement_days=_days(typed, "settlement_days"),
+        reserve_days=_days(typed, "reserve_days"),
+    )
+
+
+def _days(typed: dict[str, str], name: str) -> int:
+    text = typed[name]
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise Malformed("this must be a whole number of days", name)
+    return int(text)
+
+
+def _number(typed: dict[str, str], name: str) -> Decimal:
+    text = typed[name]
+    try:
+        number = Decimal(text.strip().replace(",", ".")) if text.isascii() and len(text) <= 12 else Decimal("NaN")
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise Malformed("this must be a number, like 2.9", name)
+    return number
+
+
+def _written(terms: TradeTerms) -> dict[str, str]:
+    """The terms as the form shows them: 2.9 for a share of 0.029."""
+    return {
+        "rate": _plain(terms.rate * _HUNDRED),
+        "fixed": _plain(terms.fixed),
+        "reserve_rate": _plain(terms.reserve_rate * _HUNDRED),
+        "fees_returned": "1" if terms.fees_returned else "",
+        "chargeback_fee": _plain(terms.chargeback_fee),
+        "settlement_days": str(terms.settlement_days),
+        "reserve_days": str(terms.reserve_days),
+    }
+
+
+def _plain(number: Decimal) -> str:
+    return format(number.normalize() if number else Decimal(0), "f")

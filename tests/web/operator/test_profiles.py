@@ -1,0 +1,55 @@
+"""Requests to go live, as operators answer them."""
+
+from __future__ import annotations
+
+from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+from tests.web.operator.test_merchants import merchant_id_of
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+
+
+async def submit(owner: Visitor, database: Database) -> int:
+    """A profile that its owner has handed in."""
+    merchant_id = merchant_id_of(owner)
+    await database.execute(
+        "insert into business_profile (merchant_id, status, legal_name, street, postal_code, city, country, website,"
+        " support_email, description, goods, account_holder, iban_last4, changed_at, submitted_at)"
+        " values ($1, 'submitted', 'Corner Shop Ltd', 'High Street 1', 'N1', 'London', 'GB', 'https://shop.example',"
+        " 'help@shop.example', 'We sell <b>mugs</b>', 'Mugs, by post', 'Corner Shop Ltd', '3000', $2, $2)",
+        merchant_id,
+        utc_now(),
+    )
+    return merchant_id
+
+
+async def test_an_accepted_profile_lets_the_merchant_go_live(
+    operator: Visitor, owner: Visitor, database: Database
+) -> None:
+    merchant_id = await submit(owner, database)
+    assert f"/operator/profiles/{merchant_id}" in (await operator.see("/operator/profiles")).text
+    page = f"/operator/profiles/{merchant_id}"
+    shown = await operator.see(page)
+    assert "We sell <b>mugs</b>" in text_of(shown)
+    assert "•••• 3000" in text_of(shown)
+    assert leads_to(await operator.send(page, f"{page}/accept")) == "/operator/profiles"
+    assert await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
+    token = fields_of((await operator.see("/account/security")).text, "/account/logout")
+    again = await operator.web.post(f"{page}/accept", data=token)
+    assert again.status_code == 409
+
+
+async def test_a_refused_profile_comes_back_with_the_reason(
+    operator: Visitor, owner: Visitor, database: Database
+) -> None:
+    page = f"/operator/profiles/{await submit(owner, database)}"
+    assert (await operator.send(page, f"{page}/refuse", reason="")).status_code == 400
+    assert leads_to(await operator.send(page, f"{page}/refuse", reason="The website is empty")) == "/operator/profiles"
+    assert "The website is empty" in text_of(await owner.see(f"{owner.merchant_path}/settings/profile"))
+
+
+async def test_a_profile_that_nobody_wrote_is_shown_as_empty(operator: Visitor, owner: Visitor) -> None:
+    shown = await operator.see(f"/operator/profiles/{merchant_id_of(owner)}")
+    assert "Being written" in text_of(shown)
+    assert "/accept" not in shown.text
+    assert (await operator.see("/operator/profiles/900719925474099")).status_code == 404
