@@ -113,9 +113,10 @@ def create_app(settings: Settings) -> FastAPI:
         ],
         exception_handlers=exception_handlers(),
     )
-    app.include_router(api_routes.router)
     app.router.routes.extend(
         [
+            # Not include_router: it would work out every call's parameters anew for each application.
+            *api_routes.router.routes,
             *routes.routes,
             *portal.routes,
             *account.routes,

@@ -10,6 +10,20 @@ from typing import Any
 import aiosql
 
 
+class Statements:
+    """The statements of one file, which is read when the first of them is needed: a command needs few files."""
+
+    def __init__(self, path: Path) -> None:
+        """Read nothing yet."""
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        """The statement of this name, kept for the next time."""
+        statement = getattr(_read(self._path), name)
+        setattr(self, name, statement)
+        return statement
+
+
 @cache
 def load_statements(package: str, file: str = "queries.sql") -> Any:
     """Load a package's statements: each `-- name:` of the file becomes an async method.
@@ -17,4 +31,12 @@ def load_statements(package: str, file: str = "queries.sql") -> Any:
     A method takes the database first and the statement's parameters by keyword. `^` after the name returns one record
     or None, `$` one value, `!` a status, nothing an async iterator of records.
     """
-    return aiosql.from_path(Path(str(files(package).joinpath(file))), "asyncpg", mandatory_parameters=True)
+    path = Path(str(files(package).joinpath(file)))
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return Statements(path)
+
+
+@cache
+def _read(path: Path) -> Any:
+    return aiosql.from_path(path, "asyncpg", mandatory_parameters=True)

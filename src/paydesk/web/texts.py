@@ -1,7 +1,7 @@
 """Languages: which one a visitor reads, their texts from gettext catalogues, and amounts as they write them.
 
-Texts are English in the source. A door keeps its translations in `locale/<language>/LC_MESSAGES/<domain>.po`; they are
-read as they are at start (no compiled .mo files). `make messages` collects new texts into them.
+Texts are English in the source. A door keeps its translations in `locale/<language>/LC_MESSAGES/<domain>.po`; each is
+read as it is when first needed (no compiled .mo files). `make messages` collects new texts into them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from gettext import NullTranslations
 from io import BytesIO
 from pathlib import Path
@@ -115,16 +115,16 @@ class Catalogues:
     """The translations of one door: every language that has a catalogue, and English."""
 
     def __init__(self, folder: Path, domain: str) -> None:
-        """Read `folder/<language>/LC_MESSAGES/<domain>.po` of every language."""
-        self._translations: dict[str, NullTranslations] = {SOURCE_LANGUAGE: NullTranslations()}
+        """Find `folder/<language>/LC_MESSAGES/<domain>.po` of every language; each is read when it is first spoken."""
+        self._paths: dict[str, Path | None] = {SOURCE_LANGUAGE: None}
         for path in sorted(folder.glob(f"*/LC_MESSAGES/{domain}.po")):
-            self._translations[path.parent.parent.name.replace("_", "-")] = _translations(path)
+            self._paths[path.parent.parent.name.replace("_", "-")] = path
         self._chosen = lru_cache(maxsize=1024)(self._choose)
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages that texts exist in, as in `<html lang>`."""
-        return tuple(self._translations)
+        return tuple(self._paths)
 
     def texts_for(self, accept_language: str) -> Texts:
         """The texts for a visitor by the header `Accept-Language` (RFC 9110 §12.5.4); English when nothing fits."""
@@ -132,10 +132,10 @@ class Catalogues:
 
     def _choose(self, accept_language: str) -> Texts:
         wanted = preferred_languages(accept_language)
-        known = {language.lower(): language for language in self._translations}
+        known = {language.lower(): language for language in self._paths}
         best = negotiate_locale(wanted, list(known), sep="-") or SOURCE_LANGUAGE
         language = known[best.lower()]
-        return Texts(language, _first_locale([*wanted, language]), self._translations[language])
+        return Texts(language, _first_locale([*wanted, language]), _translations(self._paths[language]))
 
 
 def preferred_languages(accept_language: str) -> list[str]:
@@ -159,8 +159,11 @@ def _first_locale(tags: list[str]) -> Locale:
     return Locale.parse(SOURCE_LANGUAGE)
 
 
-def _translations(path: Path) -> NullTranslations:
-    """Read a .po file; entries marked fuzzy don't count."""
+@cache
+def _translations(path: Path | None) -> NullTranslations:
+    """Read a .po file, once; entries marked fuzzy don't count. Without a file texts stay as they are."""
+    if path is None:
+        return NullTranslations()
     compiled = BytesIO()
     with path.open("rb") as source:
         catalogue = read_po(source)

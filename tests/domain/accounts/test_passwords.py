@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import threading
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, extract_parameters
 from argon2.profiles import CHEAPEST
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,21 @@ async def test_a_password_fits_however_its_letters_were_composed() -> None:
 @pytest.mark.parametrize("stored", ["", "nonsense", "$argon2id$v=19$m=8", "\x00"])
 async def test_what_is_no_hash_is_never_right(stored: str) -> None:
     assert not (await cheap().verify("a long enough sentence", stored)).right
+
+
+async def test_a_log_in_without_an_account_costs_what_one_with_an_account_costs() -> None:
+    compared = []
+
+    class Watched(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002 (its own name)
+            compared.append(hash)
+            return super().verify(hash, password)
+
+    hasher = Watched(time_cost=2, memory_cost=128, parallelism=1, hash_len=24, salt_len=20)
+    assert not (await Passwords(hasher=hasher).verify("correct horse battery", "")).right
+    assert not (await Passwords(hasher=hasher).verify("correct horse battery", "")).right
+    assert [extract_parameters(str(one)) for one in compared] == [extract_parameters(hasher.hash("known"))] * 2
+    assert compared[0] != compared[1], "nobody can learn what it is"
 
 
 @pytest.mark.parametrize("text", ["", "eleven char", "x" * 1025, ADA.upper()])

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.domain.payments.counter import Teller, Till
 
@@ -119,6 +119,7 @@ def _nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
+@example(fees_returned=True, plan=[("wait", 180), ("do", ("settle",), ""), ("do", ("pay out",), "")], seed=0)
 @given(fees_returned=st.booleans(), plan=st.lists(steps, min_size=5, max_size=20), seed=st.integers(0, 1000))
 async def test_any_interleaving_agrees_with_the_bank(
     database: Database,

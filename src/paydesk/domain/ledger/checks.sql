@@ -341,7 +341,7 @@ with orphan as (
     select 'ledger_entry', l.merchant_id, l.id, 'payment', l.payment_id
       from ledger_entry l
       left join payment p on p.merchant_id = l.merchant_id and p.id = l.payment_id
-     where p.id is null
+     where l.payment_id is not null and p.id is null
      union all
     select 'pingback', g.merchant_id, g.id, 'payment', g.payment_id
       from pingback g

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from zoneinfo import available_timezones
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.core.paging import Page
 from paydesk.domain.accounts import audit, changing, second_factor
+from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.sessions import Stage, end_other_sessions, end_session, list_sessions
 from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
@@ -36,7 +36,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         status=status,
         sessions=await list_sessions(visit.gate, visit.session, now=visit.now),
         log=await audit.browse_own(visit.database, visit.person.id, Page(_SHOWN)),
-        zones=sorted(available_timezones()),
+        zones=sorted(time_zones()),
         languages=wording.LANGUAGES,
         wording=wording,
         browser_of=wording.browser_of,
