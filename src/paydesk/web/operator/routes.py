@@ -8,7 +8,7 @@ from starlette.routing import Route
 from paydesk.core.errors import NotFound
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
-from paydesk.web.operator import overview
+from paydesk.web.operator import acquirers, acts, disputes, outcomes, overview, payouts, queues
 from paydesk.web.operator.face import FACE
 
 _rest = Section(FACE)
@@ -22,5 +22,11 @@ async def nothing_there(visit: Visit) -> Response:
 
 routes: list[Route] = [
     *overview.section.routes,
+    *payouts.section.routes,
+    *disputes.section.routes,
+    *outcomes.section.routes,
+    *acquirers.section.routes,
+    *queues.section.routes,
+    *acts.section.routes,
     *_rest.routes,
 ]

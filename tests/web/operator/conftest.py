@@ -1,0 +1,22 @@
+"""Operators at their door: people of the account's door, who run the deployment."""
+
+from __future__ import annotations
+
+import pytest
+from tests.web.account.conftest import SignUp, Visitor, join, link_in_mail, owner, quick_hashes, sign_up, stranger
+from tests.web.account.test_getting_in import log_in, second_factor
+
+from paydesk.database.pool import Database
+
+__all__ = ["join", "link_in_mail", "owner", "quick_hashes", "sign_up", "stranger"]
+
+
+@pytest.fixture
+async def operator(sign_up: SignUp, database: Database) -> Visitor:  # noqa: F811 (a fixture)
+    """Somebody who runs the deployment, logged in with a second factor."""
+    visitor = await sign_up("Own Shop")
+    await database.execute("update person set operator = true where email = $1", visitor.email)
+    visitor.web.cookies.delete("paydesk")
+    await log_in(visitor, visitor.email)
+    await second_factor(visitor)
+    return visitor
