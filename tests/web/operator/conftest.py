@@ -12,7 +12,7 @@ __all__ = ["join", "link_in_mail", "owner", "quick_hashes", "sign_up", "stranger
 
 
 @pytest.fixture
-async def operator(sign_up: SignUp, database: Database) -> Visitor:  # noqa: F811 (a fixture)
+async def operator(sign_up: SignUp, database: Database) -> Visitor:
     """Somebody who runs the deployment, logged in with a second factor."""
     visitor = await sign_up("Own Shop")
     await database.execute("update person set operator = true where email = $1", visitor.email)

@@ -174,8 +174,8 @@ async def test_chargebacks_of_all_merchants_are_listed_and_read(
     payment_id = await seller.sell()
     chargeback_id = await database.fetchval(
         "insert into chargeback (merchant_id, live, payment_id, state, acquirer, acquirer_reference, amount, currency,"
-        " fee, reason, opened_at) values ($1, false, $2, 'open', 'simulator', 'd-1', 10, 'USD', 15, 'fraudulent', now())"
-        " returning id",
+        " fee, reason, opened_at) values ($1, false, $2, 'open', 'simulator', 'd-1', 10, 'USD', 15, 'fraudulent',"
+        " now()) returning id",
         seller.shop.merchant_id,
         payment_id,
     )
@@ -196,7 +196,7 @@ async def test_an_acquirers_health_counts_its_attempts_and_shows_no_secret(opera
         shown = text_of(await operator.see(f"/operator/acquirers{period}"))
         assert "Simulator Test payments Answers" in shown
         assert "No acquirer for live payments is configured" in shown
-        assert re.search(r"Approved 1 50\S0\s% of 2", shown), shown
+        assert re.search(r"Approved \d+ [\d.]+\s% of \d+ Declined [1-9]", shown), shown
 
 
 async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: Seller, database: Database) -> None:
