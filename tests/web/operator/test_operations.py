@@ -226,3 +226,13 @@ async def test_the_log_is_filtered_by_who_what_and_when(operator: Visitor, selle
     for query in ("person=command", "action=key_shown", "since=2090-01-01", "merchant=1"):
         joined = query if query.startswith("merchant") else f"{query}&{merchant}"
         assert "T-77" not in text_of(await operator.see(f"/operator/audit?{joined}")), query
+
+
+@pytest.mark.parametrize("data", [{}, {"csrf": "x"}])
+async def test_an_operators_form_is_not_taken_without_its_token(
+    operator: Visitor, seller: Seller, payout_page: str, data: dict[str, str]
+) -> None:
+    form = {**data, "amount": "1.00", "currency": "USD", "reference": "T", "side": "test", "request": "r", "id": "1"}
+    for path in (payout_page.partition("?")[0], "/operator/outcomes/ask"):
+        assert (await operator.web.post(path, data=form)).status_code == 403
+    assert await payouts_of(seller) == []

@@ -74,7 +74,7 @@ class Worker:
 class Health:
     """What became of an acquirer's attempts of a period; `unanswered` are those whose first answer never came.
 
-    `median` and `p95` are seconds until an answer, None without one. Times are real ones, UTC.
+    Times are real ones, UTC.
     """
 
     acquirer: str
@@ -86,8 +86,6 @@ class Health:
     unknown: int
     unanswered: int
     errors: int
-    median: float | None
-    p95: float | None
     last_approval: datetime | None
     last_trouble: datetime | None
 
@@ -167,12 +165,7 @@ async def run_pulse(database: Database, stop: asyncio.Event) -> None:
 
 async def acquirer_health(database: Database, *, since: datetime) -> dict[str, Health]:
     """What became of the attempts that began since a time (real, UTC), by acquirer."""
-    found = {}
-    async for row in queries.acquirer_health(database, since=since):
-        values = dict(row)
-        median, p95 = values.pop("seconds") or (None, None)
-        found[row["acquirer"]] = Health(**values, median=median, p95=p95)
-    return found
+    return {row["acquirer"]: Health(**dict(row)) async for row in queries.acquirer_health(database, since=since)}
 
 
 async def browse_acts(database: Database, page: Page, wanted: ActFilter) -> list[Act]:

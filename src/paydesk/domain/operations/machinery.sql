@@ -76,8 +76,7 @@ delete from worker_seen where name = :name;
 select name, started_at, seen_at from worker_seen order by started_at, name;
 
 -- name: acquirer_health(since)
--- What became of the attempts that began since a time (real), by acquirer. An answer's time counts where the acquirer
--- answered the first question, without the customer's bank between.
+-- What became of the attempts that began since a time (real), by acquirer.
 select acquirer, count(*) as attempts,
        count(*) filter (where state in ('approved', 'voiding', 'voided')) as approved,
        count(*) filter (where state = 'declined') as declined,
@@ -86,8 +85,6 @@ select acquirer, count(*) as attempts,
        count(*) filter (where state = 'processing') as unknown,
        count(*) filter (where lookups > 0 and challenge_url = '') as unanswered,
        count(*) filter (where decline_reason = 'processing_error') as errors,
-       percentile_cont(array[0.5, 0.95]) within group (order by extract(epoch from finished_at - created_at)::float8)
-           filter (where state in ('approved', 'declined') and lookups = 0 and challenge_url = '') as seconds,
        max(not_after) filter (where state = 'approved') - interval '1 minute' as last_approval,
        max(not_after) filter (where (lookups > 0 and challenge_url = '') or decline_reason = 'processing_error')
            - interval '1 minute' as last_trouble

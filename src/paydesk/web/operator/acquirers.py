@@ -38,5 +38,4 @@ async def show_acquirers(visit: Visit) -> Response:
         current=_ACQUIRERS if asked == "hour" else f"{_ACQUIRERS}?period=day",
         count=lambda number: format_decimal(number, locale=locale),
         share=lambda part, whole: format_percent(part / whole, "#,##0.0 %", locale=locale) if whole else "–",
-        seconds=lambda number: "–" if number is None else f"{format_decimal(round(number, 2), locale=locale)} s",
     )
