@@ -23,6 +23,7 @@ from paydesk.domain.mail.sending import MailSender
 from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
+from paydesk.domain.operations.machinery import run_pulse
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.resending import send_all_waiting
@@ -69,6 +70,7 @@ async def work(
                 mails = mail_sender(settings, database, vault, mailer)
                 tasks.create_task(mails.run(stop), name="mails")
                 tasks.create_task(run_telling(database, stop, keep_test=mailer is mailbox), name="telling")
+            tasks.create_task(run_pulse(database, stop), name="pulse")
             tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
     finally:
         await outbound.close()

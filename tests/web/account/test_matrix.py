@@ -211,6 +211,7 @@ async def test_no_form_is_taken_without_its_token_or_from_elsewhere(
         data = fields | {"email": owner.email, "password": PASSWORD, "amount": "1.00", "role": "viewer"}
         upload = "branding" in path
         answer = await owner.web.post(path, data=data, headers=headers, files={"logo": b""} if upload else None)
-        assert answer.status_code == 403, (route.path, answer.status_code)
+        refused = {403, 404} if route in for_operators else {403}
+        assert answer.status_code in refused, (route.path, answer.status_code)
     after = await versions(database)
     assert {table for table in before if before[table] != after[table]} == set()

@@ -73,6 +73,7 @@ class Action(StrEnum):
     test_event_sent = "test_event_sent"
     exported = "exported"
     payout_changed = "payout_changed"
+    outcome_asked = "outcome_asked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,15 +58,18 @@ select count(distinct posting_id) from ledger_entry where merchant_id = :merchan
 -- Payouts of a merchant come one after the other, or two could spend the same balance.
 select id from merchant where id = :merchant_id for no key update;
 
--- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, now)^
+-- name: payout_of_request(merchant_id, live, request_key)^
+select * from payout where merchant_id = :merchant_id and live = :live and request_key = :request_key;
+
+-- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, request_key, now)^
 -- Money that an operator has sent to the merchant's bank, if so much was available.
 with available as (
     select coalesce(-sum(amount), 0) as amount
       from ledger_entry
      where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
 ), paid as (
-    insert into payout (merchant_id, live, currency, amount, reference, recorded_by, at)
-    select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :now
+    insert into payout (merchant_id, live, currency, amount, reference, recorded_by, request_key, at)
+    select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :request_key, :now
       from available
      where available.amount >= :amount::numeric
  returning *

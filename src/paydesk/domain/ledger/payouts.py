@@ -12,7 +12,6 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.ledger.balances import balances
 from paydesk.domain.merchants.accounts import Shop
 
 queries = load_statements(__package__ or "", "balances.sql")
@@ -47,25 +46,54 @@ async def record_payout(
     `amount` is positive, in main units of `currency`; now is the shop's time, UTC.
     Raises: Malformed without a usable reference, Conflict if less is available, NotFound if there is no such merchant.
     """
-    if not reference.strip() or len(reference) > LONGEST_REFERENCE or not reference.isprintable():
-        raise Malformed(f"a payout needs the reference of its transfer, at most {LONGEST_REFERENCE} characters")
     async with database.acquire() as connection, connection.transaction():
-        if await queries.lock_merchant(connection, merchant_id=shop.merchant_id) is None:
-            raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
-        row = await queries.record_payout(
-            connection,
-            merchant_id=shop.merchant_id,
-            live=shop.live,
-            currency=currency,
-            amount=amount,
-            reference=reference.strip(),
-            recorded_by=recorded_by,
-            now=now,
+        payout, _ = await record_payout_on(
+            connection, shop, amount, currency, reference=reference, recorded_by=recorded_by, now=now
         )
+    return payout
+
+
+async def record_payout_on(
+    connection: Any,
+    shop: Shop,
+    amount: Decimal,
+    currency: str,
+    *,
+    reference: str,
+    recorded_by: str,
+    now: datetime,
+    request_key: str | None = None,
+) -> tuple[Payout, bool]:
+    """The same within a transaction of the caller's; returns the payout, and whether it is new. Moves no money itself.
+
+    `request_key` names this one wish: however often it comes, the first payout is returned. Raises: as `record_payout`.
+    """
+    if not reference.strip() or len(reference) > LONGEST_REFERENCE or not reference.isprintable():
+        raise Malformed(
+            f"a payout needs the reference of its transfer, at most {LONGEST_REFERENCE} characters", "reference"
+        )
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    if await queries.lock_merchant(connection, merchant_id=shop.merchant_id) is None:
+        raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
+    if request_key is not None:
+        before = await queries.payout_of_request(connection, **side, request_key=request_key)
+        if before is not None:
+            return _payout(before), False
+    row = await queries.record_payout(
+        connection,
+        **side,
+        currency=currency,
+        amount=amount,
+        reference=reference.strip(),
+        recorded_by=recorded_by,
+        request_key=request_key,
+        now=now,
+    )
     if row is None:
-        known = {balance.currency: balance.available for balance in await balances(database, shop)}
+        found = [one async for one in queries.balances(connection, **side, until=None)]
+        known = {one["currency"]: one["available"] for one in found}
         raise Conflict(f"only {known.get(currency, Decimal(0))} {currency} are available, not {amount}")
-    return _payout(row)
+    return _payout(row), True
 
 
 async def browse_payouts(database: Database, shop: Shop, page: Page) -> list[Payout]:

@@ -8,7 +8,18 @@ from starlette.routing import Route
 from paydesk.core.errors import NotFound
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
-from paydesk.web.operator import merchants, overview, plans, profiles
+from paydesk.web.operator import (
+    acquirers,
+    acts,
+    disputes,
+    merchants,
+    outcomes,
+    overview,
+    payouts,
+    plans,
+    profiles,
+    queues,
+)
 from paydesk.web.operator.face import FACE
 
 _rest = Section(FACE)
@@ -25,5 +36,11 @@ routes: list[Route] = [
     *merchants.section.routes,
     *profiles.section.routes,
     *plans.section.routes,
+    *payouts.section.routes,
+    *disputes.section.routes,
+    *outcomes.section.routes,
+    *acquirers.section.routes,
+    *queues.section.routes,
+    *acts.section.routes,
     *_rest.routes,
 ]

@@ -1,0 +1,195 @@
+"""The machinery as an operator watches it: queues, workers, database, the acquirers' health, and the operators' log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import structlog
+
+from paydesk.core.clock import utc_now
+from paydesk.core.paging import Page
+from paydesk.database.partitions import LOGS
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action
+
+queries = load_statements(__package__ or "", "machinery.sql")
+log = structlog.get_logger()
+
+PULSE = timedelta(seconds=5)
+"""How often a worker says that it is alive."""
+SILENT = timedelta(seconds=20)
+"""A worker that has not been heard of for so long is not alive any more."""
+_FORGOTTEN = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What has to be done by now: how many, since when the oldest waits (UTC), and how many are in a worker's hands."""
+
+    name: str
+    due: int
+    oldest_at: datetime | None
+    in_hand: int
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log's monthly partitions, the first and the last as `202611` (empty for none), and its size in bytes."""
+
+    name: str
+    months: int
+    first: str
+    last: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseNow:
+    """The database: its size in bytes, its connections, since when its oldest transaction is open (None: none is)."""
+
+    bytes: int
+    connections: int
+    oldest_transaction: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A process that does the background work, as it was last heard of (UTC)."""
+
+    name: str
+    started_at: datetime
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What became of an acquirer's attempts of a period; `unanswered` are those whose first answer never came.
+
+    Times are real ones, UTC.
+    """
+
+    acquirer: str
+    attempts: int
+    approved: int
+    declined: int
+    challenged: int
+    ended: int
+    unknown: int
+    unanswered: int
+    errors: int
+    last_approval: datetime | None
+    last_trouble: datetime | None
+
+    @property
+    def failing(self) -> bool:
+        """Whether at least one of ten attempts got no answer or an error."""
+        return (self.unanswered + self.errors) * 10 >= max(self.attempts, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A line of the log: an operator's (or, without a person, the command line's) act at a merchant (0: at none)."""
+
+    merchant_id: int
+    merchant_name: str
+    id: int
+    at: datetime
+    person_id: int | None
+    name: str
+    client_address: str
+    action: Action
+    subject: str
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ActFilter:
+    """Which acts: of a person, of the command line alone, of one kind, at one merchant; None for any."""
+
+    person_id: int | None = None
+    by_command: bool = False
+    action: Action | None = None
+    merchant_id: int | None = None
+
+
+async def queues(database: Database, *, now: datetime) -> list[Queue]:
+    """Every queue with what it has to do by `now` (real time, UTC)."""
+    return [Queue(**dict(row)) async for row in queries.queues(database, now=now)]
+
+
+async def logs(database: Database) -> list[Log]:
+    """The append-only logs and their partitions."""
+    return [Log(**dict(row)) async for row in queries.logs(database, names=list(LOGS))]
+
+
+async def database_now(database: Database) -> DatabaseNow:
+    """How the database stands."""
+    return DatabaseNow(**dict(await queries.database_now(database)))
+
+
+async def workers(database: Database) -> list[Worker]:
+    """The workers heard of in the last hour."""
+    return [Worker(**dict(row)) async for row in queries.workers(database)]
+
+
+async def run_pulse(database: Database, stop: asyncio.Event) -> None:
+    """Say every few seconds that this worker is alive, until told to stop; then say goodbye."""
+    name = f"{socket.gethostname()[:60]} {os.getpid()} {secrets.token_hex(2)}"
+    started_at = utc_now()
+    while not stop.is_set():
+        try:
+            now = utc_now()
+            await queries.say_alive(database, name=name, started_at=started_at, now=now)
+            await queries.forget_workers(database, before=now - _FORGOTTEN)
+        except Exception as error:
+            log.warning("this worker can't say that it is alive", why=f"{type(error).__name__}: {error}")
+        try:
+            async with asyncio.timeout(PULSE.total_seconds()):
+                await stop.wait()
+        except TimeoutError:
+            continue
+    try:
+        await queries.say_goodbye(database, name=name)
+    except Exception as error:
+        log.warning("this worker could not say goodbye", why=f"{type(error).__name__}: {error}")
+
+
+async def acquirer_health(database: Database, *, since: datetime) -> dict[str, Health]:
+    """What became of the attempts that began since a time (real, UTC), by acquirer."""
+    return {row["acquirer"]: Health(**dict(row)) async for row in queries.acquirer_health(database, since=since)}
+
+
+async def browse_acts(database: Database, page: Page, wanted: ActFilter) -> list[Act]:
+    """A page of what operators and the command line did, newest first."""
+    rows = queries.browse_log(
+        database,
+        person_id=wanted.person_id,
+        action=wanted.action and str(wanted.action),
+        merchant_id=wanted.merchant_id,
+        by_command=wanted.by_command,
+        **page.parameters(),
+    )
+    found = [row async for row in rows]
+    return [
+        Act(**{**dict(row), "action": Action(row["action"]), "details": msgspec.json.decode(row["details"])})
+        for row in found
+    ]
+
+
+async def operators(database: Database) -> list[tuple[int, str]]:
+    """The operators, by name: id and name."""
+    return [(row["id"], row["name"]) async for row in queries.operators(database)]
+
+
+async def profiles_waiting(database: Database, *, most: int) -> int:
+    """How many business profiles wait for an operator's word, counted up to `most`."""
+    return int(await queries.profiles_waiting(database, most=most))

@@ -1,0 +1,120 @@
+-- name: queues(now)
+-- What each queue has to do by now, the real time; since when the oldest waits, by its side's own time; and how much of it
+-- is in somebody's hands. Every part is served by the index of that queue's claim.
+with side as materialized (
+    select m.id as merchant_id, s.live, m.went_live_at, m.test_pingback_url,
+           case when s.live then interval '0' else m.test_clock end as clock
+      from merchant m
+     cross join (values (true), (false)) as s (live)
+)
+select 'pingbacks' as name, count(*) as due, min(p.due_at - side.clock) as oldest_at,
+       count(*) filter (where p.leased_until > clock_timestamp()) as in_hand
+  from side
+  join pingback p on p.merchant_id = side.merchant_id and p.live = side.live
+ where p.state = 'due' and p.due_at <= :now::timestamptz + side.clock
+   and (side.live or side.went_live_at is null or side.test_pingback_url is not null)
+ union all
+select 'renewals', count(*), min(b.date_next - side.clock), 0
+  from side
+  join subscription b on b.merchant_id = side.merchant_id and b.live = side.live
+ where b.date_next <= :now::timestamptz + side.clock and b.date_next is not null and b.charging_attempt_id is null
+ union all
+select 'outcomes', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
+  from payment_attempt
+ where lookup_at <= :now
+ union all
+select 'movements', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
+  from movement
+ where lookup_at <= :now
+ union all
+select 'shipping', count(*), min(p.shipping_due_at - side.clock), 0
+  from side
+  join payment p on p.merchant_id = side.merchant_id and p.live = side.live
+ where p.shipping_due_at <= :now::timestamptz + side.clock and p.shipping_due_at is not null
+ union all
+select 'settlements', count(*), min(p.funds_due_at - side.clock), 0
+  from side
+  join payment p on p.merchant_id = side.merchant_id and p.live = side.live
+ where p.funds_due_at <= :now::timestamptz + side.clock and p.funds_due_at is not null
+ union all
+select 'mails', count(*), min(due_at), count(*) filter (where leased_until > clock_timestamp())
+  from mail
+ where state = 'due' and due_at <= :now;
+
+-- name: logs(names)
+-- The monthly partitions of the logs: how many, from which to which, and their size with indexes, in bytes.
+select p.relname as name, count(*) filter (where c.relname ~ '_m[0-9]{6}$') as months,
+       coalesce(min(substring(c.relname from '_m([0-9]{6})$')), '') as first,
+       coalesce(max(substring(c.relname from '_m([0-9]{6})$')), '') as last,
+       sum(pg_total_relation_size(c.oid))::bigint as bytes
+  from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid
+  join pg_class p on p.oid = i.inhparent
+ where p.relname = any(:names::text[])
+ group by p.relname
+ order by p.relname;
+
+-- name: database_now()^
+-- The database's size in bytes, its connections of ours, and since when its oldest transaction is open.
+select pg_database_size(current_database()) as bytes,
+       (select count(*) from pg_stat_activity where datname = current_database()) as connections,
+       (select min(xact_start) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle') as oldest_transaction;
+
+-- name: say_alive(name, started_at, now)!
+insert into worker_seen (name, started_at, seen_at)
+values (:name, :started_at, :now)
+    on conflict (name) do update set seen_at = excluded.seen_at;
+
+-- name: forget_workers(before)!
+delete from worker_seen where seen_at < :before;
+
+-- name: say_goodbye(name)!
+delete from worker_seen where name = :name;
+
+-- name: workers()
+select name, started_at, seen_at from worker_seen order by started_at, name;
+
+-- name: acquirer_health(since)
+-- What became of the attempts that began since a time (real), by acquirer.
+select acquirer, count(*) as attempts,
+       count(*) filter (where state in ('approved', 'voiding', 'voided')) as approved,
+       count(*) filter (where state = 'declined') as declined,
+       count(*) filter (where state = 'challenged') as challenged,
+       count(*) filter (where state in ('failed', 'abandoned')) as ended,
+       count(*) filter (where state = 'processing') as unknown,
+       count(*) filter (where lookups > 0 and challenge_url = '') as unanswered,
+       count(*) filter (where decline_reason = 'processing_error') as errors,
+       max(not_after) filter (where state = 'approved') - interval '1 minute' as last_approval,
+       max(not_after) filter (where (lookups > 0 and challenge_url = '') or decline_reason = 'processing_error')
+           - interval '1 minute' as last_trouble
+  from payment_attempt
+ where not_after >= :since::timestamptz + interval '1 minute'
+ group by acquirer
+ order by acquirer;
+
+-- name: browse_log(person_id, action, merchant_id, by_command, before_at, before_id, since, until, most)
+-- What operators and the command line did, at any merchant, newest first; every filter may be null.
+with page as (
+    select *
+      from audit_entry
+     where operator and at >= :since and at < :until and (at, id) < (:before_at, :before_id)
+       and (:person_id::bigint is null or person_id = :person_id)
+       and (:action::text is null or action = :action)
+       and (:merchant_id::bigint is null or merchant_id = :merchant_id)
+       and (not :by_command::boolean or person_id is null)
+     order by at desc, id desc
+     limit :most
+)
+select e.merchant_id, coalesce(m.name, '') as merchant_name, e.id, e.at, e.person_id, coalesce(p.name, '') as name,
+       e.client_address, e.action, e.subject, e.details
+  from page e
+  left join person p on p.id = e.person_id
+  left join merchant m on m.id = e.merchant_id
+ order by e.at desc, e.id desc;
+
+-- name: operators()
+select id, name from person where operator order by name, id;
+
+-- name: profiles_waiting(most)$
+select count(*) from (select from business_profile where status = 'submitted' limit :most) one;

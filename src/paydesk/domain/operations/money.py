@@ -1,0 +1,170 @@
+"""Money over all merchants: who has how much available, payouts and their record, chargebacks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.errors import NotFound
+from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.ledger.payouts import Payout, record_payout_on
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.clock import shop_time
+
+queries = load_statements(__package__ or "", "money.sql")
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Payable:
+    """How much of a currency a merchant has available, in main units; always more than nothing."""
+
+    merchant_id: int
+    merchant_name: str
+    currency: str
+    available: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class MadePayout:
+    """A payout with its merchant; `recorded_by` is `person 5` or `command`, `at` is the shop's time (UTC)."""
+
+    id: int
+    merchant_id: int
+    merchant_name: str
+    currency: str
+    amount: Decimal
+    reference: str
+    recorded_by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before. Times are UTC."""
+
+    id: int
+    merchant_id: int
+    merchant_name: str
+    live: bool
+    payment_id: int
+    state: ChargebackState
+    acquirer: str
+    amount: Decimal
+    currency: str
+    fee: Decimal
+    reason: str
+    evidence: str
+    opened_at: datetime
+    closed_at: datetime | None
+    evidence_at: datetime | None
+
+
+async def payable(
+    database: Database, *, live: bool, most: int, after: tuple[int, str] = (0, ""), merchant_id: int | None = None
+) -> list[Payable]:
+    """Who has money available, by merchant and currency, after a place of that order; of one merchant if asked."""
+    rows = queries.payable(
+        database, live=live, merchant_id=merchant_id, after_merchant_id=after[0], after_currency=after[1], most=most
+    )
+    return [Payable(**dict(row)) async for row in rows]
+
+
+async def pay_out(
+    database: Database,
+    actor: Actor,
+    shop: Shop,
+    amount: Decimal,
+    currency: str,
+    *,
+    reference: str,
+    request_key: str,
+    now: datetime,
+) -> tuple[Payout, bool]:
+    """Record that money was sent to a merchant, and who says so; returns the payout, and whether it is new.
+
+    Moves no money itself. `amount` is in main units; `now` is real time (UTC). `request_key` names this one wish: a
+    form that comes twice counts once. The line in the audit log is the operator's and stands in the merchant's too.
+
+    Raises: Malformed without a usable reference, Conflict if less is available, NotFound.
+    """
+    shop_now = await shop_time(database, shop, real_now=now)
+    async with database.acquire() as connection, connection.transaction():
+        payout, new = await record_payout_on(
+            connection,
+            shop,
+            amount,
+            currency,
+            reference=reference,
+            recorded_by=f"person {actor.person_id}",
+            now=shop_now,
+            request_key=request_key,
+        )
+        if new:
+            side = {} if shop.live else {"test": True}
+            await record(
+                connection,
+                actor,
+                Action.payout_changed,
+                now=now,
+                merchant_id=shop.merchant_id,
+                subject=f"payout {payout.id}",
+                details={"amount": str(amount), "currency": currency, "reference": payout.reference, **side},
+            )
+    return payout, new
+
+
+async def browse_all_payouts(database: Database, page: Page, *, live: bool) -> list[MadePayout]:
+    """A page of the payouts to all merchants, newest first."""
+    rows = queries.payouts_of_all(database, live=live, **page.parameters())
+    return [MadePayout(**dict(row)) async for row in rows]
+
+
+async def every_payout(
+    database: Database, *, live: bool, since: datetime = EARLIEST, until: datetime = LATEST
+) -> AsyncIterator[MadePayout]:
+    """All payouts of a period, newest first, read in pages so that a slow reader holds no connection."""
+    place = Place(LATEST, LARGEST_ID)
+    while True:
+        found = await browse_all_payouts(database, Page(_BATCH, place, since, until), live=live)
+        for one in found:
+            yield one
+        if len(found) < _BATCH:
+            return
+        place = Place(found[-1].at, found[-1].id)
+
+
+async def browse_disputes(
+    database: Database, page: Page, *, live: bool, state: ChargebackState | None = None
+) -> list[Dispute]:
+    """A page of all merchants' chargebacks, newest first, of one state if asked."""
+    if state is None:
+        rows = queries.chargebacks_of_all(database, live=live, **page.parameters())
+    else:
+        rows = queries.chargebacks_in_state(database, live=live, state=str(state), **page.parameters())
+    return [_dispute(row) async for row in rows]
+
+
+async def find_dispute(database: Database, merchant_id: int, chargeback_id: int) -> Dispute:
+    """One chargeback of a merchant. Raises: NotFound."""
+    row = await queries.chargeback_of(database, merchant_id=merchant_id, id=chargeback_id)
+    if row is None:
+        raise NotFound(f"merchant {merchant_id} has no chargeback {chargeback_id}")
+    return _dispute(row)
+
+
+async def disputes_without_evidence(database: Database, *, most: int) -> int:
+    """How many open live chargebacks nobody has given evidence for, counted up to `most`."""
+    return int(await queries.chargebacks_without_evidence(database, live=True, most=most))
+
+
+def _dispute(row: Mapping[str, Any]) -> Dispute:
+    return Dispute(**{**dict(row), "state": ChargebackState(row["state"])})

@@ -1,0 +1,57 @@
+-- name: payable(live, merchant_id, after_merchant_id, after_currency, most)
+-- Who has money available, by merchant and currency, in their order; of one merchant alone if asked.
+select m.id as merchant_id, m.name as merchant_name, b.currency, b.available
+  from merchant m
+ cross join lateral (
+     select currency, -sum(amount) as available
+       from ledger_entry
+      where merchant_id = m.id and live = :live and account = 'available'
+      group by currency
+     having sum(amount) < 0
+ ) b
+ where m.id >= coalesce(:merchant_id::bigint, :after_merchant_id) and (:merchant_id::bigint is null or m.id = :merchant_id)
+   and (m.id, b.currency) > (:after_merchant_id, :after_currency)
+ order by m.id, b.currency
+ limit :most;
+
+-- name: payouts_of_all(live, before_at, before_id, since, until, most)
+-- The payouts to all merchants, newest first.
+select p.id, p.currency, p.amount, p.reference, p.recorded_by, p.at, p.merchant_id, m.name as merchant_name
+  from payout p
+  join merchant m on m.id = p.merchant_id
+ where p.live = :live and p.at >= :since and p.at < :until and (p.at, p.id) < (:before_at, :before_id)
+ order by p.at desc, p.id desc
+ limit :most;
+
+-- name: chargebacks_of_all(live, before_at, before_id, since, until, most)
+-- The chargebacks of all merchants, newest first.
+select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.reason, c.opened_at, c.closed_at,
+       c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
+  from chargeback c
+  join merchant m on m.id = c.merchant_id
+ where c.live = :live and c.opened_at >= :since and c.opened_at < :until
+   and (c.opened_at, c.id) < (:before_at, :before_id)
+ order by c.opened_at desc, c.id desc
+ limit :most;
+
+-- name: chargebacks_in_state(live, state, before_at, before_id, since, until, most)
+select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.reason, c.opened_at, c.closed_at,
+       c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
+  from chargeback c
+  join merchant m on m.id = c.merchant_id
+ where c.live = :live and c.state = :state and c.opened_at >= :since and c.opened_at < :until
+   and (c.opened_at, c.id) < (:before_at, :before_id)
+ order by c.opened_at desc, c.id desc
+ limit :most;
+
+-- name: chargeback_of(merchant_id, id)^
+select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.reason, c.opened_at, c.closed_at,
+       c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
+  from chargeback c
+  join merchant m on m.id = c.merchant_id
+ where c.merchant_id = :merchant_id and c.id = :id;
+
+-- name: chargebacks_without_evidence(live, most)$
+-- How many open chargebacks nobody has given evidence for, counted up to a number.
+select count(*)
+  from (select from chargeback where live = :live and state = 'open' and evidence_at is null limit :most) one;

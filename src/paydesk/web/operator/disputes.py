@@ -1,0 +1,55 @@
+"""Chargebacks over all merchants, to be read: the merchants give the evidence, the banks decide."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.operations.money import browse_disputes, find_dispute
+from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator.face import FACE
+from paydesk.web.operator.sides import is_live, side_field, side_tabs
+from paydesk.web.texts import mark
+
+section = Section(FACE)
+_CHARGEBACKS = "/operator/chargebacks"
+STATES = {
+    ChargebackState.OPEN: (mark("Open"), "yellow"),
+    ChargebackState.WON: (mark("Won"), "green"),
+    ChargebackState.LOST: (mark("Lost"), "red"),
+}
+"""What a state is called, and its colour."""
+
+
+@section.page(_CHARGEBACKS, needs=Access.operator)
+async def show_disputes(visit: Visit) -> Response:
+    """All merchants' chargebacks, newest first, of one state if asked."""
+    asked, side = visit.form.text("state", 10), side_field(visit)
+    state = ChargebackState(asked) if asked in set(ChargebackState) else None
+    found = await browse_disputes(visit.database, page_asked(visit), live=is_live(visit), state=state)
+    shown = found[:ROWS]
+    kept = {"state": state or "", **side}
+    before = mark_of(shown[-1].opened_at, shown[-1].id) if len(found) > ROWS else ""
+    views = [(list_address(_CHARGEBACKS, side), visit.texts.get("All"))]
+    for one, (name, _) in STATES.items():
+        views.append((list_address(_CHARGEBACKS, {"state": one, **side}), visit.texts.get(name)))
+    other = side_tabs(visit, _CHARGEBACKS)[1 if is_live(visit) else 0]
+    return visit.page(
+        "chargebacks.html",
+        found=shown,
+        states=STATES,
+        views=views,
+        current=list_address(_CHARGEBACKS, kept),
+        other=other,
+        newest=list_address(_CHARGEBACKS, kept) if visit.form.text("before") else "",
+        older=list_address(_CHARGEBACKS, {**kept, "before": before}) if before else "",
+    )
+
+
+@section.page(f"{_CHARGEBACKS}/{{merchant_id}}/{{chargeback_id}}", needs=Access.operator)
+async def show_dispute(visit: Visit) -> Response:
+    """One chargeback, with what the merchant told the bank."""
+    one = await find_dispute(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
+    return visit.page("chargeback.html", one=one, state=STATES[one.state])

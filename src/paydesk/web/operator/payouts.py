@@ -1,0 +1,165 @@
+"""Payouts: who has money available, the form that records what was sent, and what was sent before."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from functools import partial
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed, NotFound, PaydeskError
+from paydesk.core.money import parse_amount, parse_currency, plain_number
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.operations.money import Payable, browse_all_payouts, every_payout, pay_out, payable
+from paydesk.web.console.amounts import exact
+from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator.face import FACE
+from paydesk.web.operator.sides import is_live, side_field, side_tabs
+from paydesk.web.texts import mark
+
+section = Section(FACE)
+_PAYOUTS = "/operator/payouts"
+_ONE = f"{_PAYOUTS}/{{merchant_id}}"
+_COLUMNS = ("id", "at", "merchant_id", "merchant", "currency", "amount", "reference", "recorded_by")
+_MOST_CURRENCIES = 200
+_RECORDED = mark("Recorded: %(amount)s, %(reference)s.")
+_KNOWN = mark("This was recorded before: %(amount)s, %(reference)s.")
+
+
+@section.page(_PAYOUTS, needs=Access.operator)
+async def show_payable(visit: Visit) -> Response:
+    """Who has money available, by merchant and currency."""
+    after = visit.form.number("merchant") or 0, visit.form.text("currency", 3)
+    found = await payable(visit.database, live=is_live(visit), most=ROWS + 1, after=after)
+    last, side = found[:ROWS][-1:], side_field(visit)
+    more = {"merchant": last[0].merchant_id, "currency": last[0].currency} if len(found) > ROWS else {}
+    return visit.page(
+        "payouts.html",
+        found=found[:ROWS],
+        exact=partial(exact, visit),
+        form_of=lambda one: list_address(f"{_PAYOUTS}/{one.merchant_id}", {"currency": one.currency, **side}),
+        sides=side_tabs(visit, _PAYOUTS),
+        current=list_address(_PAYOUTS, side),
+        past=list_address(f"{_PAYOUTS}/past", side),
+        first=list_address(_PAYOUTS, side) if after[0] else "",
+        further=list_address(_PAYOUTS, {**more, **side}) if more else "",
+    )
+
+
+@section.page(f"{_PAYOUTS}/past", needs=Access.operator)
+async def show_past(visit: Visit) -> Response:
+    """What was recorded, newest first."""
+    path, side, asked = f"{_PAYOUTS}/past", side_field(visit), days_asked(visit)
+    found = await browse_all_payouts(visit.database, page_asked(visit), live=is_live(visit))
+    shown = found[:ROWS]
+    before = mark_of(shown[-1].at, shown[-1].id) if len(found) > ROWS else ""
+    kept = {**asked, **side}
+    return visit.page(
+        "payouts_past.html",
+        found=shown,
+        exact=partial(exact, visit),
+        asked=asked,
+        test=not is_live(visit),
+        sides=side_tabs(visit, path),
+        current=list_address(path, side),
+        newest=list_address(path, kept) if visit.form.text("before") else "",
+        older=list_address(path, {**kept, "before": before}) if before else "",
+        export=list_address(f"{_PAYOUTS}/export", kept),
+    )
+
+
+@section.page(f"{_PAYOUTS}/export", needs=Access.operator)
+async def export(visit: Visit) -> Response:
+    """The payouts of the days asked for as a file; the audit log keeps who took it."""
+    chosen = {name: day for name, day in days_asked(visit).items() if day}
+    async with visit.database.acquire() as connection:
+        await record(
+            connection,
+            visit.session.operator,
+            Action.exported,
+            now=visit.now,
+            subject="payouts",
+            details={**chosen, **side_field(visit)},
+        )
+    return visit.csv(f"payouts{'' if is_live(visit) else '-test'}.csv", _COLUMNS, _cells(visit))
+
+
+async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:
+    page = page_asked(visit)
+    async for one in every_payout(visit.database, live=is_live(visit), since=page.since, until=page.until):
+        amount = plain_number(one.amount)
+        yield (one.id, one.at, one.merchant_id, one.merchant_name, one.currency, amount, one.reference, one.recorded_by)
+
+
+@section.page(_ONE, needs=Access.operator)
+async def show_form(visit: Visit) -> Response:
+    """The form for one merchant and currency."""
+    available = await _available(visit)
+    return _form(visit, available, str(plain_number(available.available)), secrets.token_hex(16))
+
+
+async def _available(visit: Visit) -> Payable:
+    """What the merchant has of the currency asked for, else of the first. Raises: NotFound if nothing is available."""
+    merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 3)
+    found = await payable(visit.database, live=is_live(visit), most=_MOST_CURRENCIES, merchant_id=merchant_id)
+    wanted = [one for one in found if not currency or one.currency == currency]
+    if not wanted:
+        raise NotFound(f"merchant {merchant_id} has nothing available to be paid out")
+    return wanted[0]
+
+
+def _form(
+    visit: Visit,
+    available: Payable,
+    amount: str,
+    request_key: str,
+    errors: dict[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    return visit.page(
+        "payout.html",
+        status=status,
+        one=available,
+        exact=partial(exact, visit),
+        amount=amount,
+        reference=visit.form.text("reference", 200),
+        request_key=request_key,
+        side="" if is_live(visit) else "test",
+        back=list_address(_PAYOUTS, side_field(visit)),
+        errors=errors or {},
+    )
+
+
+@section.action(_ONE, needs=Access.operator, recent=True)
+async def record_one(visit: Visit) -> Response:
+    """Record what was sent; a form that comes twice counts once."""
+    request_key, amount = visit.form.text("request", 64), visit.form.text("amount", 40)
+    shop = Shop(visit.number("merchant_id"), is_live(visit))
+    try:
+        if not request_key:
+            raise Malformed("the form is incomplete; open its page again")
+        currency = parse_currency(visit.form.text("currency", 3))
+        payout, new = await pay_out(
+            visit.database,
+            visit.session.operator,
+            shop,
+            parse_amount(amount, currency),
+            currency,
+            reference=visit.form.text("reference", 200),
+            request_key=f"console {request_key}",
+            now=visit.now,
+        )
+    except NotFound:
+        raise
+    except PaydeskError as error:
+        available = await _available(visit)
+        return _form(visit, available, amount, request_key, field_errors(error, "amount", "reference"), error.status)
+    words = visit.texts.get(_RECORDED if new else _KNOWN) % {
+        "amount": exact(visit, payout.currency, payout.amount),
+        "reference": payout.reference,
+    }
+    return visit.go(list_address(f"{_PAYOUTS}/past", side_field(visit)), words)

@@ -1,0 +1,55 @@
+"""Queues: what the background work has to do by now, who does it, and how the database stands; renewed by itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from babel.numbers import format_decimal
+from babel.units import format_unit
+from starlette.responses import Response
+
+from paydesk.domain.operations.machinery import PULSE, SILENT, Queue, database_now, logs, queues, workers
+from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator.face import FACE
+from paydesk.web.texts import mark
+
+section = Section(FACE)
+QUEUES = {
+    "pingbacks": mark("Pingbacks"),
+    "renewals": mark("Renewals"),
+    "outcomes": mark("Outcomes of payments to ask for"),
+    "movements": mark("Captures, voids and refunds to finish"),
+    "shipping": mark("Shipping deadlines"),
+    "settlements": mark("Settlements and reserves"),
+    "mails": mark("Mails"),
+}
+"""What each queue is called."""
+LAGS = timedelta(minutes=1)
+"""A queue whose oldest waits for longer than this lags."""
+_MEBIBYTE = 1024 * 1024
+
+
+def lags(queue: Queue, visit: Visit) -> bool:
+    """Whether a queue is behind."""
+    return queue.oldest_at is not None and visit.now - queue.oldest_at > LAGS
+
+
+@section.page("/operator/queues", needs=Access.operator)
+async def show_queues(visit: Visit) -> Response:
+    """Every queue, the workers, the database and its logs."""
+    locale = visit.texts.locale
+    return visit.part(
+        "queues.html",
+        "news",
+        queues=await queues(visit.database, now=visit.now),
+        names=QUEUES,
+        lags=lambda queue: lags(queue, visit),
+        workers=await workers(visit.database),
+        alive_since=visit.now - SILENT,
+        pulse=int(PULSE.total_seconds()),
+        base=await database_now(visit.database),
+        logs=await logs(visit.database),
+        count=lambda number: format_decimal(number, locale=locale),
+        size=lambda size: format_unit(round(size / _MEBIBYTE), "digital-megabyte", "short", locale=locale),
+    )

@@ -1,0 +1,238 @@
+"""What operators do with money, outcomes and the machinery, over all merchants."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import timedelta
+
+import pytest
+from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+from tests.web.account.selling import Seller, seller_of
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.operations.machinery import run_pulse, workers
+from paydesk.domain.payments.paying import Desk
+
+
+@pytest.fixture
+def seller(desk: Desk, owner: Visitor) -> Seller:
+    return seller_of(desk, owner)
+
+
+@pytest.fixture
+async def payout_page(seller: Seller, database: Database) -> str:
+    """The form for a merchant with 100.00 USD available on its test side."""
+    payment_id = await seller.sell()
+    for account, amount in (("available", -100), ("acquirer", 100)):
+        await database.execute(
+            "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
+            " values ($1, false, 1, 'settlement', $2, $3, 'USD', $4, now())",
+            seller.shop.merchant_id,
+            payment_id,
+            account,
+            amount,
+        )
+    return f"/operator/payouts/{seller.shop.merchant_id}?currency=USD&side=test"
+
+
+async def payouts_of(seller: Seller) -> list[tuple[str, str]]:
+    rows = await seller.database.fetch(
+        "select amount, reference from payout where merchant_id = $1 order by id", seller.shop.merchant_id
+    )
+    return [(f"{row['amount']:.2f}", row["reference"]) for row in rows]
+
+
+async def post(visitor: Visitor, page: str, **fields: str):  # type: ignore[no-untyped-def]
+    """Post the form of a page whose address has more than a path."""
+    path = page.partition("?")[0]
+    hidden = fields_of((await visitor.see(page)).text, path)
+    return await visitor.web.post(path, data={**hidden, **fields})
+
+
+PAGES = ("overview", "payouts", "payouts/past", "chargebacks", "outcomes", "acquirers", "queues", "audit")
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_each_page_is_for_operators_alone(operator: Visitor, owner: Visitor, page: str) -> None:
+    assert (await operator.see(f"/operator/{page}")).status_code == 200
+    assert (await owner.see(f"/operator/{page}")).status_code == 404
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_hostile_address_is_a_list_without_a_filter(operator: Visitor, page: str) -> None:
+    hostile = (
+        "before=%00&after=9-9-9&since=1-1-1&merchant=x%27&person=%F0%9F%98%80&action=%00&state=%27&side=%00&view=x"
+    )
+    assert (await operator.see(f"/operator/{page}?{hostile}&currency=%00%00")).status_code == 200
+
+
+async def test_a_payout_is_recorded_once_however_often_its_form_comes(
+    operator: Visitor, seller: Seller, payout_page: str, owner: Visitor
+) -> None:
+    assert "100.00" in text_of(await operator.see("/operator/payouts?side=test"))
+    path = payout_page.partition("?")[0]
+    hidden = fields_of((await operator.see(payout_page)).text, path)
+    form = {**hidden, "amount": "60.00", "reference": "TRF-1"}
+    answers = await asyncio.gather(*(operator.web.post(path, data=form) for _ in range(4)))
+    assert {leads_to(answer) for answer in answers} == {"/operator/payouts/past?side=test"}
+    assert await payouts_of(seller) == [("60.00", "TRF-1")]
+    past = await operator.see("/operator/payouts/past?side=test")
+    assert "TRF-1" in text_of(past)
+    assert "40.00" in text_of(await operator.see("/operator/payouts?side=test"))
+    assert len(await seller.audited("payout_changed")) == 1
+    assert "Payout changed" in text_of(await operator.see(f"/operator/audit?merchant={seller.shop.merchant_id}"))
+    assert "payout" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+    file = (await operator.see("/operator/payouts/export?side=test")).text.splitlines()
+    assert file[0] == "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
+    assert ",60,TRF-1,person " in file[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"amount": "100.01", "reference": "T"}, 409, "are available, not 100.01"),
+        ({"amount": "-5", "reference": "T"}, 400, "plain decimal number"),
+        ({"amount": "1e3", "reference": "T"}, 400, "plain decimal number"),
+        ({"amount": "1.00", "reference": ""}, 400, "needs the reference"),
+        ({"amount": "1.00", "reference": "a\u0007b"}, 400, "needs the reference"),
+        ({"amount": "1.00", "reference": "T", "currency": "'--"}, 400, "ISO 4217"),
+        ({"amount": "1.00", "reference": "T", "request": ""}, 400, "open its page again"),
+    ],
+)
+async def test_a_wrong_payout_is_refused_and_what_was_typed_stays(
+    operator: Visitor, seller: Seller, payout_page: str, fields: dict[str, str], status: int, said: str
+) -> None:
+    answer = await post(operator, payout_page, **fields)
+    if "currency" in fields:
+        assert answer.status_code in (400, 404)
+    else:
+        assert (answer.status_code, said in text_of(answer)) == (status, True), text_of(answer)
+        assert f'value="{fields["amount"]}"' in answer.text
+    assert await payouts_of(seller) == []
+
+
+async def test_a_payout_needs_the_password_again(
+    operator: Visitor, seller: Seller, payout_page: str, database: Database
+) -> None:
+    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    answer = await post(operator, payout_page, amount="1.00", reference="T")
+    assert answer.status_code == 403
+    assert "password" in text_of(answer).lower()
+    assert await payouts_of(seller) == []
+
+
+async def test_an_unknown_outcome_is_listed_and_asked_for_at_once(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    payment_id = await seller.sell()
+    later = utc_now() + timedelta(hours=1)
+    await database.execute(
+        "update payment_attempt set state = 'processing', lookup_at = $2, lookups = 3, finished_at = null,"
+        " not_after = now() - interval '2 days' where payment_id = $1",
+        payment_id,
+        later,
+    )
+    shown = await operator.see("/operator/outcomes?view=day")
+    assert str(payment_id) in text_of(shown)
+    assert "3 times" in text_of(shown)
+    assert "4242" not in shown.text
+    answer = await operator.send("/operator/outcomes", "/operator/outcomes/ask", kind="payment")
+    assert leads_to(answer) == "/operator/outcomes"
+    due = await database.fetchrow(
+        "select lookup_at, state, idempotency_key from payment_attempt where payment_id = $1", payment_id
+    )
+    assert due["lookup_at"] < utc_now()
+    assert due["state"] == "processing"
+    assert await database.fetchval("select count(*) from payment_attempt where payment_id = $1", payment_id) == 1
+    assert await seller.audited("outcome_asked") == [f"payment {payment_id}"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"kind": "x", "id": "1"}, {"kind": "refund", "id": "-1", "merchant": "1"}])
+async def test_an_incomplete_wish_to_ask_is_refused(operator: Visitor, fields: dict[str, str]) -> None:
+    token = fields_of((await operator.see("/account/security")).text, "/account/logout")["csrf"]
+    answer = await operator.web.post("/operator/outcomes/ask", data={"csrf": token, **fields})
+    assert answer.status_code == 400
+
+
+async def test_what_has_an_outcome_by_now_is_said_to(operator: Visitor, seller: Seller, database: Database) -> None:
+    await seller.sell()
+    attempt_id = await database.fetchval(
+        "select max(id) from payment_attempt where merchant_id = $1", seller.shop.merchant_id
+    )
+    token = fields_of((await operator.see("/account/security")).text, "/account/logout")["csrf"]
+    form = {"csrf": token, "kind": "payment", "id": attempt_id, "merchant": seller.shop.merchant_id, "live": "0"}
+    assert leads_to(await operator.web.post("/operator/outcomes/ask", data=form)) == "/operator/outcomes"
+    assert "has an outcome by now" in text_of(await operator.see("/operator/outcomes"))
+    assert await seller.audited("outcome_asked") == []
+
+
+async def test_chargebacks_of_all_merchants_are_listed_and_read(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    payment_id = await seller.sell()
+    chargeback_id = await database.fetchval(
+        "insert into chargeback (merchant_id, live, payment_id, state, acquirer, acquirer_reference, amount, currency,"
+        " fee, reason, opened_at) values ($1, false, $2, 'open', 'simulator', 'd-1', 10, 'USD', 15, 'fraudulent',"
+        " now()) returning id",
+        seller.shop.merchant_id,
+        payment_id,
+    )
+    shown = text_of(await operator.see("/operator/chargebacks?side=test&state=open"))
+    assert "Corner Shop" in shown
+    assert "Not given yet" in shown
+    path = f"/operator/chargebacks/{seller.shop.merchant_id}/{chargeback_id}"
+    detail = await operator.see(path)
+    assert "fraudulent" in text_of(detail)
+    assert "4242" not in detail.text
+    assert (await operator.see(f"/operator/chargebacks/{seller.shop.merchant_id}/999999999")).status_code == 404
+
+
+async def test_an_acquirers_health_counts_its_attempts_and_shows_no_secret(operator: Visitor, seller: Seller) -> None:
+    await seller.sell()
+    await seller.sell(number="4000000000009995")
+    for period in ("", "?period=day"):
+        shown = text_of(await operator.see(f"/operator/acquirers{period}"))
+        assert "Simulator Test payments Answers" in shown
+        assert "No acquirer for live payments is configured" in shown
+        assert re.search(r"Approved \d+ [\d.]+\s% of \d+ Declined [1-9]", shown), shown
+
+
+async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: Seller, database: Database) -> None:
+    await seller.sell()
+    await database.execute("update pingback set due_at = now() - interval '1 hour' where state = 'due'")
+    stop = asyncio.Event()
+    pulse = asyncio.create_task(run_pulse(database, stop))
+    for _ in range(100):
+        if await workers(database):
+            break
+        await asyncio.sleep(0.02)
+    shown = text_of(await operator.see("/operator/queues"))
+    assert re.search(r"Pingbacks \d+ . 1 hour ago Lags", shown), shown
+    assert "Alive" in shown
+    part = await operator.see("/operator/queues", **{"hx-request": "true"})
+    assert "<html" not in part.text
+    assert "Pingbacks" in text_of(await operator.see("/operator/overview"))
+    stop.set()
+    await pulse
+    assert await workers(database) == []
+
+
+async def test_the_log_is_filtered_by_who_what_and_when(operator: Visitor, seller: Seller, payout_page: str) -> None:
+    await post(operator, payout_page, amount="1.00", reference="T-77")
+    merchant = f"merchant={seller.shop.merchant_id}"
+    assert "T-77" in text_of(await operator.see(f"/operator/audit?action=payout_changed&{merchant}"))
+    for query in ("person=command", "action=key_shown", "since=2090-01-01", "merchant=1"):
+        joined = query if query.startswith("merchant") else f"{query}&{merchant}"
+        assert "T-77" not in text_of(await operator.see(f"/operator/audit?{joined}")), query
+
+
+@pytest.mark.parametrize("data", [{}, {"csrf": "x"}])
+async def test_an_operators_form_is_not_taken_without_its_token(
+    operator: Visitor, seller: Seller, payout_page: str, data: dict[str, str]
+) -> None:
+    form = {**data, "amount": "1.00", "currency": "USD", "reference": "T", "side": "test", "request": "r", "id": "1"}
+    for path in (payout_page.partition("?")[0], "/operator/outcomes/ask"):
+        assert (await operator.web.post(path, data=form)).status_code == 403
+    assert await payouts_of(seller) == []
