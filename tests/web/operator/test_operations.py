@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
@@ -25,14 +26,14 @@ def seller(desk: Desk, owner: Visitor) -> Seller:
 async def payout_page(seller: Seller, database: Database) -> str:
     """The form for a merchant with 100.00 USD available on its test side."""
     payment_id = await seller.sell()
-    for account, amount in (("available", -100), ("acquirer", 100)):
+    for account, amount in (("available", "-100.0049"), ("acquirer", "100.0049")):
         await database.execute(
             "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
             " values ($1, false, 1, 'settlement', $2, $3, 'USD', $4, now())",
             seller.shop.merchant_id,
             payment_id,
             account,
-            amount,
+            Decimal(amount),
         )
     return f"/operator/payouts/{seller.shop.merchant_id}?currency=USD&side=test"
 
@@ -71,9 +72,11 @@ async def test_a_hostile_address_is_a_list_without_a_filter(operator: Visitor, p
 async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     operator: Visitor, seller: Seller, payout_page: str, owner: Visitor
 ) -> None:
-    assert "100.00" in text_of(await operator.see("/operator/payouts?side=test"))
+    assert "100.0049" in text_of(await operator.see("/operator/payouts?side=test"))
     path = payout_page.partition("?")[0]
-    hidden = fields_of((await operator.see(payout_page)).text, path)
+    shown = await operator.see(payout_page)
+    assert 'value="100.00"' in shown.text, "all that is available is offered, in whole cents"
+    hidden = fields_of(shown.text, path)
     form = {**hidden, "amount": "60.00", "reference": "TRF-1"}
     answers = await asyncio.gather(*(operator.web.post(path, data=form) for _ in range(4)))
     assert {leads_to(answer) for answer in answers} == {"/operator/payouts/past?side=test"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Iterable
+from decimal import ROUND_DOWN, Decimal
 from functools import partial
 
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound, PaydeskError
-from paydesk.core.money import parse_amount, parse_currency, plain_number
+from paydesk.core.money import minor_digits, parse_amount, parse_currency, plain_number
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.operations.money import Payable, browse_all_payouts, every_payout, pay_out, payable
@@ -99,7 +100,9 @@ async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:
 async def show_form(visit: Visit) -> Response:
     """The form for one merchant and currency."""
     available = await _available(visit)
-    return _form(visit, available, str(plain_number(available.available)), secrets.token_hex(16))
+    # The ledger has finer parts than money that can be sent.
+    whole = available.available.quantize(Decimal(1).scaleb(-minor_digits(available.currency)), ROUND_DOWN)
+    return _form(visit, available, f"{whole:f}", secrets.token_hex(16))
 
 
 async def _available(visit: Visit) -> Payable:
