@@ -1,0 +1,58 @@
+"""Settings of the shop: name, address, time zone, shipped goods, mails."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed
+from paydesk.domain.accounts.people import time_zones
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.merchants.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.visit import Visit
+
+section = Section(FACE)
+_SHOP = "/account/{merchant_id}/settings/shop"
+
+
+@section.page(_SHOP, needs=Permission.manage_settings)
+async def show_shop(visit: Visit) -> Response:
+    """The form, with what is chosen now."""
+    return await _page(visit)
+
+
+async def _page(
+    visit: Visit, typed: ShopSettings | None = None, errors: dict[str, str] | None = None, status: int = 200
+) -> Response:
+    chosen, held = await find_shop_settings(visit.database, visit.merchant_id)
+    return visit.page(
+        "shop_settings.html",
+        status=status,
+        shop=typed or chosen,
+        held=held,
+        zones=sorted(time_zones()),
+        errors=errors or {},
+    )
+
+
+@section.action(_SHOP, needs=Permission.manage_settings)
+async def save(visit: Visit) -> Response:
+    """Take the settings; what is wrong stands in the form with the reason."""
+    typed = ShopSettings(
+        name=visit.form.text("name", 300),
+        email=visit.form.text("email", 300),
+        time_zone=visit.form.text("time_zone", 60),
+        shipped_goods=visit.form.has("shipped_goods"),
+        customer_mails=visit.form.has("customer_mails"),
+        test_mails=visit.form.has("test_mails"),
+    )
+    desk = visit.services.desk
+    names = [name for name in (desk.test_acquirer, desk.live_acquirer) if name]
+    try:
+        await save_shop_settings(
+            visit.gate, visit.session, typed, [desk.acquirers[name] for name in names], now=visit.now
+        )
+    except Malformed as error:
+        return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status)
+    return visit.go(visit.url("settings/shop"), visit.texts.get("Saved."))

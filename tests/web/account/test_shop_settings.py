@@ -1,0 +1,108 @@
+"""The settings of a shop, as its team changes them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.web.account.conftest import Join, Visitor, leads_to, text_of
+from tests.web.account.selling import seller_of
+
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.payments.paying import Desk
+
+
+def page_of(visitor: Visitor) -> str:
+    return f"{visitor.merchant_path}/settings/shop"
+
+
+def fields(visitor: Visitor, **changed: str) -> dict[str, Any]:
+    return {
+        "name": "Corner Shop",
+        "email": visitor.email,
+        "time_zone": "UTC",
+        "customer_mails": "1",
+        **changed,
+    }
+
+
+async def row_of(database: Database, visitor: Visitor) -> Any:
+    return await database.fetchrow("select * from merchant where id = $1", int(visitor.merchant_path.split("/")[2]))
+
+
+async def test_a_shop_gets_another_name_and_calendar(owner: Visitor, database: Database, desk: Desk) -> None:
+    wanted = fields(owner, name="  Tea \t House ", time_zone="Europe/Berlin", test_mails="1")
+    assert leads_to(await owner.send(page_of(owner), page_of(owner), **wanted)) == page_of(owner)
+    row = await row_of(database, owner)
+    assert (row["name"], row["time_zone"], row["customer_mails"], row["test_mails"]) == (
+        "Tea House", "Europe/Berlin", True, True,
+    )  # fmt: skip
+    assert "Saved." in text_of(await owner.see(page_of(owner)))
+    assert "Tea House" in text_of(await owner.see(page_of(owner)))
+    log = text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+    assert "Corner Shop → Tea House" in log
+    assert await seller_of(desk, owner).audited("settings_changed") == ["shop"]
+
+
+async def test_saving_what_is_there_changes_and_logs_nothing(owner: Visitor, desk: Desk) -> None:
+    assert leads_to(await owner.send(page_of(owner), page_of(owner), **fields(owner))) == page_of(owner)
+    assert await seller_of(desk, owner).audited("settings_changed") == []
+
+
+async def test_goods_that_are_shipped_hold_new_payments(owner: Visitor, desk: Desk) -> None:
+    seller = seller_of(desk, owner)
+    before = await seller.sell()
+    await owner.send(page_of(owner), page_of(owner), **fields(owner, shipped_goods="1"))
+    assert await seller.state(await seller.sell()) == "authorized"
+    assert await seller.state(before) == "captured"
+    await owner.send(page_of(owner), page_of(owner), **fields(owner))
+    assert await seller.state(await seller.sell()) == "captured"
+
+
+async def test_an_acquirer_that_cannot_hold_money_long_enough_is_named(
+    owner: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimulatedAcquirer, "hold_period", timedelta(days=5))
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, shipped_goods="1"))
+    assert answer.status_code == 400
+    assert "holds money for 5 days" in text_of(answer)
+    assert not (await row_of(database, owner))["shipped_goods"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("name", " "), ("name", "x" * 101), ("email", "nobody"), ("email", "a@b.example\nBcc: c@d.example"),
+     ("time_zone", "Mars/Olympus"), ("time_zone", "../../etc/passwd"), ("time_zone", "")],
+)  # fmt: skip
+async def test_a_setting_that_makes_no_sense_is_named_at_its_field(
+    owner: Visitor, database: Database, field: str, value: str
+) -> None:
+    before = await row_of(database, owner)
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, **{field: value}))
+    assert answer.status_code == 400
+    assert f'id="e-{field}"' in answer.text
+    assert await row_of(database, owner) == before
+
+
+async def test_another_address_wants_the_password(owner: Visitor, database: Database) -> None:
+    await database.execute(
+        "update account_session set confirmed_at = now() - interval '1 hour'"
+        " where person_id = (select id from person where email = $1)",
+        owner.email,
+    )
+    asked = await owner.send(page_of(owner), page_of(owner), **fields(owner, email="new@shop.example"))
+    assert asked.status_code == 403
+    assert "Confirm it's you" in text_of(asked)
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, name="Tea House"))
+    assert leads_to(answer) == page_of(owner)
+        owner
+    )
+
+
+@pytest.mark.parametrize("role", [Role.developer, Role.support, Role.viewer])
+async def test_only_an_owner_changes_the_shop(owner: Visitor, join: Join, role: Role) -> None:
+    member = await join(owner, role)
+    assert (await member.see(page_of(owner))).status_code == 403
