@@ -98,8 +98,6 @@ async def test_another_address_wants_the_password(owner: Visitor, database: Data
     assert "Confirm it's you" in text_of(asked)
     answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, name="Tea House"))
     assert leads_to(answer) == page_of(owner)
-        owner
-    )
 
 
 @pytest.mark.parametrize("role", [Role.developer, Role.support, Role.viewer])
