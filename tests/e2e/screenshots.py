@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import tempfile
 from pathlib import Path
 
+import pyotp
 from playwright.async_api import Browser, Page, async_playwright
 from tests.e2e.conftest import FLAGS, chromium_path
 from tests.e2e.running import Running, fill_in, run_paydesk
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DESKTOP = {"width": 760, "height": 480}
+WIDE = {"width": 1140, "height": 720}
 PHONE = {"width": 390, "height": 700}
 
 
@@ -58,6 +61,10 @@ async def take(browser: Browser, running: Running) -> None:
     await buy(page, running, "House espresso", "Pay 10.00 USD")
     await buy(page, running, "Coffee club", "Pay 5.00 USD")
     account = await log_in(page, running)
+    await page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    await page.goto(f"{account}/overview")
+    await keep(page, "overview")
+    await page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
     await page.goto(f"{account}/payments")
     await keep(page, "payments")
     await page.locator("main table a").last.click()
@@ -69,6 +76,27 @@ async def take(browser: Browser, running: Running) -> None:
     await page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     await page.goto(f"{account}/payments")
     await keep(page, "phone-dark")
+    await operate(browser, running)
+
+
+async def operate(browser: Browser, running: Running) -> None:
+    """Take a picture of the operator's console."""
+    page = await (await browser.new_context(locale="en-US", viewport=WIDE)).new_page()  # type: ignore[arg-type]
+    link = running.command("operator", "create", "--email", "ops@example.com")["link"]
+    await page.goto(link)
+    password = secrets.token_urlsafe(16)
+    await page.get_by_label("New password").fill(password)
+    await page.get_by_role("button", name="Take this password").click()
+    await page.get_by_label("E-mail address").fill("ops@example.com")
+    await page.get_by_label("Password").fill(password)
+    await page.get_by_role("button", name="Log in").click()
+    secret = page.get_by_label("Secret", exact=True)
+    await secret.wait_for()
+    await page.get_by_role("textbox", name="Code").fill(pyotp.TOTP(await secret.inner_text()).now())
+    await page.get_by_role("button", name="Set it up").click()
+    await page.locator(".codes").wait_for()
+    await page.goto(f"{running.address}/operator/overview")
+    await keep(page, "operator")
 
 
 async def main() -> None:

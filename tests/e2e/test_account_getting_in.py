@@ -226,7 +226,7 @@ async def test_menus_work_on_a_phone(sign_up: SignUp, base: str, script: bool) -
     await expect(menu).to_be_hidden()
     await page.get_by_label("Menu", exact=True).click()
     await menu.get_by_role("link", name="Settings").click()
-    await expect(page.get_by_role("heading", name="Business profile")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
 
 
 async def test_the_keyboard_reaches_everything(sign_up: SignUp, base: str) -> None:
