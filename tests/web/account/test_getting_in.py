@@ -1,4 +1,5 @@
 import re
+import time
 
 import pyotp
 import pytest
@@ -154,6 +155,32 @@ async def second_factor(visitor: Visitor) -> tuple[pyotp.TOTP, list[str]]:
     done = await visitor.send("/account/security/second-factor", code=app.now())
     assert done.status_code == 200
     return app, re.findall(r"<li>([a-z2-9]{5}-[a-z2-9]{5})", done.text)
+
+
+async def test_the_code_gives_the_session_another_token(owner: Visitor, stranger: OpenVisitor) -> None:
+    app, _ = await second_factor(owner)
+    visitor = await stranger()
+    await log_in(visitor, owner.email)
+    before = visitor.web.cookies["paydesk"]
+    await visitor.send("/account/second-factor", code=app.at(int(time.time()) + 30))
+    assert (await visitor.see("/account/security")).status_code == 200
+    visitor.web.cookies.clear()
+    visitor.web.cookies.set("paydesk", before)
+    assert leads_to(await visitor.see("/account/security")).startswith("/account/login")
+
+
+async def test_a_page_that_asks_for_news_by_itself_keeps_no_session_awake(owner: Visitor, database: Database) -> None:
+    seen = "select last_seen_at from account_session s join person p on p.id = s.person_id where p.email = $1"
+    await database.execute(
+        "update account_session set last_seen_at = now() - interval '30 minutes'"
+        " where person_id = (select id from person where email = $1)",
+        owner.email,
+    )
+    before = await database.fetchval(seen, owner.email)
+    await owner.see(f"{owner.merchant_path}/pingbacks", **{"HX-Request": "true"})
+    assert await database.fetchval(seen, owner.email) == before
+    await owner.see(f"{owner.merchant_path}/pingbacks")
+    assert await database.fetchval(seen, owner.email) > before
 
 
 async def test_a_second_factor_is_asked_for_and_a_recovery_code_does(owner: Visitor, stranger: OpenVisitor) -> None:

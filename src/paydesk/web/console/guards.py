@@ -171,7 +171,10 @@ class _Door:
         token = self.cookies.session_token(self.request)
         if token:
             try:
-                self.session = await find_session(self.services.gate, token, self.client, now=self.now)
+                by_itself = not self.posted and "hx-request" in self.request.headers
+                self.session = await find_session(
+                    self.services.gate, token, self.client, now=self.now, waking=not by_itself
+                )
                 self.secret = token
             except NotLoggedIn:
                 self.session = None
