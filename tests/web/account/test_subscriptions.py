@@ -54,6 +54,18 @@ async def test_the_list_is_by_state_and_found_by_one_box(owner: Visitor, seller:
         assert listed((await owner.see(url(owner, query))).text) == [str(one) for one in found], query
 
 
+async def test_those_whose_charges_fail_have_a_list_that_the_overview_leads_to(owner: Visitor, seller: Seller) -> None:
+    failing, _, ended = [await subscribe(seller, f"S-{number}") for number in range(3)]
+    change = "update subscription set failures = 1, state = $2, date_next = null where id = $1"
+    await seller.database.execute(change, failing, "Active")
+    await seller.database.execute(change, ended, "Cancelled")
+    page = (await owner.see(url(owner, "?status=failing"))).text
+    assert [int(one) for one in listed(page)] == [failing]
+    assert "Payment failing" in page
+    assert url(owner, "?status=failing") in (await owner.see(f"{owner.merchant_path}/overview")).text
+    assert "Nothing fits" in text_of(await owner.see(url(owner, "?status=failing&before=1-1")))
+
+
 async def test_the_page_shows_the_terms_and_the_charges_ahead(owner: Visitor, seller: Seller) -> None:
     limited = replace(MONTHLY, limit=4)
     shown = await owner.see(url(owner, f"/{await subscribe(seller, terms=limited)}"))

@@ -92,6 +92,12 @@ async def search_subscriptions(
     return [SeenSubscription(subscription_of(row), row["portal_token"]), *found]
 
 
+async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> list[SeenSubscription]:
+    """A page of the shop's running subscriptions whose last charge failed, newest first; each is tried again."""
+    rows = queries.failing(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
+    return [SeenSubscription(subscription_of(row), row["portal_token"]) async for row in rows]
+
+
 async def inspect_subscription(database: Database, shop: Shop, subscription_id: int) -> InspectedSubscription:
     """A subscription with all that its page shows.
 

@@ -4,6 +4,20 @@ select *
   from subscription_whole
  where merchant_id = :merchant_id and live = :live and id = :id and (:state::text is null or state = :state);
 
+-- name: failing(merchant_id, live, since, until, before_at, before_id, most)
+-- Running subscriptions whose last charge failed, newest first: the few that an index of their own keeps.
+select w.*
+  from (
+      select merchant_id, live, id
+        from subscription
+       where merchant_id = :merchant_id and live = :live and failures > 0 and state in ('Trial', 'Active')
+         and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
+       order by created_at desc, id desc
+       limit :most
+  ) page
+  join subscription_whole w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
+ order by w.created_at desc, w.id desc;
+
 -- name: inspect(merchant_id, live, id)^
 -- A subscription with its card and its customer's name.
 select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country

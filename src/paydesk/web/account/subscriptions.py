@@ -12,6 +12,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.subscriptions.overseeing import (
     browse_packages,
     charges_ahead,
+    failing_subscriptions,
     inspect_subscription,
     search_subscriptions,
     show_package,
@@ -23,19 +24,26 @@ from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked, searched
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
 
 section = Section(FACE)
 _SUBSCRIPTIONS = "/account/{merchant_id}/subscriptions"
 _ONE = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
+_FAILING = "failing"
 
 
 @section.page(_SUBSCRIPTIONS, needs=Permission.view)
 async def show_subscriptions(visit: Visit) -> Response:
-    """A page of the list, newest first, of one state or of all."""
+    """A page of the list, newest first: of one state, those whose charges fail (a search looks at all), or all."""
     asked_state, text = visit.form.text("status", 40), searched(visit)
     state = SubscriptionState(asked_state) if asked_state in set(SubscriptionState) else None
-    found = await search_subscriptions(visit.database, visit.shop, text, state, page_asked(visit))
-    shown, path, asked = found[:ROWS], visit.url("subscriptions"), {"q": text, "status": state or ""}
+    if asked_state == _FAILING:
+        text = ""
+        found = await failing_subscriptions(visit.database, visit.shop, page_asked(visit))
+    else:
+        found = await search_subscriptions(visit.database, visit.shop, text, state, page_asked(visit))
+    shown, path = found[:ROWS], visit.url("subscriptions")
+    asked = {"q": text, "status": _FAILING if asked_state == _FAILING else state or ""}
     last = shown[-1].subscription if len(found) > ROWS else None
     return visit.page(
         "subscriptions.html",
@@ -55,10 +63,8 @@ def _views(visit: Visit, text: str) -> list[tuple[str, str]]:
     """The list of each state, with the same search."""
     path = visit.url("subscriptions")
     states = [(str(state), named[0]) for state, named in subscription_words.SUBSCRIPTION_STATES.items()]
-    every = ("", visit.texts.get("All"))
-    return [
-        (list_address(path, {"q": text, "status": value}), visit.texts.get(name)) for value, name in (every, *states)
-    ]
+    views = [("", mark("All")), *states, (_FAILING, mark("Payment failing"))]
+    return [(list_address(path, {"q": text, "status": value}), visit.texts.get(name)) for value, name in views]
 
 
 @section.page(_ONE, needs=Permission.view)
