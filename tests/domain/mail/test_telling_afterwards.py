@@ -97,6 +97,26 @@ async def test_the_reminder_that_deliveries_queue_can_be_read(warehouse: Warehou
     assert "Ship by: " in written.text
 
 
+async def test_a_void_for_want_of_a_shipment_is_told_to_the_owners_once(warehouse: Warehouse) -> None:
+    database = warehouse.desk.database
+    payment_id = await warehouse.sell("A1")
+    await warehouse.act(days=7, hours=1)
+    await asyncio.gather(*(tell(database) for _ in range(4)))
+    await tell(database)
+    (facts,) = await told(database, warehouse.shop, Kind.authorization_voided)
+    assert (facts["recipient"], facts["merchant_order_id"], facts["amount"]) == ("owner@mugs.example", "A1", "10")
+    written = write(mail_of(Kind.authorization_voided, facts=facts), ADDRESSES)
+    assert "A1" in written.subject
+    assert f"/account/{warehouse.shop.merchant_id}/payments/{payment_id}" in written.text
+
+
+async def test_a_void_that_somebody_asked_for_needs_no_mail(warehouse: Warehouse) -> None:
+    payment_id = await warehouse.sell()
+    await refund(warehouse.desk, warehouse.shop, payment_id, None, requested_by="api", now=utc_now())
+    await tell(warehouse.desk.database)
+    assert await told(warehouse.desk.database, warehouse.shop, Kind.authorization_voided) == []
+
+
 async def test_a_chargeback_alerts_the_merchant_once(desk: Desk, shop: Shop) -> None:
     await buy(desk, shop, "A1", number=CHARGED_BACK)
     await read_disputes(desk, now=utc_now())

@@ -43,6 +43,11 @@ FACTS: dict[Kind, dict[str, Any]] = {
         "status": 500,
         "error": "",
     },
+    Kind.authorization_voided: {"merchant_id": 7, "merchant_order_id": "1701", **_MONEY, "payment_id": 13330},
+    Kind.profile_accepted: {"merchant_id": 7, "name": "Zaphod"},
+    Kind.profile_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
+    Kind.merchant_suspended: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
+    Kind.merchant_restored: {"merchant_id": 7, "name": "Zaphod"},
     Kind.security_notice: {
         "name": "Zaphod",
         "what": "password_changed",

@@ -20,6 +20,11 @@ class Kind(StrEnum):
     void_reminder = "void_reminder"
     chargeback_alert = "chargeback_alert"
     failing_endpoint = "failing_endpoint"
+    authorization_voided = "authorization_voided"
+    profile_accepted = "profile_accepted"
+    profile_refused = "profile_refused"
+    merchant_suspended = "merchant_suspended"
+    merchant_restored = "merchant_restored"
     security_notice = "security_notice"
     invitation = "invitation"
     confirm_email = "confirm_email"
@@ -40,5 +45,16 @@ CUSTOMER_KINDS = frozenset(
 )
 """What a merchant's customers get, in the merchant's name."""
 
-MERCHANT_KINDS = frozenset({Kind.void_reminder, Kind.chargeback_alert, Kind.failing_endpoint})
+MERCHANT_KINDS = frozenset(
+    {
+        Kind.void_reminder,
+        Kind.chargeback_alert,
+        Kind.failing_endpoint,
+        Kind.authorization_voided,
+        Kind.profile_accepted,
+        Kind.profile_refused,
+        Kind.merchant_suspended,
+        Kind.merchant_restored,
+    }
+)
 """What a merchant is told about its own business; the rest goes to people who log in."""

@@ -63,9 +63,9 @@ async def tell_events(
 
 
 async def _tell_marked(database: Database, *, real_now: datetime, keep_test: bool, most: int) -> int:
-    """Queue the mails about refunds, shipments and chargebacks, whose rows say whether they were told."""
+    """Queue the mails about refunds, shipments, chargebacks and voids, whose rows say whether they were told."""
     queued = 0
-    for tell in (queries.tell_refunds, queries.tell_shipments, queries.tell_chargebacks):
+    for tell in (queries.tell_refunds, queries.tell_shipments, queries.tell_chargebacks, queries.tell_voids):
         seen = most
         while seen == most:
             row = await tell(database, real_now=real_now, since=real_now - TOLD_FOR, keep_test=keep_test, most=most)

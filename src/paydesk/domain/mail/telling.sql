@@ -347,3 +347,35 @@ with due as materialized (
  returning id
 )
 select (select count(*) from marked) as seen, (select count(*) from told) as mails;
+
+-- name: tell_voids(real_now, since, keep_test, most)^
+-- What owners hear of reserved money that went back, because nobody confirmed a shipment in time.
+with due as materialized (
+    select merchant_id, id
+      from movement
+     where kind = 'void' and requested_by = 'deadline' and state = 'done' and not mailed
+     order by merchant_id, id
+     limit :most
+       for update skip locked
+), marked as (
+    update movement v
+       set mailed = true
+      from due
+     where v.merchant_id = due.merchant_id and v.id = due.id
+ returning v.*
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select v.merchant_id, v.live, 'authorization_voided', r.email, r.language,
+           jsonb_build_object(
+               'merchant_id', v.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
+               'amount', trim_scale(v.amount)::text, 'currency', v.currency, 'name', r.name),
+           'authorization_voided ' || v.id || ' ' || r.person_id, :real_now, :real_now
+      from marked v
+      join merchant m on m.id = v.merchant_id
+      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
+     cross join lateral mail_owners(v.merchant_id) r
+     where v.finished_at >= :since and (v.live or :keep_test or m.test_mails)
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select (select count(*) from marked) as seen, (select count(*) from told) as mails;

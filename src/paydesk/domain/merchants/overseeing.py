@@ -18,6 +18,8 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.notifying import tell_owners
 from paydesk.domain.merchants.profiles import ProfileStatus
 
 queries = load_statements(__package__ or "", "overseeing.sql")
@@ -175,6 +177,7 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
             await _require(database, merchant_id)
             raise Conflict(f"merchant {merchant_id} is suspended already")
         await _note(connection, actor, Action.merchant_suspended, merchant_id, {"reason": words}, now)
+        await tell_owners(connection, merchant_id, Kind.merchant_suspended, now=now, reason=words)
 
 
 async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *, now: datetime) -> None:
@@ -187,6 +190,7 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
             await _require(database, merchant_id)
             raise Conflict(f"merchant {merchant_id} is not suspended")
         await _note(connection, actor, Action.merchant_resumed, merchant_id, {}, now)
+        await tell_owners(connection, merchant_id, Kind.merchant_restored, now=now)
 
 
 async def change_terms(

@@ -21,6 +21,8 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.notifying import tell_owners
 from paydesk.domain.payments.requests import parse_email
 
 queries = load_statements(__package__ or "", "profiles.sql")
@@ -238,6 +240,7 @@ async def accept_profile(database: Database, actor: Actor, merchant_id: int, *, 
         if accepted is None:
             raise _not_submitted(merchant_id)
         await _record(connection, actor, Action.go_live_approved, merchant_id, now)
+        await tell_owners(connection, merchant_id, Kind.profile_accepted, now=now)
 
 
 async def refuse_profile(database: Database, actor: Actor, merchant_id: int, *, reason: str, now: datetime) -> None:
@@ -252,6 +255,7 @@ async def refuse_profile(database: Database, actor: Actor, merchant_id: int, *, 
         if refused is None:
             raise _not_submitted(merchant_id)
         await _record(connection, actor, Action.go_live_refused, merchant_id, now, {"reason": words})
+        await tell_owners(connection, merchant_id, Kind.profile_refused, now=now, reason=words)
 
 
 async def waiting_profiles(database: Database, most: int = 100) -> list[WaitingProfile]:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from babel.dates import format_date
 
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.web.texts import Texts
+from paydesk.web.texts import Texts, mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,10 @@ class Telling:
 def known(*rows: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """The rows that have a value."""
     return tuple((label, value) for label, value in rows if value)
+
+
+def account_button(telling: Telling, page: str = "") -> tuple[str, str]:
+    """The way into the account, to a page of the merchant's if the mail knows whose it is."""
+    merchant_id = telling.fact("merchant_id")
+    path = f"/{merchant_id}/{page}" if page and merchant_id else ""
+    return telling.say(mark("Open your account")), f"{telling.account}/account{path}"

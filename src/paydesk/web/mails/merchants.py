@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from paydesk.domain.accounts.links import Link
-from paydesk.web.mails.content import Content, Telling, known
+from paydesk.web.mails.content import Content, Telling, account_button, known
 from paydesk.web.texts import mark
 
-_OPEN = mark("Open your account")
 _ONCE = mark("The link works once, and only for a limited time.")
 _NOT_YOU = mark("If you did not ask for this, you can ignore this mail.")
 
@@ -49,7 +48,7 @@ def void_reminder(telling: Telling) -> Content:
             (say(mark("Amount")), telling.money()),
             (say(mark("Ship by")), telling.moment("ship_by")),
         ),
-        _account(telling),
+        account_button(telling),
     )
 
 
@@ -68,7 +67,7 @@ def chargeback_alert(telling: Telling) -> Content:
             (say(mark("Reason")), telling.fact("reason")),
             (say(mark("Payment number")), telling.fact("payment_id")),
         ),
-        _account(telling),
+        account_button(telling),
     )
 
 
@@ -91,7 +90,31 @@ def failing_endpoint(telling: Telling) -> Content:
             (say(mark("Tries")), telling.fact("attempts")),
             (say(mark("Last answer")), _answer(telling)),
         ),
-        _account(telling, "pingbacks"),
+        account_button(telling, "pingbacks"),
+    )
+
+
+def authorization_voided(telling: Telling) -> Content:
+    """Reserved money went back to a customer, because nobody confirmed a shipment in time."""
+    say, order = telling.say, telling.fact("merchant_order_id")
+    return Content(
+        say(mark("The reserved money for order %(order)s was released"), order=order),
+        (
+            say(
+                mark(
+                    "Nobody confirmed a shipment of this order in time, so %(amount)s that was reserved on the "
+                    "customer’s card was released. Nothing was charged."
+                ),
+                amount=telling.money(),
+            ),
+            say(mark("If you have shipped the order, ask the customer to pay again.")),
+        ),
+        known(
+            (say(mark("Order")), order),
+            (say(mark("Amount")), telling.money()),
+            (say(mark("Payment number")), telling.fact("payment_id")),
+        ),
+        account_button(telling, f"payments/{telling.fact('payment_id')}"),
     )
 
 
@@ -115,7 +138,7 @@ def security_notice(telling: Telling) -> Content:
             (say(mark("From the address")), telling.fact("client_address")),
             (say(mark("Recovery codes left")), telling.fact("left")),
         ),
-        _account(telling),
+        account_button(telling),
     )
 
 
@@ -157,13 +180,6 @@ def reset_password(telling: Telling) -> Content:
         (say(mark("Choose a password")), _link(telling, Link.password)),
         (say(_ONCE), say(_NOT_YOU)),
     )
-
-
-def _account(telling: Telling, page: str = "") -> tuple[str, str]:
-    """The way into the account, to a page of the merchant's if the mail knows whose it is."""
-    merchant_id = telling.fact("merchant_id")
-    path = f"/{merchant_id}/{page}" if page and merchant_id else ""
-    return telling.say(_OPEN), f"{telling.account}/account{path}"
 
 
 def _link(telling: Telling, link: Link) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from paydesk.adapters.mail import Letter
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, Kind
 from paydesk.domain.mail.sending import DueMail
-from paydesk.web.mails import customers, merchants
+from paydesk.web.mails import customers, decisions, merchants
 from paydesk.web.mails.content import Content, Telling
 from paydesk.web.rendering import Pages
 from paydesk.web.texts import Catalogues, Texts, mark
@@ -30,6 +30,11 @@ KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
     Kind.void_reminder: merchants.void_reminder,
     Kind.chargeback_alert: merchants.chargeback_alert,
     Kind.failing_endpoint: merchants.failing_endpoint,
+    Kind.authorization_voided: merchants.authorization_voided,
+    Kind.profile_accepted: decisions.profile_accepted,
+    Kind.profile_refused: decisions.profile_refused,
+    Kind.merchant_suspended: decisions.merchant_suspended,
+    Kind.merchant_restored: decisions.merchant_restored,
     Kind.security_notice: merchants.security_notice,
     Kind.invitation: merchants.invitation,
     Kind.confirm_email: merchants.confirm_email,

@@ -1,0 +1,28 @@
+"""Telling a merchant's owners what was decided about their business, in the transaction that decides it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from paydesk.database.statements import load_statements
+from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.queueing import storable_json
+
+queries = load_statements(__package__ or "", "notifying.sql")
+
+
+async def tell_owners(connection: Any, merchant_id: int, kind: Kind, *, now: datetime, **facts: object) -> None:
+    """Queue one mail to each owner whose address is confirmed, each in their language. Moves no money.
+
+    Where no owner can be reached so, the merchant's own address is told: nobody is suspended in silence. An event is
+    its kind and its moment (`now`, UTC), so telling it again changes nothing. `facts` are what the kind's text shows.
+    """
+    await queries.tell_owners(
+        connection,
+        merchant_id=merchant_id,
+        kind=kind,
+        facts=storable_json({**facts, "merchant_id": merchant_id}),
+        once=f"{kind} {now.isoformat()}",
+        now=now,
+    )

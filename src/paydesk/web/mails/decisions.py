@@ -1,0 +1,71 @@
+"""What owners read when an operator has decided about their business: its profile, and whether it may take payments."""
+
+from __future__ import annotations
+
+from paydesk.web.mails.content import Content, Telling, account_button, known
+from paydesk.web.texts import mark
+
+_PROFILE = "settings/profile"
+
+
+def profile_accepted(telling: Telling) -> Content:
+    """The merchant may go live."""
+    say = telling.say
+    return Content(
+        say(mark("Your business profile is accepted")),
+        (
+            say(mark("%(merchant)s may take real payments from now on."), merchant=telling.merchant),
+            say(mark("You decide when to begin: leave test mode in your account as soon as your shop is ready.")),
+        ),
+        button=account_button(telling, "overview"),
+    )
+
+
+def profile_refused(telling: Telling) -> Content:
+    """The profile came back, with what to change."""
+    say = telling.say
+    return Content(
+        say(mark("Your business profile needs changes")),
+        (
+            say(
+                mark(
+                    "We can’t accept the business profile of %(merchant)s as it is. Please change it and send it again."
+                ),
+                merchant=telling.merchant,
+            ),
+        ),
+        known((say(mark("Reason")), telling.fact("reason"))),
+        account_button(telling, _PROFILE),
+    )
+
+
+def merchant_suspended(telling: Telling) -> Content:
+    """No real payment begins until the operator lifts it."""
+    say = telling.say
+    return Content(
+        say(mark("%(merchant)s can’t take payments for now"), merchant=telling.merchant),
+        (
+            say(mark("We have suspended the account of %(merchant)s."), merchant=telling.merchant),
+            say(
+                mark(
+                    "New payments are turned away and renewals wait. What is under way is finished; refunds, "
+                    "shipments, cancellations and tests go on."
+                )
+            ),
+        ),
+        known((say(mark("Reason")), telling.fact("reason"))),
+        account_button(telling, "overview"),
+    )
+
+
+def merchant_restored(telling: Telling) -> Content:
+    """The suspension is over."""
+    say = telling.say
+    return Content(
+        say(mark("%(merchant)s can take payments again"), merchant=telling.merchant),
+        (
+            say(mark("The suspension of the account is lifted.")),
+            say(mark("Renewals that fell due meanwhile are charged from now on.")),
+        ),
+        button=account_button(telling, "overview"),
+    )
