@@ -169,6 +169,36 @@ async def test_the_code_gives_the_session_another_token(owner: Visitor, stranger
     assert leads_to(await visitor.see("/account/security")).startswith("/account/login")
 
 
+async def test_setting_up_a_second_factor_and_a_new_password_give_the_session_another_token(owner: Visitor) -> None:
+    tokens = [owner.web.cookies["paydesk"]]
+    page = await owner.see("/account/security/second-factor")
+    app = pyotp.TOTP(re.findall(r"<code[^>]*>([A-Z2-7]{32})</code>", page.text)[0])
+    await owner.send("/account/security/second-factor", code=app.now())
+    tokens.append(owner.web.cookies["paydesk"])
+    await owner.send("/account/security", "/account/security/password", current=PASSWORD, password=NEW_PASSWORD)
+    tokens.append(owner.web.cookies["paydesk"])
+    assert len(set(tokens)) == 3
+    assert (await owner.see("/account/security")).status_code == 200
+    for old in tokens[:2]:
+        owner.web.cookies.clear()
+        owner.web.cookies.set("paydesk", old)
+        assert leads_to(await owner.see("/account/security")).startswith("/account/login")
+
+
+async def test_two_tabs_that_ask_for_news_of_two_shops_keep_no_session_awake(
+    owner: Visitor, database: Database
+) -> None:
+    second = leads_to(await owner.send("/account/shops/new", shop_name="Second Shop"))
+    person = "person_id = (select id from person where email = $1)"
+    await database.execute(
+        f"update account_session set last_seen_at = now() - interval '30 minutes' where {person}", owner.email
+    )
+    before = await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
+    for shop in (owner.merchant_path, second):
+        assert (await owner.see(f"{shop}/pingbacks", **{"HX-Request": "true"})).status_code == 200
+    assert before == await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
+
+
 async def test_a_page_that_asks_for_news_by_itself_keeps_no_session_awake(owner: Visitor, database: Database) -> None:
     seen = "select last_seen_at from account_session s join person p on p.id = s.person_id where p.email = $1"
     await database.execute(
