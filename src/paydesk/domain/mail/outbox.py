@@ -47,7 +47,7 @@ class ListedMail:
 
 
 async def newest_mails(database: Database, *, state: MailState | None = None, most: int) -> list[ListedMail]:
-    """The newest mails of all merchants, newest first; those that are due by when they are tried next, soonest first."""
+    """The newest mails of all merchants, newest first; those that are due by their next try, soonest first."""
     lists = {
         None: queries.every,
         MailState.SENT: queries.sent,
@@ -60,7 +60,7 @@ async def newest_mails(database: Database, *, state: MailState | None = None, mo
 
 
 async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: datetime) -> None:
-    """Queue a mail that was given up once more, as if it were new: with all its tries, and today's date. Moves no money.
+    """Queue a mail that was given up once more, as if it were new: with all its tries and today's date.
 
     Raises: NotFound; Conflict for one that is due or sent, or whose link was forgotten when it was given up.
     """
