@@ -48,7 +48,7 @@ def void_reminder(telling: Telling) -> Content:
             (say(mark("Amount")), telling.money()),
             (say(mark("Ship by")), telling.moment("ship_by")),
         ),
-        account_button(telling),
+        account_button(telling, f"deliveries/{telling.fact('payment_id')}"),
     )
 
 
@@ -67,7 +67,7 @@ def chargeback_alert(telling: Telling) -> Content:
             (say(mark("Reason")), telling.fact("reason")),
             (say(mark("Payment number")), telling.fact("payment_id")),
         ),
-        account_button(telling),
+        account_button(telling, f"payments/{telling.fact('payment_id')}"),
     )
 
 
