@@ -175,6 +175,36 @@ async def test_a_second_factor_is_asked_for_and_a_recovery_code_does(owner: Visi
     assert (await again.send("/account/second-factor", code=codes[0])).status_code == 401, "each works once"
 
 
+async def test_the_cookie_from_before_the_code_is_worth_nothing_after_it(owner: Visitor, stranger: OpenVisitor) -> None:
+    planted = owner.web.cookies["paydesk"]
+    _, codes = await second_factor(owner)
+    assert owner.web.cookies["paydesk"] != planted
+    visitor = await stranger()
+    await log_in(visitor, owner.email)
+    seen = visitor.web.cookies["paydesk"]
+    assert leads_to(await visitor.send("/account/second-factor", code=codes[0])) == "/account"
+    assert (await visitor.see("/account/security")).status_code == 200
+    for old in (planted, seen):
+        thief = await stranger()
+        thief.web.cookies["paydesk"] = old
+        assert leads_to(await thief.see("/account/security")).startswith("/account/login")
+
+
+async def test_a_page_that_asks_by_itself_keeps_nobody_logged_in(owner: Visitor, database: Database) -> None:
+    seen = "select s.last_seen_at from account_session s join person p on p.id = s.person_id where p.email = $1"
+    await database.execute(
+        "update account_session set last_seen_at = now() - interval '1 hour'"
+        " where person_id = (select id from person where email = $1)",
+        owner.email,
+    )
+    before = await database.fetchval(seen, owner.email)
+    page = f"{owner.merchant_path}/pingbacks"
+    assert (await owner.see(page, **{"X-Paydesk-Refresh": "1"})).status_code == 200
+    assert await database.fetchval(seen, owner.email) == before
+    assert (await owner.see(page)).status_code == 200
+    assert await database.fetchval(seen, owner.email) > before
+
+
 async def test_the_secret_stays_the_same_until_it_is_confirmed(owner: Visitor) -> None:
     pages = [(await owner.see("/account/security/second-factor")).text for _ in range(2)]
     secrets = [re.findall(r"<code[^>]*>([A-Z2-7]{32})</code>", page) for page in pages]

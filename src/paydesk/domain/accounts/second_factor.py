@@ -19,7 +19,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate, NotLetIn
 from paydesk.domain.accounts.notices import send_notice
 from paydesk.domain.accounts.people import queries
-from paydesk.domain.accounts.sessions import LIFETIME, Session, Stage, require_recent
+from paydesk.domain.accounts.sessions import LIFETIME, Session, Stage, renew_token, require_recent
 from paydesk.domain.accounts.sessions import queries as session_queries
 
 ISSUER = "Paydesk"
@@ -99,8 +99,10 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
     return codes
 
 
-async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: datetime) -> None:
+async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: datetime) -> str:
     """Open a session with a code of the app, or with a recovery code; wrong ones lead to growing pauses.
+
+    Returns the session's new token, for the cookie: one that somebody planted or saw before is worth nothing now.
 
     Raises: NotLetIn if the code is wrong or was used; TooMany; Conflict if the session needs none.
     """
@@ -112,10 +114,12 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
         if right:
             await pausing.forgive_all(connection, gate, pausing.SECOND_FACTOR, session.person.id)
             await _passed(connection, session, now)
+            token = await renew_token(connection, gate, session)
         else:
             await record(connection, session.actor, Action.second_factor_failed, now=now)
     if not right:
         raise NotLetIn("this code is wrong or was used already; wait for the next one")
+    return token
 
 
 async def new_recovery_codes(gate: Gate, session: Session, *, now: datetime) -> tuple[str, ...]:

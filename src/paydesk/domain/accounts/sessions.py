@@ -114,13 +114,27 @@ async def begin_session(
     return token
 
 
-async def find_session(gate: Gate, token: str, client: Client, *, now: datetime) -> Session:
+async def renew_token(connection: Any, gate: Gate, session: Session) -> str:
+    """Give a session that may do more from now on another token, and return it; the old one is worth nothing."""
+    token = secrets.token_urlsafe(32)
+    await queries.renew_token(connection, id=session.id, token_hash=_hash(gate, token))
+    return token
+
+
+async def find_session(gate: Gate, token: str, client: Client, *, now: datetime, by_itself: bool = False) -> Session:
     """The session of a cookie's token, with what its person looks at; using it keeps it from falling asleep.
+
+    A page that asks for news `by_itself` does not: nobody may sit before it.
 
     Raises: NotLoggedIn.
     """
     row = await queries.find_session(
-        gate.database, token_hash=_hash(gate, token), client_address=client.address, now=now, idle=IDLE
+        gate.database,
+        token_hash=_hash(gate, token),
+        client_address=client.address,
+        now=now,
+        idle=IDLE,
+        by_itself=by_itself,
     )
     if row is None:
         raise NotLoggedIn("this session has ended; log in")

@@ -97,10 +97,12 @@ async def give_second_factor(visit: Visit) -> Response:
     if not _code_is_due(visit):
         return visit.go(goal)
     try:
-        await pass_second_factor(visit.gate, visit.session, visit.form.text("code", 100), now=visit.now)
+        token = await pass_second_factor(visit.gate, visit.session, visit.form.text("code", 100), now=visit.now)
     except PaydeskError as error:
         return visit.page("second_factor.html", status=error.status, error=shell.sentence(error.message), goal=goal)
-    return visit.go(goal)
+    response = visit.go(goal)
+    visit.cookies.begin_session(response, token)
+    return response
 
 
 def _code_is_due(visit: Visit) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -11,7 +12,14 @@ from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.core.paging import Page
 from paydesk.domain.accounts import audit, changing, second_factor
 from paydesk.domain.accounts.people import time_zones
-from paydesk.domain.accounts.sessions import Stage, end_other_sessions, end_session, list_sessions
+from paydesk.domain.accounts.sessions import (
+    Stage,
+    end_other_sessions,
+    end_session,
+    form_token,
+    list_sessions,
+    renew_token,
+)
 from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
 from paydesk.web.console.addresses import HOME
@@ -120,7 +128,10 @@ async def confirm_enrolment(visit: Visit) -> Response:
         codes = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
     except PaydeskError as error:
         return await _enrolment(visit, field_errors(error)[""], error.status)
-    return _codes(visit, codes)
+    token = await renew_token(visit.database, visit.gate, visit.session)
+    response = _codes(replace(visit, csrf=form_token(visit.gate, token)), codes)
+    visit.cookies.begin_session(response, token)
+    return response
 
 
 @section.action("/account/security/codes", needs=Access.person, recent=True)
