@@ -233,3 +233,46 @@ async def test_an_operator_goes_nowhere_without_a_second_factor(owner: Visitor, 
     _, codes = await second_factor(owner)
     assert len(codes) == 10
     assert (await owner.see("/account/security")).status_code == 200
+
+
+async def test_a_log_in_from_a_new_browser_is_told_by_mail_once(
+    owner: Visitor, stranger: OpenVisitor, database: Database
+) -> None:
+    told = "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'logged_in'"
+
+    async def log_in_again(visitor: Visitor) -> int:
+        visitor.web.cookies.delete("paydesk")
+        await log_in(visitor, owner.email)
+        return int(await database.fetchval(told, owner.email))
+
+    assert await log_in_again(owner) == 0, "the browser of the sign-up is no news"
+    visitor = await stranger()
+    assert await log_in_again(visitor) == 1
+    assert await log_in_again(visitor) == 1
+    other = await stranger()
+    visitor.web.cookies["paydesk-device"] = "nonsense"
+    assert await log_in_again(visitor) == 2
+    assert await log_in_again(other) == 3
+
+
+async def test_a_new_browser_is_told_only_after_the_second_factor(
+    owner: Visitor, stranger: OpenVisitor, database: Database
+) -> None:
+    told = "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'logged_in'"
+    _, codes = await second_factor(owner)
+    visitor = await stranger()
+    await log_in(visitor, owner.email)
+    assert await database.fetchval(told, owner.email) == 0
+    await visitor.send("/account/second-factor", code=codes[0])
+    assert await database.fetchval(told, owner.email) == 1
+
+
+async def test_at_most_twenty_browsers_are_remembered(
+    owner: Visitor, stranger: OpenVisitor, database: Database
+) -> None:
+    visitor = await stranger()
+    for _ in range(21):
+        visitor.web.cookies.clear()
+        await log_in(visitor, owner.email)
+    kept = "select count(*) from person_device d join person p on p.id = d.person_id where p.email = $1"
+    assert await database.fetchval(kept, owner.email) == 20

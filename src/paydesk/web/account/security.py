@@ -22,6 +22,8 @@ from paydesk.domain.accounts.sessions import (
 )
 from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
+from paydesk.web.account.getting_in import remember_device
+from paydesk.web.browsers import browser_of
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -47,7 +49,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         zones=sorted(time_zones()),
         languages=wording.LANGUAGES,
         wording=wording,
-        browser_of=wording.browser_of,
+        browser_of=browser_of,
         errors={form: errors or {}},
     )
 
@@ -131,6 +133,7 @@ async def confirm_enrolment(visit: Visit) -> Response:
     token = await renew_token(visit.database, visit.gate, visit.session)
     response = _codes(replace(visit, csrf=form_token(visit.gate, token)), codes)
     visit.cookies.begin_session(response, token)
+    await remember_device(visit, response, token)
     return response
 
 

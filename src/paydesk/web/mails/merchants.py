@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.domain.accounts.links import Link
+from paydesk.web.browsers import browser_of
 from paydesk.web.mails.content import Content, Telling, known
 from paydesk.web.texts import mark
 
@@ -113,6 +114,7 @@ def security_notice(telling: Telling) -> Content:
         known(
             (say(mark("Time")), telling.moment("at")),
             (say(mark("From the address")), telling.fact("client_address")),
+            (say(mark("Browser and system")), browser_of(telling.fact("user_agent"))),
             (say(mark("Recovery codes left")), telling.fact("left")),
         ),
         _account(telling),
