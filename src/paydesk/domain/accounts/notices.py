@@ -6,8 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.mail.queueing import queue_mail, seal_fact
+
+queries = load_statements(__package__ or "", "notices.sql")
 
 
 class Mail(StrEnum):

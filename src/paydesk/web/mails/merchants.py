@@ -13,6 +13,7 @@ _NOT_YOU = mark("If you did not ask for this, you can ignore this mail.")
 
 _CHANGES: dict[str, str] = {
     "logged_in": mark("New log-in to your account"),
+    "log_in_failed": mark("Log-in to your account is paused after wrong passwords"),
     "password_changed": mark("Your password was changed"),
     "password_reset": mark("Your password was changed"),
     "email_changed": mark("Your e-mail address was changed"),
