@@ -21,6 +21,7 @@ _CHANGES: dict[str, str] = {
     "second_factor_removed": mark("Your second factor was switched off"),
     "recovery_code_used": mark("A recovery code was used"),
     "recovery_codes_renewed": mark("Your recovery codes were renewed"),
+    "bank_account_changed": mark("The bank account of your shop was changed"),
     "key_rotated": mark("A key pair of your shop was renewed"),
 }
 _OTHER_CHANGE = mark("Your account was changed")
