@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -11,9 +12,18 @@ from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.core.paging import Page
 from paydesk.domain.accounts import audit, changing, second_factor
 from paydesk.domain.accounts.people import time_zones
-from paydesk.domain.accounts.sessions import Stage, end_other_sessions, end_session, list_sessions
+from paydesk.domain.accounts.sessions import (
+    Stage,
+    end_other_sessions,
+    end_session,
+    form_token,
+    list_sessions,
+    renew_token,
+)
 from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
+from paydesk.web.account.getting_in import remember_device
+from paydesk.web.browsers import browser_of
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -39,7 +49,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         zones=sorted(time_zones()),
         languages=wording.LANGUAGES,
         wording=wording,
-        browser_of=wording.browser_of,
+        browser_of=browser_of,
         errors={form: errors or {}},
     )
 
@@ -120,7 +130,11 @@ async def confirm_enrolment(visit: Visit) -> Response:
         codes = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
     except PaydeskError as error:
         return await _enrolment(visit, field_errors(error)[""], error.status)
-    return _codes(visit, codes)
+    token = await renew_token(visit.database, visit.gate, visit.session)
+    response = _codes(replace(visit, csrf=form_token(visit.gate, token)), codes)
+    visit.cookies.begin_session(response, token)
+    await remember_device(visit, response, token)
+    return response
 
 
 @section.action("/account/security/codes", needs=Access.person, recent=True)

@@ -48,6 +48,10 @@ ReadBody = Callable[[Request], Awaitable[Form]]
 LOG_IN, SECOND_FACTOR, ENROLMENT = "/account/login", "/account/second-factor", "/account/security/second-factor"
 
 
+REFRESH = "x-paydesk-refresh"
+"""The header of what a page asks by itself (`kit.live`), which keeps no session from falling asleep."""
+
+
 class Access(StrEnum):
     """Who may come to a page that is about no merchant; `Permission` is for the others."""
 
@@ -171,9 +175,8 @@ class _Door:
         token = self.cookies.session_token(self.request)
         if token:
             try:
-                by_itself = not self.posted and "hx-request" in self.request.headers
                 self.session = await find_session(
-                    self.services.gate, token, self.client, now=self.now, waking=not by_itself
+                    self.services.gate, token, self.client, now=self.now, by_itself=REFRESH in self.request.headers
                 )
                 self.secret = token
             except NotLoggedIn:
@@ -215,7 +218,9 @@ class _Door:
         if session.merchant_id == merchant_id:
             return
         await look_at(self.services.gate, session, merchant_id)
-        self.session = await find_session(self.services.gate, self.secret, self.client, now=self.now)
+        self.session = await find_session(
+            self.services.gate, self.secret, self.client, now=self.now, by_itself=REFRESH in self.request.headers
+        )
         if self.session.merchant_id != merchant_id:
             raise NotFound("you are not in this merchant's team")
 
