@@ -13,6 +13,7 @@ from paydesk.commands import (
     checking,
     clock,
     ledger,
+    mail,
     merchants,
     operators,
     pingbacks,
@@ -62,6 +63,7 @@ app.add_typer(merchants.app, name="merchant")
 app.add_typer(profiles.app, name="profile")
 app.add_typer(operators.app, name="operator")
 app.add_typer(pingbacks.app, name="pingback")
+app.add_typer(mail.app, name="mail")
 app.add_typer(subscriptions.app, name="subscription")
 app.add_typer(clock.app, name="clock")
 app.add_typer(chargebacks.app, name="chargeback")

@@ -77,6 +77,8 @@ with fresh as materialized (
     select $1, false, 'payment', payment_id, 'v2', key_id, 'json', '{}', 'waiting', $4, $4 from fresh
 ), counted as (
     update subscription_package set subscriptions_count = $3 where merchant_id = $1
+), counted_by_terms as (
+    update package_version set subscriptions_count = $3 where merchant_id = $1 and id = $2
 )
 insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id, init_merchant_order_id,
                           customer_id, card_id, acquirer, network_reference, terms_agreed, portal_token, sign_version,

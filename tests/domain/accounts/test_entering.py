@@ -132,6 +132,16 @@ async def test_of_twenty_parallel_wrong_guesses_five_are_judged(
     assert paused.value.retry_after == 30
 
 
+async def test_a_pause_of_an_account_is_told_to_its_person_once(ada: Someone, mails: Mails) -> None:
+    at = utc_now()
+    for number in range(7):
+        with pytest.raises(NotLetIn):
+            await ada.log_in(password="a wrong guess", now=at + number * timedelta(hours=2))
+        told = [one for one in await mails(ada.email) if one["facts"].get("what") == "log_in_failed"]
+        assert len(told) == (number >= 4), "the fifth begins the first pause"
+    assert told[0]["facts"]["client_address"] == ada.client.address
+
+
 async def test_an_address_without_an_account_is_paused_the_same_way(gate: Gate) -> None:
     email, now = new_email(), utc_now()
     guesses = [enter(gate, email, f"wrong guess number {n}", new_client(), now=now) for n in range(20)]

@@ -124,14 +124,18 @@ async def test_a_session_may_do_nothing_until_its_code_is_given(ada: Someone, ga
 
 async def test_a_code_opens_the_session_for_its_whole_life(ada: Someone, gate: Gate, now: datetime) -> None:
     made = await ada.log_in(now=now)
-    ada.token = made.token
-    token = await pass_second_factor(gate, made.session, f" {ada.code(now)[:3]} {ada.code(now)[3:]} ", now=now)
-    with pytest.raises(NotLoggedIn):
-        await ada.again(now=now)
-    ada.token = token
+    ada.token = await pass_second_factor(gate, made.session, f" {ada.code(now)[:3]} {ada.code(now)[3:]} ", now=now)
     session = await ada.again(now=now)
     require_open(session)
     assert session.expires_at - session.created_at == LIFETIME
+
+
+async def test_a_token_from_before_the_code_is_worth_nothing_after_it(ada: Someone, gate: Gate, now: datetime) -> None:
+    made = await ada.log_in(now=now)
+    token = await pass_second_factor(gate, made.session, ada.code(now), now=now)
+    assert (await find_session(gate, token, ada.client, now=now)).id == made.session.id
+    with pytest.raises(NotLoggedIn):
+        await find_session(gate, made.token, ada.client, now=now)
 
 
 async def test_setting_up_keeps_this_session_and_asks_the_others_for_a_code(ada: Someone) -> None:

@@ -45,6 +45,14 @@ async def test_a_session_falls_asleep_when_nobody_uses_it(ada: Someone) -> None:
         await ada.again(now=began + 3 * IDLE)
 
 
+async def test_a_page_that_asks_for_news_by_itself_keeps_no_session_awake(ada: Someone, gate: Gate) -> None:
+    began = ada.session.last_seen_at
+    for hours in range(1, 12):
+        await find_session(gate, ada.token, ada.client, now=began + timedelta(hours=hours), by_itself=True)
+    with pytest.raises(NotLoggedIn):
+        await find_session(gate, ada.token, ada.client, now=began + IDLE + SECOND, by_itself=True)
+
+
 async def test_a_session_ends_after_two_weeks_however_busy(ada: Someone) -> None:
     began, at = ada.session.created_at, ada.session.created_at
     while at + IDLE / 2 < began + LIFETIME:

@@ -47,6 +47,7 @@ class TestReminders:
             "void_reminder", "owner@mugs.example", False, "due"
         )  # fmt: skip
         assert json.loads(mail["facts"]) == {
+            "merchant_id": warehouse.shop.merchant_id,
             "payment_id": payment_id,
             "merchant_order_id": "A-1",
             "amount": "10",

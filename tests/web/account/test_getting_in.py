@@ -195,22 +195,8 @@ async def test_two_tabs_that_ask_for_news_of_two_shops_keep_no_session_awake(
     )
     before = await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
     for shop in (owner.merchant_path, second):
-        assert (await owner.see(f"{shop}/pingbacks", **{"HX-Request": "true"})).status_code == 200
+        assert (await owner.see(f"{shop}/pingbacks", **{"X-Paydesk-Refresh": "1"})).status_code == 200
     assert before == await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
-
-
-async def test_a_page_that_asks_for_news_by_itself_keeps_no_session_awake(owner: Visitor, database: Database) -> None:
-    seen = "select last_seen_at from account_session s join person p on p.id = s.person_id where p.email = $1"
-    await database.execute(
-        "update account_session set last_seen_at = now() - interval '30 minutes'"
-        " where person_id = (select id from person where email = $1)",
-        owner.email,
-    )
-    before = await database.fetchval(seen, owner.email)
-    await owner.see(f"{owner.merchant_path}/pingbacks", **{"HX-Request": "true"})
-    assert await database.fetchval(seen, owner.email) == before
-    await owner.see(f"{owner.merchant_path}/pingbacks")
-    assert await database.fetchval(seen, owner.email) > before
 
 
 async def test_a_second_factor_is_asked_for_and_a_recovery_code_does(owner: Visitor, stranger: OpenVisitor) -> None:
@@ -230,6 +216,36 @@ async def test_a_second_factor_is_asked_for_and_a_recovery_code_does(owner: Visi
     again = await stranger()
     await log_in(again, owner.email)
     assert (await again.send("/account/second-factor", code=codes[0])).status_code == 401, "each works once"
+
+
+async def test_the_cookie_from_before_the_code_is_worth_nothing_after_it(owner: Visitor, stranger: OpenVisitor) -> None:
+    planted = owner.web.cookies["paydesk"]
+    _, codes = await second_factor(owner)
+    assert owner.web.cookies["paydesk"] != planted
+    visitor = await stranger()
+    await log_in(visitor, owner.email)
+    seen = visitor.web.cookies["paydesk"]
+    assert leads_to(await visitor.send("/account/second-factor", code=codes[0])) == "/account"
+    assert (await visitor.see("/account/security")).status_code == 200
+    for old in (planted, seen):
+        thief = await stranger()
+        thief.web.cookies["paydesk"] = old
+        assert leads_to(await thief.see("/account/security")).startswith("/account/login")
+
+
+async def test_a_page_that_asks_by_itself_keeps_nobody_logged_in(owner: Visitor, database: Database) -> None:
+    seen = "select s.last_seen_at from account_session s join person p on p.id = s.person_id where p.email = $1"
+    await database.execute(
+        "update account_session set last_seen_at = now() - interval '1 hour'"
+        " where person_id = (select id from person where email = $1)",
+        owner.email,
+    )
+    before = await database.fetchval(seen, owner.email)
+    page = f"{owner.merchant_path}/pingbacks"
+    assert (await owner.see(page, **{"X-Paydesk-Refresh": "1"})).status_code == 200
+    assert await database.fetchval(seen, owner.email) == before
+    assert (await owner.see(page)).status_code == 200
+    assert await database.fetchval(seen, owner.email) > before
 
 
 async def test_the_secret_stays_the_same_until_it_is_confirmed(owner: Visitor) -> None:
@@ -260,3 +276,46 @@ async def test_an_operator_goes_nowhere_without_a_second_factor(owner: Visitor, 
     _, codes = await second_factor(owner)
     assert len(codes) == 10
     assert (await owner.see("/account/security")).status_code == 200
+
+
+async def test_a_log_in_from_a_new_browser_is_told_by_mail_once(
+    owner: Visitor, stranger: OpenVisitor, database: Database
+) -> None:
+    told = "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'logged_in'"
+
+    async def log_in_again(visitor: Visitor) -> int:
+        visitor.web.cookies.delete("paydesk")
+        await log_in(visitor, owner.email)
+        return int(await database.fetchval(told, owner.email))
+
+    assert await log_in_again(owner) == 0, "the browser of the sign-up is no news"
+    visitor = await stranger()
+    assert await log_in_again(visitor) == 1
+    assert await log_in_again(visitor) == 1
+    other = await stranger()
+    visitor.web.cookies["paydesk-device"] = "nonsense"
+    assert await log_in_again(visitor) == 2
+    assert await log_in_again(other) == 3
+
+
+async def test_a_new_browser_is_told_only_after_the_second_factor(
+    owner: Visitor, stranger: OpenVisitor, database: Database
+) -> None:
+    told = "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'logged_in'"
+    _, codes = await second_factor(owner)
+    visitor = await stranger()
+    await log_in(visitor, owner.email)
+    assert await database.fetchval(told, owner.email) == 0
+    await visitor.send("/account/second-factor", code=codes[0])
+    assert await database.fetchval(told, owner.email) == 1
+
+
+async def test_at_most_twenty_browsers_are_remembered(
+    owner: Visitor, stranger: OpenVisitor, database: Database
+) -> None:
+    visitor = await stranger()
+    for _ in range(21):
+        visitor.web.cookies.clear()
+        await log_in(visitor, owner.email)
+    kept = "select count(*) from person_device d join person p on p.id = d.person_id where p.email = $1"
+    assert await database.fetchval(kept, owner.email) == 20

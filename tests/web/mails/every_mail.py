@@ -15,6 +15,7 @@ LATER = "2030-04-08T12:00:00+00:00"
 
 _CARD = {"brand": "visa", "last4": "4242"}
 _MONEY = {"amount": "1234.5", "currency": "USD"}
+_HELD = {"merchant_id": 7, "merchant_order_id": "1701", **_MONEY, "payment_id": 13330}
 _ORDER = {"merchant_order_id": "1701", "description": "Blorp", "name": "Zaphod"}
 _SUBSCRIPTION = {**_ORDER, "package": "Qvorp", "portal_token": "t1-abc", "date_next": LATER}
 _PAID = {**_MONEY, **_CARD, "payment_id": 13330, "paid_at": NOW.isoformat(), "reserved": False}
@@ -33,8 +34,20 @@ FACTS: dict[Kind, dict[str, Any]] = {
         "tracking_id": "Z1",
         "tracking_url": "https://zoomr.example/Z1",
     },
-    Kind.void_reminder: {"merchant_order_id": "1701", **_MONEY, "ship_by": LATER, "payment_id": 13330},
-    Kind.chargeback_alert: {"merchant_order_id": "1701", **_MONEY, "reason": "10.4", "payment_id": 13330},
+    Kind.void_reminder: {
+        "merchant_id": 7,
+        "merchant_order_id": "1701",
+        **_MONEY,
+        "ship_by": LATER,
+        "payment_id": 13330,
+    },
+    Kind.chargeback_alert: {
+        "merchant_id": 7,
+        "merchant_order_id": "1701",
+        **_MONEY,
+        "reason": "10.4",
+        "payment_id": 13330,
+    },
     Kind.failing_endpoint: {
         "merchant_id": 7,
         "url": "https://zyx.example/pb",
@@ -43,7 +56,7 @@ FACTS: dict[Kind, dict[str, Any]] = {
         "status": 500,
         "error": "",
     },
-    Kind.authorization_voided: {"merchant_id": 7, "merchant_order_id": "1701", **_MONEY, "payment_id": 13330},
+    Kind.authorization_voided: _HELD,
     Kind.profile_accepted: {"merchant_id": 7, "name": "Zaphod"},
     Kind.profile_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
     Kind.merchant_suspended: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},

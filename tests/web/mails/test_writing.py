@@ -122,6 +122,14 @@ def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
         (Kind.confirm_email, "https://pay.example/account/email/tok-en"),
         (Kind.reset_password, "https://pay.example/account/password/tok-en"),
         (Kind.security_notice, "https://pay.example/account"),
+        (Kind.void_reminder, "https://pay.example/account/7/deliveries/13330"),
+        (Kind.authorization_voided, "https://pay.example/account/7/payments/13330"),
+        (Kind.chargeback_alert, "https://pay.example/account/7/payments/13330"),
+        (Kind.failing_endpoint, "https://pay.example/account/7/pingbacks"),
+        (Kind.profile_accepted, "https://pay.example/account/7/overview"),
+        (Kind.profile_refused, "https://pay.example/account/7/settings/profile"),
+        (Kind.merchant_suspended, "https://pay.example/account/7/overview"),
+        (Kind.merchant_restored, "https://pay.example/account/7/overview"),
     ],
 )
 def test_the_button_leads_where_it_should(kind: Kind, link: str) -> None:

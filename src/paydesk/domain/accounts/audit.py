@@ -74,6 +74,7 @@ class Action(StrEnum):
     exported = "exported"
     payout_changed = "payout_changed"
     outcome_asked = "outcome_asked"
+    mail_resent = "mail_resent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from paydesk.domain.accounts import pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
 from paydesk.domain.accounts.notices import Mail, send_link
+from paydesk.domain.accounts.notices import queries as notice_queries
 from paydesk.domain.accounts.passwords import Verdict
 from paydesk.domain.accounts.people import findable, parse_language, parse_name, queries
 from paydesk.domain.accounts.roles import Role
@@ -20,6 +21,7 @@ from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, f
 from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.team import add_member
 from paydesk.domain.accounts.tokens import Purpose, add_token
+from paydesk.domain.mail.queueing import storable_json
 from paydesk.domain.merchants.accounts import open_account
 from paydesk.domain.payments.requests import parse_email
 
@@ -115,11 +117,10 @@ async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: 
     await pausing.count_try(gate, pausing.ADDRESS, client.address, now=now)
     row = await queries.find_to_log_in(gate.database, email=typed)
     account = _account(row, typed)
-    await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
+    tries = await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
     verdict = await gate.passwords.verify(password, row["password_hash"] if row else "")
     if not verdict.right:
-        actor = Actor(row["id"] if row else None, client.address)
-        await record(gate.database, actor, Action.log_in_failed, now=now)
+        await _failed(gate, Actor(row["id"] if row else None, client.address), tries, now)
         raise NotLetIn("e-mail address or password is wrong")
     async with gate.database.acquire() as connection, connection.transaction():
         await pausing.forgive_one(connection, gate, pausing.ADDRESS, client.address)
@@ -148,14 +149,25 @@ async def check_password(gate: Gate, session: Session, password: str, *, now: da
     Raises: NotLetIn, TooMany.
     """
     account = _account({"id": session.person.id}, "")
-    await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
+    tries = await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
     stored = await queries.password_of(gate.database, person_id=session.person.id)
     verdict = await gate.passwords.verify(password, stored or "")
     if not verdict.right:
-        await record(gate.database, session.actor, Action.log_in_failed, now=now)
+        await _failed(gate, session.actor, tries, now)
         raise NotLetIn("the password is wrong")
     await pausing.forgive_all(gate.database, gate, pausing.ACCOUNT, account)
     return str(stored)
+
+
+async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
+    """Write a wrong password down; the one that begins the first pause is told to the account's person, if any."""
+    async with gate.database.acquire() as connection, connection.transaction():
+        await record(connection, actor, Action.log_in_failed, now=now)
+        if tries == pausing.ACCOUNT.free:
+            facts = {"what": Action.log_in_failed, "at": now, "client_address": actor.client_address}
+            await notice_queries.tell_person(
+                connection, person_id=actor.person_id, facts=storable_json(facts), what=Action.log_in_failed, now=now
+            )
 
 
 async def forgive_account(connection: Any, gate: Gate, person_id: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.devices import forget_devices
 from paydesk.domain.accounts.pausing import forget_tries
 from paydesk.domain.accounts.sessions import forget_sessions
 from paydesk.domain.accounts.tokens import forget_tokens
@@ -12,10 +13,13 @@ from paydesk.domain.accounts.tokens import forget_tokens
 TRIES_KEPT = timedelta(days=2)
 """Longer than the day after which counting starts anew."""
 LINKS_KEPT = timedelta(days=30)
+DEVICES_KEPT = timedelta(days=400)
+"""Longer than the year that a browser keeps its cookie."""
 
 
 async def forget_past_entries(database: Database, *, now: datetime) -> None:
-    """Drop sessions whose time is over, links that expired, and tries that no longer count."""
+    """Drop sessions whose time is over, links that expired, tries that no longer count, and browsers that are gone."""
     await forget_sessions(database, now=now)
     await forget_tokens(database, before=now - LINKS_KEPT)
+    await forget_devices(database, before=now - DEVICES_KEPT)
     await forget_tries(database, before=now - TRIES_KEPT)

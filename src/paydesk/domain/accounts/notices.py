@@ -6,8 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.gate import Gate
-from paydesk.domain.mail.queueing import queue_mail, seal_fact
+from paydesk.domain.mail.queueing import queue_mail, seal_fact, storable_json
+
+queries = load_statements(__package__ or "", "notices.sql")
 
 
 class Mail(StrEnum):
@@ -74,3 +77,9 @@ async def send_notice(
         once=f"{what} {person_id} {now.isoformat()} {to}",
         now=now,
     )
+
+
+async def warn_owners(connection: Any, what: str, *, merchant_id: int, client_address: str, now: datetime) -> None:
+    """Queue a notice to all owners of a shop, of a change by any of its team that could cost them money."""
+    facts = storable_json({"what": what, "at": now, "client_address": client_address})
+    await queries.warn_owners(connection, merchant_id=merchant_id, facts=facts, what=what, now=now)

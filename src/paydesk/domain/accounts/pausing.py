@@ -35,16 +35,18 @@ RESET_ADDRESS = Limit("reset address", 20)
 INVITATION = Limit("invitation", 50)
 
 
-async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) -> None:
-    """Count one try as failed, until it is forgiven.
+async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) -> int:
+    """Count one try as failed, until it is forgiven; returns how many have failed in a row, with this one.
 
     Raises: TooMany during a pause; what is refused is neither judged nor counted.
     """
     subject = _subject(gate, limit, whom)
-    if await queries.count_try(gate.database, subject=subject, free=limit.free, now=now) is None:
+    tries = await queries.count_try(gate.database, subject=subject, free=limit.free, now=now)
+    if tries is None:
         until = await queries.pause_until(gate.database, subject=subject, now=now)
         seconds = max(1, math.ceil((until - now).total_seconds())) if until else 1
         raise TooMany(f"too many tries; wait {_in_words(seconds)} and try again", retry_after=seconds)
+    return int(tries)
 
 
 async def forgive_all(connection: Any, gate: Gate, limit: Limit, whom: object) -> None:

@@ -111,7 +111,7 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
 async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: datetime) -> str:
     """Open a session with a code of the app, or with a recovery code; wrong ones lead to growing pauses.
 
-    Returns the session's new token, for the cookie: the one of before opens nothing.
+    Returns the session's new token, for the cookie: one that somebody planted or saw before is worth nothing now.
 
     Raises: NotLetIn if the code is wrong or was used; TooMany; Conflict if the session needs none.
     """

@@ -115,16 +115,16 @@ async def begin_session(
 
 
 async def renew_token(connection: Any, gate: Gate, session: Session) -> str:
-    """Give a session that may do more from now on another token, and return it; the one of before is nobody's."""
+    """Give a session that may do more from now on another token, and return it; the old one is worth nothing."""
     token = secrets.token_urlsafe(32)
     await queries.renew_token(connection, id=session.id, token_hash=_hash(gate, token))
     return token
 
 
-async def find_session(gate: Gate, token: str, client: Client, *, now: datetime, waking: bool = True) -> Session:
+async def find_session(gate: Gate, token: str, client: Client, *, now: datetime, by_itself: bool = False) -> Session:
     """The session of a cookie's token, with what its person looks at; using it keeps it from falling asleep.
 
-    Not `waking` is a page that asks for news by itself: nobody need sit before it.
+    A page that asks for news `by_itself` does not: nobody may sit before it.
 
     Raises: NotLoggedIn.
     """
@@ -132,9 +132,9 @@ async def find_session(gate: Gate, token: str, client: Client, *, now: datetime,
         gate.database,
         token_hash=_hash(gate, token),
         client_address=client.address,
-        waking=waking,
         now=now,
         idle=IDLE,
+        by_itself=by_itself,
     )
     if row is None:
         raise NotLoggedIn("this session has ended; log in")

@@ -5,9 +5,9 @@ insert into account_session (token_hash, person_id, created_at, last_seen_at, ex
 values (:token_hash, :person_id, :now, :now, :expires_at, :client_address, :user_agent, :now, (
     select merchant_id from account_session where person_id = :person_id order by last_seen_at desc, id desc limit 1));
 
--- name: find_session(token_hash, client_address, waking, now, idle)^
+-- name: find_session(token_hash, client_address, now, idle, by_itself)^
 -- What may be seen follows from the membership as it is now: who was removed from a team looks at another or none. A
--- session is written down as used at most once a minute, and not by a page that asks for news by itself.
+-- session is written down as used at most once a minute, and never by a page that asks for news by itself.
 with found as (
     select *
       from account_session
@@ -16,7 +16,7 @@ with found as (
     update account_session s
        set last_seen_at = :now, client_address = :client_address
       from found f
-     where s.id = f.id and :waking::boolean
+     where s.id = f.id and not :by_itself
        and (f.last_seen_at < :now::timestamptz - interval '1 minute' or f.client_address <> :client_address)
 )
 select f.id as session_id, f.created_at as session_created_at, f.last_seen_at, f.expires_at, f.confirmed_at,
@@ -41,7 +41,6 @@ select f.id as session_id, f.created_at as session_created_at, f.last_seen_at, f
 update account_session set second_factor_at = :now, expires_at = :expires_at where id = :id;
 
 -- name: renew_token(id, token_hash)!
--- Whoever knew the token of before knows nothing any more.
 update account_session set token_hash = :token_hash where id = :id;
 
 -- name: confirm_session(id, now)!

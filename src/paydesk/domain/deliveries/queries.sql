@@ -123,7 +123,7 @@ with side as (
 )
 insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
 select p.merchant_id, p.live, 'void_reminder', m.email, 'en',
-       jsonb_build_object('payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
+       jsonb_build_object('merchant_id', p.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
                           'amount', trim_scale(p.amount)::text, 'currency', p.currency,
                           'ship_by', to_char(p.ship_by at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
        'void_reminder ' || p.id, :real_now, :real_now

@@ -336,8 +336,8 @@ with due as materialized (
     insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
     select v.merchant_id, v.live, 'chargeback_alert', m.email, 'en',
            jsonb_build_object(
-               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(v.amount)::text,
-               'currency', v.currency, 'reason', v.reason),
+               'merchant_id', v.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
+               'amount', trim_scale(v.amount)::text, 'currency', v.currency, 'reason', v.reason),
            'chargeback ' || v.id, :real_now, :real_now
       from marked v
       join merchant m on m.id = v.merchant_id

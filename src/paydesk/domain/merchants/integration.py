@@ -14,7 +14,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
-from paydesk.domain.accounts.notices import send_notice
+from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants import keys
@@ -149,7 +149,6 @@ async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: tim
     require_recent(session, now=now)
     if grace not in GRACE_PERIODS:
         raise Malformed("choose how long the old keys may go on", "grace")
-    person = session.person
     async with gate.database.acquire() as connection, connection.transaction():
         pair = await keys.rotate(connection, gate.vault, merchant_id, replaces=replaces, grace=grace, now=now)
         await record(
@@ -161,13 +160,10 @@ async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: tim
             subject=f"key {pair.id}",
             details={"public_key": pair.public, "old_keys_until": now + grace},
         )
-        await send_notice(
+        await warn_owners(
             connection,
             Action.key_rotated,
-            person_id=person.id,
-            to=person.email,
-            language=person.language,
-            name=person.name,
+            merchant_id=merchant_id,
             client_address=session.client.address,
             now=now,
         )

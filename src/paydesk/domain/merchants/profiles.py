@@ -19,6 +19,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.mail.kinds import Kind
@@ -28,6 +29,8 @@ from paydesk.domain.payments.requests import parse_email
 queries = load_statements(__package__ or "", "profiles.sql")
 
 PURPOSE = "bank account"
+BANK_CHANGED = "bank_account_changed"
+"""What the owners are told of another bank account."""
 _PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _LINE, _TEXT = 200, 2000
@@ -204,6 +207,10 @@ async def save_profile(gate: Gate, session: Session, details: Details, *, iban: 
             raise Conflict("the profile is being looked at; take it back to change it")
         changed = {"profile": True, "bank_account": bool(number)}
         await _record(connection, session.actor, Action.settings_changed, merchant_id, now, changed)
+        if number:
+            await warn_owners(
+                connection, BANK_CHANGED, merchant_id=merchant_id, client_address=session.client.address, now=now
+            )
 
 
 async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None:

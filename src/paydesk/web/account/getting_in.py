@@ -6,11 +6,13 @@ from starlette.responses import Response
 
 from paydesk.core.errors import PaydeskError
 from paydesk.domain.accounts import changing, entering
+from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.second_factor import pass_second_factor
-from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session
+from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session, find_session
 from paydesk.web.account.face import FACE
 from paydesk.web.console import shell
 from paydesk.web.console.addresses import HOME, own_path, with_next
+from paydesk.web.console.cookies import new_device
 from paydesk.web.console.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
 from paydesk.web.console.visit import Visit
 
@@ -47,7 +49,7 @@ async def sign_up(visit: Visit) -> Response:
     except PaydeskError as error:
         errors = field_errors(error, "shop_name", "name", "email", "password")
         return visit.page("signup.html", status=error.status, errors=errors, entered=entered)
-    return _begin(visit, logged_in, HOME)
+    return await _begin(visit, logged_in, HOME)
 
 
 @section.page("/account/login", needs=Access.anybody)
@@ -72,15 +74,25 @@ async def log_in(visit: Visit) -> Response:
         return visit.page("login.html", status=error.status, error=words, email=email, goal=goal)
     if visit.entered:
         await end_session(visit.gate, visit.entered, visit.entered.id, now=visit.now)
-    return _begin(visit, logged_in, goal)
+    return await _begin(visit, logged_in, goal)
 
 
-def _begin(visit: Visit, logged_in: LoggedIn, goal: str) -> Response:
+async def _begin(visit: Visit, logged_in: LoggedIn, goal: str) -> Response:
     """Give the browser its session, and lead it to what the session needs next."""
     pages = {Stage.second_factor: with_next(SECOND_FACTOR, goal), Stage.enrolment: ENROLMENT, Stage.open: goal}
     response = visit.go(pages[logged_in.session.stage])
     visit.cookies.begin_session(response, logged_in.token)
+    if logged_in.session.stage is Stage.open:
+        await remember_device(visit, response, logged_in.token)
     return response
+
+
+async def remember_device(visit: Visit, response: Response, token: str) -> None:
+    """Keep in mind the browser of a session that has just opened; the person is told by mail if it is a new one."""
+    device = visit.cookies.device(visit.request) or new_device()
+    session = await find_session(visit.gate, token, visit.client, now=visit.now)
+    await see_device(visit.gate, session, device, now=visit.now)
+    visit.cookies.keep_device(response, device)
 
 
 @section.page(SECOND_FACTOR, needs=Access.halfway)
@@ -102,6 +114,7 @@ async def give_second_factor(visit: Visit) -> Response:
         return visit.page("second_factor.html", status=error.status, error=shell.sentence(error.message), goal=goal)
     response = visit.go(goal)
     visit.cookies.begin_session(response, token)
+    await remember_device(visit, response, token)
     return response
 
 

@@ -9,6 +9,7 @@ from paydesk.domain.accounts import changing
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.team import accept_invitation, find_invitation
 from paydesk.web.account.face import FACE
+from paydesk.web.account.getting_in import remember_device
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -70,4 +71,5 @@ async def accept(visit: Visit) -> Response:
         return visit.page("invitation.html", status=error.status, invitation=invitation, errors=errors, name=name)
     response = visit.go(f"/account/{invitation.merchant_id}", visit.texts.get("Welcome to the team."))
     visit.cookies.begin_session(response, logged_in.token)
+    await remember_device(visit, response, logged_in.token)
     return response

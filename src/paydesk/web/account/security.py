@@ -11,9 +11,16 @@ from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.core.paging import Page
 from paydesk.domain.accounts import audit, changing, second_factor
 from paydesk.domain.accounts.people import time_zones
-from paydesk.domain.accounts.sessions import Stage, end_other_sessions, end_session, list_sessions
+from paydesk.domain.accounts.sessions import (
+    Stage,
+    end_other_sessions,
+    end_session,
+    list_sessions,
+)
 from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
+from paydesk.web.account.getting_in import remember_device
+from paydesk.web.browsers import browser_of
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -39,7 +46,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         zones=sorted(time_zones()),
         languages=wording.LANGUAGES,
         wording=wording,
-        browser_of=wording.browser_of,
+        browser_of=browser_of,
         errors={form: errors or {}},
     )
 
@@ -124,6 +131,7 @@ async def confirm_enrolment(visit: Visit) -> Response:
         return await _enrolment(visit, field_errors(error)[""], error.status)
     response = _codes(visit, enrolled.codes)
     visit.cookies.begin_session(response, enrolled.token)
+    await remember_device(visit, response, enrolled.token)
     return response
 
 

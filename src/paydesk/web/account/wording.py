@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from paydesk.domain.accounts.audit import Action
 from paydesk.web.texts import mark
 
@@ -45,31 +43,7 @@ _ACTIONS: dict[Action, str] = {
 }
 """The names of actions; an action that is not among them is called as it is written."""
 
-_BROWSERS = (
-    ("Edge", r"Edg(?:e|A|iOS)?/"),
-    ("Opera", r"OPR/"),
-    ("Firefox", r"Firefox/|FxiOS/"),
-    ("Chrome", r"Chrom(?:e|ium)/|CriOS/"),
-    ("Safari", r"Safari/"),
-)
-_SYSTEMS = (
-    ("Android", r"Android"),
-    ("iPhone", r"iPhone"),
-    ("iPad", r"iPad"),
-    ("Windows", r"Windows"),
-    ("macOS", r"Mac OS X"),
-    ("Linux", r"Linux"),
-)
-
 
 def action_name(action: Action) -> str:
     """What an action is called, to be translated."""
     return _ACTIONS.get(action) or action.replace("_", " ").capitalize()
-
-
-def browser_of(user_agent: str) -> str:
-    """A browser and its system, as it names them itself: `Firefox, Linux`; empty if it says nothing known."""
-    found = [
-        next((name for name, pattern in table if re.search(pattern, user_agent)), "") for table in (_BROWSERS, _SYSTEMS)
-    ]
-    return ", ".join(name for name in found if name)

@@ -20,6 +20,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.domain.accounts.sessions import LIFETIME
 
 _SESSION, _FORM, _SAID, _THEME = "paydesk", "paydesk-form", "paydesk-said", "paydesk-theme"
+_DEVICE = "paydesk-device"
 _A_YEAR = 365 * 24 * 3600
 _LONGEST_TOKEN = 100
 THEMES = ("auto", "light", "dark")
@@ -85,6 +86,14 @@ class Cookies:
         """Keep a choice of THEMES."""
         self._write(response, _THEME, theme, max_age=_A_YEAR)
 
+    def device(self, request: Request) -> str:
+        """The token by which the browser is known again at its next log-in, or an empty text; it opens nothing."""
+        return self._read(request, _DEVICE)[:_LONGEST_TOKEN]
+
+    def keep_device(self, response: Response, device: str) -> None:
+        """Let the browser be known again, for a year from each log-in."""
+        self._write(response, _DEVICE, device, max_age=_A_YEAR)
+
     def _seal(self, packed: str) -> str:
         return self.vault.fingerprint(packed, purpose="account said").hex()
 
@@ -102,4 +111,9 @@ class Cookies:
 
 def new_form_secret() -> str:
     """256 bits of chance for a browser without a session."""
+    return secrets.token_urlsafe(32)
+
+
+def new_device() -> str:
+    """256 bits of chance for a browser that nobody has logged in with."""
     return secrets.token_urlsafe(32)

@@ -48,6 +48,10 @@ ReadBody = Callable[[Request], Awaitable[Form]]
 LOG_IN, SECOND_FACTOR, ENROLMENT = "/account/login", "/account/second-factor", "/account/security/second-factor"
 
 
+REFRESH = "x-paydesk-refresh"
+"""The header of what a page asks by itself (`kit.live`), which keeps no session from falling asleep."""
+
+
 class Access(StrEnum):
     """Who may come to a page that is about no merchant; `Permission` is for the others."""
 
@@ -218,8 +222,8 @@ class _Door:
 
     async def _find_session(self, token: str) -> Session:
         """The session; what a page asks by itself does not keep it awake, for nobody need sit before it."""
-        by_itself = not self.posted and "hx-request" in self.request.headers
-        return await find_session(self.services.gate, token, self.client, now=self.now, waking=not by_itself)
+        by_itself = not self.posted and REFRESH in self.request.headers
+        return await find_session(self.services.gate, token, self.client, now=self.now, by_itself=by_itself)
 
     async def visit(self) -> Visit:
         """What the page works with; the merchant switcher is read for whole pages alone."""

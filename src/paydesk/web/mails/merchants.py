@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.domain.accounts.links import Link
+from paydesk.web.browsers import browser_of
 from paydesk.web.mails.content import Content, Telling, account_button, known
 from paydesk.web.texts import mark
 
@@ -11,6 +12,7 @@ _NOT_YOU = mark("If you did not ask for this, you can ignore this mail.")
 
 _CHANGES: dict[str, str] = {
     "logged_in": mark("New log-in to your account"),
+    "log_in_failed": mark("Log-in to your account is paused after wrong passwords"),
     "password_changed": mark("Your password was changed"),
     "password_reset": mark("Your password was changed"),
     "email_changed": mark("Your e-mail address was changed"),
@@ -18,6 +20,7 @@ _CHANGES: dict[str, str] = {
     "second_factor_removed": mark("Your second factor was switched off"),
     "recovery_code_used": mark("A recovery code was used"),
     "recovery_codes_renewed": mark("Your recovery codes were renewed"),
+    "bank_account_changed": mark("The bank account of your shop was changed"),
     "key_rotated": mark("A key pair of your shop was renewed"),
 }
 _OTHER_CHANGE = mark("Your account was changed")
@@ -48,7 +51,7 @@ def void_reminder(telling: Telling) -> Content:
             (say(mark("Amount")), telling.money()),
             (say(mark("Ship by")), telling.moment("ship_by")),
         ),
-        account_button(telling),
+        account_button(telling, f"deliveries/{telling.fact('payment_id')}"),
     )
 
 
@@ -67,7 +70,7 @@ def chargeback_alert(telling: Telling) -> Content:
             (say(mark("Reason")), telling.fact("reason")),
             (say(mark("Payment number")), telling.fact("payment_id")),
         ),
-        account_button(telling),
+        account_button(telling, f"payments/{telling.fact('payment_id')}"),
     )
 
 
@@ -136,6 +139,7 @@ def security_notice(telling: Telling) -> Content:
         known(
             (say(mark("Time")), telling.moment("at")),
             (say(mark("From the address")), telling.fact("client_address")),
+            (say(mark("Browser and system")), browser_of(telling.fact("user_agent"))),
             (say(mark("Recovery codes left")), telling.fact("left")),
         ),
         account_button(telling),

@@ -1,0 +1,176 @@
+"""Every page of the account and of the operator's console, as their routes declare them, in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyotp
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page
+from starlette.routing import Route
+from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+
+from paydesk.domain.accounts.roles import Permission
+from paydesk.web.account.routes import routes as account_routes
+from paydesk.web.console.guards import Access
+from paydesk.web.operator.routes import routes as operator_routes
+
+pytestmark = pytest.mark.browser
+
+LOOKS: tuple[tuple[str, int, list[str]], ...] = (
+    ("light", 1280, []),
+    ("dark", 320, ["color-contrast", "target-size", "link-in-text-block"]),
+)
+"""Schemes and widths, and axe's rules to which these matter (all if none are named)."""
+
+NO_PAGES = ("/export", "/statement")
+"""How the addresses of files end."""
+
+SIDEWAYS = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
+
+
+def needs(route: Route) -> Access | Permission:
+    declared = route.endpoint.declared  # type: ignore[attr-defined]
+    found: Access | Permission = declared.needs
+    return found
+
+
+def addresses(routes: Iterable[Route], wanted: Iterable[object], known: Mapping[str, object]) -> list[str]:
+    """Where the pages of some routes stand; a route with an id that is not known fails here."""
+    kinds = set(wanted)
+    paths = [r.path for r in routes if "GET" in (r.methods or ()) and (not kinds or needs(r) in kinds)]
+    return [_filled(path, known) for path in paths if not path.endswith(NO_PAGES)]
+
+
+def _filled(path: str, known: Mapping[str, object]) -> str:
+    for name in re.findall(r"\{(\w+)", path):
+        assert name in known, f"{path} needs an example of its {name}: add one to the ids of this test"
+    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: str(known[found[1]]), path)
+
+
+async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
+    """What is wrong with pages: for everybody to use, within the screen, without errors, one heading, a title."""
+    wrong: list[str] = []
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    for path in paths:
+        await page.goto(running.address + path)
+        wrong += [f"{path} has not one heading"] if await page.locator("h1").count() != 1 else []
+        wrong += [f"{path} has no title"] if not (await page.title()).split("·")[0].strip() else []
+        for scheme, width, rules in LOOKS:
+            where = f"{path}, {scheme}, {width} px: "
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+            await page.set_viewport_size({"width": width, "height": 800})
+            found = await Axe().run(page, options={"runOnly": rules} if rules else None)
+            wrong += [where + one["id"] + " " + str(one["nodes"][0]["html"]) for one in found.response["violations"]]
+            wrong += [where + "scrolls sideways"] if await page.evaluate(SIDEWAYS) else []
+        wrong += [f"{path}: {one}" for one in complaints if "status of 4" not in one]
+        complaints.clear()
+    return wrong
+
+
+async def buy(open_page: OpenPage, running: Running, article: str, number: str = "4242424242424242") -> None:
+    page = await open_page(running.shop)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name=re.compile(rf"(Buy|Subscribe to) {article}")).click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await fill_in(page, number)
+    if await page.get_by_role("checkbox").count():
+        await page.get_by_role("checkbox").first.check()
+    await page.get_by_role("button", name=re.compile("Pay")).click()
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+
+
+async def log_in(open_page: OpenPage, running: Running, email: str, password: str) -> Page:
+    page = await open_page(f"{running.address}/account/login")
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Password").fill(password)
+    await page.get_by_role("button", name="Log in").click()
+    await page.wait_for_url(lambda url: not url.endswith("/login"))
+    return page
+
+
+async def owners_page(open_page: OpenPage, running: Running) -> Page:
+    """The sample shop's owner, logged in."""
+    note = Path(running.environment["PAYDESK_DATA_DIR"]) / "demo" / "owner"
+    _, email, password = note.read_text().splitlines()
+    return await log_in(open_page, running, email, password)
+
+
+async def operators_page(open_page: OpenPage, running: Running) -> Page:
+    """An operator, made by command, with a second factor."""
+    email, password = f"ops-{secrets.token_hex(4)}@example.com", secrets.token_urlsafe(16)
+    command = [sys.executable, "-m", "paydesk", "operator", "create", "--email", email, "--password"]
+    await asyncio.to_thread(
+        subprocess.run,
+        command,
+        input=f"{password}\n",
+        env=running.environment,
+        text=True,
+        check=True,
+        stdout=sys.stderr,
+    )
+    page = await log_in(open_page, running, email, password)
+    app = pyotp.TOTP(await page.get_by_label("Secret", exact=True).inner_text())
+    await page.get_by_role("textbox", name="Code").fill(app.now())
+    await page.get_by_role("button", name="Set it up").click()
+    await page.locator(".codes").wait_for()
+    return page
+
+
+async def first_id(page: Page, running: Running, listed: str, name: str) -> str:
+    """The first id that a list links to."""
+    await page.goto(f"{running.address}{listed}")
+    found = re.search(rf'href="[^"]*/{name}/(\d+)', await page.content())
+    assert found is not None, listed
+    return found[1]
+
+
+@pytest.fixture
+async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
+    """Examples of all that an address may name: a shop where something of each kind has happened."""
+    merchant_id, shipping_id = sorted(one["id"] for one in running.command("merchant", "list"))
+    await buy(open_page, running, "House espresso")
+    await buy(open_page, running, "House espresso", "4000000000000259")
+    await buy(open_page, running, "Coffee club")
+    await buy(open_page, running, "Hand grinder")
+    running.command("clock", "advance", str(merchant_id), "8d")
+    page, shop = await owners_page(open_page, running), f"/account/{merchant_id}"
+    await page.goto(f"{running.address}{shop}/settings/team")
+    return {
+        "merchant_id": merchant_id,
+        "shipping_id": shipping_id,
+        "payment_id": await first_id(page, running, f"{shop}/payments", "payments"),
+        "order_id": await first_id(page, running, f"/account/{shipping_id}/deliveries", "deliveries"),
+        "subscription_id": await first_id(page, running, f"{shop}/subscriptions", "subscriptions"),
+        "package_id": await first_id(page, running, f"{shop}/subscriptions/packages", "packages"),
+        "pingback_id": await first_id(page, running, f"{shop}/pingbacks", "pingbacks"),
+        "chargeback_id": running.command("chargeback", "list", str(merchant_id))[0]["id"],
+        "person_id": 1,
+        "token": "nothing",
+        "path": "nowhere",
+    }
+
+
+async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running, ids: dict[str, Any]) -> None:
+    nobody = await open_page(running.address + "/account/login")
+    wrong = await walk(nobody, running, addresses(account_routes, [Access.anybody], ids))
+    owner = await owners_page(open_page, running)
+    paths = addresses(account_routes, [*Permission, Access.person, Access.halfway], ids)
+    goods = f"/account/{ids['merchant_id']}/deliveries/{ids['payment_id']}"
+    paths = [f"/account/{ids['shipping_id']}/deliveries/{ids['order_id']}" if path == goods else path for path in paths]
+    wrong += await walk(owner, running, paths)
+    operator = await operators_page(open_page, running)
+    wrong += await walk(operator, running, addresses(operator_routes, [], ids))
+    assert not wrong, "\n".join(wrong)
