@@ -18,7 +18,12 @@ from paydesk.domain.accounts.entering import log_in, sign_up
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.accounts.second_factor import begin_enrolment, confirm_enrolment, remove_second_factor
+from paydesk.domain.accounts.second_factor import (
+    begin_enrolment,
+    confirm_enrolment,
+    pass_second_factor,
+    remove_second_factor,
+)
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, find_session, require_open, require_operator
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.settings import load_settings
@@ -162,6 +167,50 @@ async def test_a_merchant_of_the_command_line_gets_its_first_owner_by_a_link(
     assert "in the team already" in again.err
     nobody = await paydesk("merchant", "invite", 999_999_999, "--email", email)
     assert nobody.err == "paydesk: there is no merchant 999999999; see: paydesk merchant list\n"
+
+
+async def set_up(gate: Gate, made: LoggedIn) -> LoggedIn:
+    """Set a second factor up; the session with its new token."""
+    now = utc_now()
+    secret = (await begin_enrolment(gate, made.session, now=now)).secret
+    enrolled = await confirm_enrolment(gate, made.session, pyotp.TOTP(secret).at(now), now=now)
+    return LoggedIn(enrolled.token, await find_session(gate, enrolled.token, CLIENT, now=now))
+
+
+async def test_an_operator_who_lost_the_phone_sets_up_another(
+    paydesk: Any, gate: Gate, database: Database, email: str
+) -> None:
+    await paydesk("operator", "create", "--email", email, "--password", stdin=f"{PASSWORD}\n")
+    made = await set_up(gate, await enter(gate, email))
+    for _ in range(5):
+        with pytest.raises(NotLetIn):
+            await pass_second_factor(gate, (await enter(gate, email)).session, "nonsense", now=utc_now())
+    said = await paydesk("operator", "reset-second-factor", "--email", email.upper().replace("PEOPLE", "people"))
+    assert (said.status, said.out) == (0, "")
+    assert "the next log-in has them set up another" in said.err
+    with pytest.raises(NotLoggedIn):
+        await find_session(gate, made.token, CLIENT, now=utc_now())
+    anew = await enter(gate, email)
+    assert anew.session.stage is Stage.enrolment, "an operator gets nowhere without one"
+    opened = await set_up(gate, anew)
+    assert require_operator(opened.session).operator
+    told = await database.fetchval(
+        "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'second_factor_reset'", email
+    )
+    assert told == 1
+    log = [str(one.action) for one in await browse_operators(database, Page(20)) if email in one.subject]
+    assert log.count("second_factor_reset") == 1
+
+
+async def test_a_shops_owner_logs_in_by_password_alone_after_a_reset(paydesk: Any, gate: Gate, email: str) -> None:
+    await set_up(gate, await sign_up_as(gate, email, confirmed=True))
+    said = await paydesk("operator", "reset-second-factor", "--email", email)
+    assert "they can set up another under Security" in said.err
+    require_open((await enter(gate, email)).session)
+    again = await paydesk("operator", "reset-second-factor", "--email", email)
+    assert again.err == f"paydesk: {email} has no second factor set up\n"
+    nobody = await paydesk("operator", "reset-second-factor", "--email", f"x{email}")
+    assert nobody.err == f"paydesk: nobody has an account with the address x{email}\n"
 
 
 async def test_what_the_command_did_is_in_the_log(paydesk: Any, database: Database, email: str) -> None:

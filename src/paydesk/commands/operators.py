@@ -14,7 +14,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.links import Link
-from paydesk.domain.accounts.operators import create_operator, list_operators, remove_operator
+from paydesk.domain.accounts.operators import create_operator, list_operators, remove_operator, reset_second_factor
 
 app = typer.Typer(help="Make, list and remove the people who run this deployment.", no_args_is_help=True)
 
@@ -69,6 +69,19 @@ async def remove(email: Email) -> None:
     async with deployment() as here:
         await remove_operator(_gate(here), email=email, now=utc_now())
     note("is no operator any more")
+
+
+@app.command("reset-second-factor", epilog="Example: paydesk operator reset-second-factor --email ops@example.com")
+@command
+async def reset(email: Email) -> None:
+    """Take the second factor from somebody who lost phone and recovery codes: an operator, or anybody who logs in.
+
+    Make sure first, by another way than mail, that it is them who ask. All their sessions end, and a mail tells them.
+    """
+    async with deployment() as here:
+        operator = await reset_second_factor(_gate(here), email=email, now=utc_now())
+    note("has no second factor any more, and no session; a mail says so")
+    note("the next log-in has them set up another" if operator else "they can set up another under Security")
 
 
 def _gate(here: Deployment) -> Gate:

@@ -230,6 +230,23 @@ async def test_logging_in_anew_does_not_forgive_wrong_codes(ada: Someone, gate: 
         await pass_second_factor(gate, await halfway(ada, now), ada.code(now), now=now)
 
 
+async def test_wrong_codes_that_lead_to_a_pause_are_told_once_for_who_types_them_knows_the_password(
+    ada: Someone, gate: Gate, now: datetime, mails: Mails
+) -> None:
+    async def told() -> int:
+        return [one["facts"].get("what") for one in await mails(ada.email)].count("second_factor_failed")
+
+    for _ in range(4):
+        with pytest.raises(NotLetIn):
+            await pass_second_factor(gate, await halfway(ada, now), "nonsense", now=now)
+    assert await told() == 0
+    for pause in range(3):
+        later = now + timedelta(hours=pause)
+        with pytest.raises(NotLetIn):
+            await pass_second_factor(gate, await halfway(ada, later), "nonsense", now=later)
+        assert await told() == 1
+
+
 @pytest.mark.parametrize("code", ["", " ", "١٢٣٤٥٦", "1" * 100_000, "\x00", "-----", "ⅷ", "\ud800"])
 async def test_whatever_is_typed_is_a_wrong_code(ada: Someone, gate: Gate, now: datetime, code: str) -> None:
     with pytest.raises(NotLetIn):

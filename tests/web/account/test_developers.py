@@ -102,6 +102,79 @@ async def test_keys_that_somebody_else_knows_end_at_once(
     assert (await order(web, *await pair(owner, database, vault))).status_code == 303
 
 
+def end_of(visitor: Visitor, shown: httpx.Response) -> str:
+    """Where the button beside the old key leads."""
+    return str(re.findall(rf'href="({page(visitor)}/keys/\d+/end)"', shown.text)[0])
+
+
+async def test_an_old_key_is_ended_before_its_time_once_asked(
+    owner: Visitor, database: Database, vault: Vault, web: httpx.AsyncClient
+) -> None:
+    old = await pair(owner, database, vault)
+    await rotate(owner, "168")
+    end = end_of(owner, await owner.see(page(owner)))
+    asked = await owner.see(end)
+    assert old[0] in asked.text
+    assert "refused at once" in text_of(asked)
+    assert (await order(web, *old, "A-1")).status_code == 303, "asking alone changes nothing"
+    assert leads_to(await owner.send(end)) == page(owner)
+    shown = await owner.see(page(owner))
+    assert "The old key has ended." in text_of(shown)
+    assert "Ended on" in text_of(shown)
+    assert "/end" not in shown.text
+    assert (await order(web, *old, "A-2")).status_code == 404
+    assert (await web.get("/sandbox/api/v1/payments", headers={"X-ApiKey": old[1]})).status_code == 401
+    assert (await order(web, *await pair(owner, database, vault), "A-3")).status_code == 303
+    assert await audited(database, owner, "key_ended") == 1
+    told = await database.fetchval(
+        "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'key_ended'", owner.email
+    )
+    assert told == 1
+    assert (await owner.see(end)).status_code == 404, "it has ended already"
+    token = fields_of(shown.text, "/account/logout")
+    assert (await owner.web.post(end, data=token)).status_code == 404
+    assert await audited(database, owner, "key_ended") == 1
+
+
+async def test_the_newest_key_and_another_shops_are_never_ended(
+    owner: Visitor, sign_up: SignUp, database: Database, vault: Vault
+) -> None:
+    await rotate(owner)
+    old_end = end_of(owner, await owner.see(page(owner)))
+    newest = await database.fetchval("select max(id) from merchant_key where merchant_id = $1", merchant_id(owner))
+    token = fields_of((await owner.see("/account/security")).text, "/account/logout")
+    assert (await owner.web.post(page(owner, f"/keys/{newest}/end"), data=token)).status_code == 404
+    other = await sign_up("Other Shop")
+    foreign = fields_of((await other.see("/account/security")).text, "/account/logout")
+    there = old_end.replace(owner.merchant_path, other.merchant_path)
+    for path in (there, old_end):
+        assert (await other.see(path)).status_code == 404
+        assert (await other.web.post(path, data=foreign)).status_code == 404
+    assert await find_signer(database, vault, (await pair(owner, database, vault))[0], "192.0.2.1", utc_now())
+    assert await audited(database, owner, "key_ended") == 0
+
+
+async def test_ending_a_key_needs_the_password_again_and_the_right(
+    owner: Visitor, join: Join, database: Database
+) -> None:
+    await rotate(owner)
+    end = end_of(owner, await owner.see(page(owner)))
+    for role in (Role.viewer, Role.support):
+        member = await join(owner, role)
+        token = fields_of((await member.see("/account/security")).text, "/account/logout")
+        assert (await member.see(end)).status_code == 403
+        assert (await member.web.post(end, data=token)).status_code == 403
+    token = fields_of((await owner.see("/account/security")).text, "/account/logout")
+    await database.execute(
+        "update account_session s set confirmed_at = now() - interval '1 hour'"
+        " from person p where p.id = s.person_id and p.email = $1",
+        owner.email,
+    )
+    assert leads_to(await owner.see(end)).startswith("/account/confirm")
+    assert (await owner.web.post(end, data=token)).status_code == 403
+    assert await audited(database, owner, "key_ended") == 0
+
+
 async def test_the_same_form_makes_keys_once(owner: Visitor, database: Database) -> None:
     hidden = fields_of((await owner.see(page(owner, "/keys"))).text, page(owner, "/keys"))
     answers = [await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24"}) for _ in range(2)]

@@ -121,7 +121,7 @@ def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
         (Kind.invitation, "https://pay.example/account/invitation/tok-en"),
         (Kind.confirm_email, "https://pay.example/account/email/tok-en"),
         (Kind.reset_password, "https://pay.example/account/password/tok-en"),
-        (Kind.security_notice, "https://pay.example/account"),
+        (Kind.security_notice, "https://pay.example/account/security"),
         (Kind.void_reminder, "https://pay.example/account/7/deliveries/13330"),
         (Kind.authorization_voided, "https://pay.example/account/7/payments/13330"),
         (Kind.chargeback_alert, "https://pay.example/account/7/payments/13330"),
@@ -188,10 +188,23 @@ def test_what_is_not_known_is_left_out(missing: str) -> None:
     assert ": \n" not in written.text
 
 
-@pytest.mark.parametrize("what", ["second_factor_removed", "recovery_code_used", "something_new"])
+@pytest.mark.parametrize(
+    "what",
+    ["second_factor_removed", "second_factor_reset", "second_factor_failed", "recovery_code_used", "something_new"],
+)
 def test_a_notice_says_what_was_done(what: str) -> None:
     subjects = {letter(Kind.security_notice, facts={"what": other}).subject for other in (what, "password_changed")}
     assert len(subjects) == 2
+
+
+@pytest.mark.parametrize("what", ["key_rotated", "key_ended", "bank_account_changed", "pingback_url_changed"])
+def test_a_notice_about_a_shop_says_which_and_who_did_it(what: str) -> None:
+    facts = {"what": what, "shop": "Corner Shop", "by": "Trillian", "pingback_url": "https://zyx.example/new"}
+    text = letter(Kind.security_notice, facts=facts).text
+    assert "Shop: Corner Shop\nDone by: Trillian\nAddress: https://zyx.example/new\n" in text
+    assert "If you or your team did this" in text
+    assert "choose a new password at once, which ends your other sessions" in text
+    assert "Your account was changed" not in text
 
 
 def test_a_kind_without_words_is_an_error_and_not_an_empty_mail() -> None:

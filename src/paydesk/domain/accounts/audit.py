@@ -41,6 +41,7 @@ class Action(StrEnum):
     profile_changed = "profile_changed"
     second_factor_added = "second_factor_added"
     second_factor_removed = "second_factor_removed"
+    second_factor_reset = "second_factor_reset"
     second_factor_failed = "second_factor_failed"
     recovery_code_used = "recovery_code_used"
     recovery_codes_renewed = "recovery_codes_renewed"

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Actor
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.mail.queueing import queue_mail, seal_fact, storable_json
 
@@ -23,7 +24,7 @@ class Mail(StrEnum):
     invitation = "invitation"
     """Facts: merchant_name, role, invited_by, token (sealed; Link.invitation)."""
     security_notice = "security_notice"
-    """Facts: name, what (an Action), at (ISO 8601, UTC), client_address; more by what it is."""
+    """Facts: name, what (an Action), at (ISO 8601, UTC), client_address; of a shop also shop and by; more by what."""
 
 
 async def send_link(
@@ -79,7 +80,16 @@ async def send_notice(
     )
 
 
-async def warn_owners(connection: Any, what: str, *, merchant_id: int, client_address: str, now: datetime) -> None:
-    """Queue a notice to all owners of a shop, of a change by any of its team that could cost them money."""
-    facts = storable_json({"what": what, "at": now, "client_address": client_address})
-    await queries.warn_owners(connection, merchant_id=merchant_id, facts=facts, what=what, now=now)
+async def warn_owners(
+    connection: Any, what: str, actor: Actor, *, merchant_id: int, now: datetime, **facts: object
+) -> None:
+    """Queue a notice to all owners of a shop, and to who acted, of a change that could cost the shop money."""
+    known = {"what": what, "at": now, "client_address": actor.client_address, **facts}
+    await queries.warn_owners(
+        connection,
+        merchant_id=merchant_id,
+        person_id=actor.person_id,
+        facts=storable_json(known),
+        what=what,
+        now=now,
+    )

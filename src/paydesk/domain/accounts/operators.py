@@ -10,6 +10,8 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, record
 from paydesk.domain.accounts.entering import add_person
 from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.notices import send_notice
+from paydesk.domain.accounts.pausing import SECOND_FACTOR, forgive_all
 from paydesk.domain.accounts.people import Person, findable, parse_name, person_of, queries
 from paydesk.domain.accounts.sessions import end_all_sessions
 from paydesk.domain.accounts.tokens import FIRST_PASSWORD, Purpose, add_token
@@ -91,3 +93,33 @@ async def remove_operator(gate: Gate, *, email: str, now: datetime) -> None:
         await end_all_sessions(connection, found["id"])
         subject = f"person {found['id']} ({found['email']})"
         await record(connection, COMMAND_LINE, Action.operator_removed, now=now, subject=subject)
+
+
+async def reset_second_factor(gate: Gate, *, email: str, now: datetime) -> bool:
+    """Take the second factor from whoever lost phone and recovery codes, end all their sessions and tell them by mail.
+
+    Returns whether they are an operator, whose next log-in then has them set up another; for others that is a choice.
+
+    Raises: NotFound if nobody has this address; Conflict if no second factor is set up.
+    """
+    async with gate.database.acquire() as connection, connection.transaction():
+        found = await queries.find_to_log_in(connection, email=findable(email))
+        if found is None:
+            raise NotFound(f"nobody has an account with the address {email}")
+        if await queries.reset_second_factor(connection, person_id=found["id"]) is None:
+            raise Conflict(f"{found['email']} has no second factor set up")
+        await forgive_all(connection, gate, SECOND_FACTOR, found["id"])
+        await end_all_sessions(connection, found["id"])
+        subject = f"person {found['id']} ({found['email']})"
+        await record(connection, COMMAND_LINE, Action.second_factor_reset, now=now, subject=subject)
+        await send_notice(
+            connection,
+            Action.second_factor_reset,
+            person_id=found["id"],
+            to=found["email"],
+            language=found["language"],
+            name=found["name"],
+            client_address="",
+            now=now,
+        )
+    return bool(found["operator"])

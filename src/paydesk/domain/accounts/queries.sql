@@ -159,6 +159,13 @@ update person
  where id = :person_id and totp_confirmed_at is not null and not operator
 returning id;
 
+-- name: reset_second_factor(person_id)$
+-- By the command line, also an operator's, who then has to set a new one up.
+update person
+   set totp_sealed = null, vault_key_id = '', totp_confirmed_at = null, recovery_codes = '{}'
+ where id = :person_id and totp_confirmed_at is not null
+returning id;
+
 -- name: set_operator(person_id, operator)$
 update person set operator = :operator where id = :person_id and operator <> :operator returning id;
 

@@ -117,13 +117,16 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
     """
     if session.stage is not Stage.second_factor:
         raise Conflict("this session needs no code now")
-    await pausing.count_try(gate, pausing.SECOND_FACTOR, session.person.id, now=now)
+    tries = await pausing.count_try(gate, pausing.SECOND_FACTOR, session.person.id, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         right = await _use_code(connection, gate, session, code, now)
         if right:
             await pausing.forgive_all(connection, gate, pausing.SECOND_FACTOR, session.person.id)
             await _passed(connection, session, now)
             token = await renew_token(connection, gate, session)
+        elif tries == pausing.SECOND_FACTOR.free:
+            # Whoever it is knows the password: told once, when the first pause begins.
+            await _tell(connection, session, Action.second_factor_failed, now)
         else:
             await record(connection, session.actor, Action.second_factor_failed, now=now)
     if not right:

@@ -41,6 +41,9 @@ GRACE_PERIODS = (timedelta(0), timedelta(hours=24), timedelta(days=7))
 PATIENCE = 20.0
 """Seconds that moving the clock waits, all in all, for outcomes that are unknown: somebody looks at an empty page."""
 
+PINGBACKS_MOVED = "pingback_url_changed"
+"""What the owners are told of another address for pingbacks."""
+
 _MOST_KEYS = 20
 
 
@@ -115,6 +118,12 @@ async def save_integration(gate: Gate, session: Session, wanted: Integration, *,
             merchant_id=merchant_id,
             details=changed,
         )
+        if "pingback_url" in changed and (before.pingback_url or session.went_live_at):
+            # The first one of a shop that only tries things is no news.
+            url = wanted.pingback_url or ""
+            await warn_owners(
+                connection, PINGBACKS_MOVED, session.actor, merchant_id=merchant_id, now=now, pingback_url=url
+            )
     if not changed.keys() & {"pingback_url", "test_pingback_url"}:
         return 0
     return await send_waiting(gate.database, await find_merchant(gate.database, merchant_id), now=now)
@@ -140,6 +149,19 @@ async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
     return [PublicKey(**dict(row)) for row in rows]
 
 
+async def old_key(database: Database, merchant_id: int, key_id: int, *, now: datetime) -> PublicKey:
+    """A key that was replaced and is still valid. Raises: NotFound for every other: the newest one is never ended."""
+    known = {key.id: key for key in await public_keys(database, merchant_id)}
+    key = known.get(key_id)
+    if key is None or key.valid_until is None or key.valid_until <= now:
+        raise _no_old_key()
+    return key
+
+
+def _no_old_key() -> NotFound:
+    return NotFound("there is no old key like this that is still valid; it may have ended already")
+
+
 async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: timedelta, now: datetime) -> KeyPair:
     """Make a new pair; the others end after a while. The private key is in the result and never shown again.
 
@@ -160,14 +182,33 @@ async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: tim
             subject=f"key {pair.id}",
             details={"public_key": pair.public, "old_keys_until": now + grace},
         )
-        await warn_owners(
-            connection,
-            Action.key_rotated,
-            merchant_id=merchant_id,
-            client_address=session.client.address,
-            now=now,
-        )
+        await warn_owners(connection, Action.key_rotated, session.actor, merchant_id=merchant_id, now=now)
     return pair
+
+
+async def end_key(gate: Gate, session: Session, key_id: int, *, now: datetime) -> None:
+    """End an old key now, instead of at the end of its grace period: forms and calls with it are refused at once.
+
+    What it signed before, such as the pingbacks of running subscriptions, goes on being signed with it.
+
+    Raises: Forbidden; ConfirmationNeeded; NotFound as `old_key` does.
+    """
+    merchant_id = require(session, Permission.manage_keys).merchant_id
+    require_recent(session, now=now)
+    async with gate.database.acquire() as connection, connection.transaction():
+        ended = await queries.end_key(connection, merchant_id=merchant_id, id=key_id, now=now)
+        if ended is None:
+            raise _no_old_key()
+        await record(
+            connection,
+            session.actor,
+            Action.key_ended,
+            now=now,
+            merchant_id=merchant_id,
+            subject=f"key {key_id}",
+            details={"public_key": ended},
+        )
+        await warn_owners(connection, Action.key_ended, session.actor, merchant_id=merchant_id, now=now)
 
 
 async def move_clock(desk: Desk, sender: PingbackSender, session: Session, by: Period, *, now: datetime) -> Summary:

@@ -208,9 +208,7 @@ async def save_profile(gate: Gate, session: Session, details: Details, *, iban: 
         changed = {"profile": True, "bank_account": bool(number)}
         await _record(connection, session.actor, Action.settings_changed, merchant_id, now, changed)
         if number:
-            await warn_owners(
-                connection, BANK_CHANGED, merchant_id=merchant_id, client_address=session.client.address, now=now
-            )
+            await warn_owners(connection, BANK_CHANGED, session.actor, merchant_id=merchant_id, now=now)
 
 
 async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None:

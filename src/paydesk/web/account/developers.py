@@ -129,6 +129,32 @@ async def make_keys(visit: Visit) -> Response:
     return visit.page("developers_made.html", pair=pair, ended=pair.others_until <= visit.now)
 
 
+_END = f"{_DEVELOPERS}/keys/{{key_id}}/end"
+
+
+@section.page(_END, needs=Permission.manage_keys, recent=True)
+async def ask_to_end(visit: Visit) -> Response:
+    """Whether to end an old key before its time."""
+    key = await integration.old_key(visit.database, visit.merchant_id, visit.number("key_id"), now=visit.now)
+    text = visit.texts.get(
+        "Forms and calls with the key %(key)s are refused at once, on every server that still has it. What was paid "
+        "with it goes on. This can't be taken back."
+    )
+    return visit.ask(
+        visit.texts.get("End the old key now?"),
+        text=text % {"key": key.public_key},
+        button=visit.texts.get("End it now"),
+        back=visit.url("developers"),
+    )
+
+
+@section.action(_END, needs=Permission.manage_keys, recent=True)
+async def end_key(visit: Visit) -> Response:
+    """End it."""
+    await integration.end_key(visit.gate, visit.session, visit.number("key_id"), now=visit.now)
+    return visit.go(visit.url("developers"), visit.texts.get("The old key has ended."))
+
+
 @section.page(f"{_DEVELOPERS}/code", needs=Permission.manage_integration)
 async def show_code(visit: Visit) -> Response:
     """Programs to copy, with the merchant's own public key."""

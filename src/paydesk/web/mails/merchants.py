@@ -18,12 +18,24 @@ _CHANGES: dict[str, str] = {
     "email_changed": mark("Your e-mail address was changed"),
     "second_factor_added": mark("Your second factor was switched on"),
     "second_factor_removed": mark("Your second factor was switched off"),
+    "second_factor_reset": mark("Your second factor was reset"),
+    "second_factor_failed": mark("Log-in to your account is paused after wrong codes"),
     "recovery_code_used": mark("A recovery code was used"),
     "recovery_codes_renewed": mark("Your recovery codes were renewed"),
     "bank_account_changed": mark("The bank account of your shop was changed"),
     "key_rotated": mark("A key pair of your shop was renewed"),
+    "key_ended": mark("An old key of your shop was ended"),
+    "pingback_url_changed": mark("The pingback address of your shop was changed"),
 }
 _OTHER_CHANGE = mark("Your account was changed")
+_IF_NOT_YOU = mark(
+    "If this was you, there is nothing to do. If not, choose a new password at once, which ends your other sessions, "
+    "and look through your account."
+)
+_IF_NOT_THE_TEAM = mark(
+    "If you or your team did this, there is nothing to do. If not, choose a new password at once, which ends your "
+    "other sessions, and look through the team, the keys and the settings of your shop."
+)
 
 _ROLES: dict[str, str] = {
     "owner": mark("Owner"),
@@ -122,27 +134,23 @@ def authorization_voided(telling: Telling) -> Content:
 
 
 def security_notice(telling: Telling) -> Content:
-    """Something was done to an account that its person should know of, in case it was somebody else."""
+    """Something was done to an account, or to a shop by its team, that might have been done by somebody else."""
     say = telling.say
     title = say(_CHANGES.get(telling.fact("what"), _OTHER_CHANGE))
+    open_account, address = account_button(telling)
     return Content(
         title,
-        (
-            title,
-            say(
-                mark(
-                    "If this was you, there is nothing to do. If not, choose a new password at once and look through "
-                    "your account."
-                )
-            ),
-        ),
+        (title, say(_IF_NOT_THE_TEAM if telling.fact("shop") else _IF_NOT_YOU)),
         known(
+            (say(mark("Shop")), telling.fact("shop")),
+            (say(mark("Done by")), telling.fact("by")),
+            (say(mark("Address")), telling.fact("pingback_url")),
             (say(mark("Time")), telling.moment("at")),
             (say(mark("From the address")), telling.fact("client_address")),
             (say(mark("Browser and system")), browser_of(telling.fact("user_agent"))),
             (say(mark("Recovery codes left")), telling.fact("left")),
         ),
-        account_button(telling),
+        (open_account, f"{address}/security"),
     )
 
 
