@@ -83,8 +83,8 @@ async def test_a_new_operator_chooses_a_password_by_the_link_and_needs_a_second_
         require_operator(made.session)
     now = utc_now()
     secret = (await begin_enrolment(gate, made.session, now=now)).secret
-    await confirm_enrolment(gate, made.session, pyotp.TOTP(secret).at(now), now=now)
-    session = await find_session(gate, made.token, CLIENT, now=now)
+    enrolled = await confirm_enrolment(gate, made.session, pyotp.TOTP(secret).at(now), now=now)
+    session = await find_session(gate, enrolled.token, CLIENT, now=now)
     assert require_operator(session).operator
     with pytest.raises(Conflict, match="operators need"):
         await remove_second_factor(gate, session, now=now)

@@ -40,6 +40,7 @@ def test_an_absolute_url_gives_its_scheme(url: str, scheme: str) -> None:
         *("https://-/", "https://" + "ü" * 70 + ".example/", "http://<script>/"),
         *(f"https://shop.example/{control}x" for control in "\x00\t\n\r\x1f\x7f\x85\u2028\u2029"),
         *(f"shop{control}app://x" for control in "\x00\n\r"),
+        *("shopapp://[paid", "shopapp://paid]", "shopapp://[::1"),
     ],
 )
 def test_what_is_not_absolute_or_not_harmless_is_refused(url: str) -> None:

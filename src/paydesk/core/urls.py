@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from paydesk.core.errors import Malformed
 
@@ -30,14 +30,18 @@ def check_url(url: str, field: str) -> str:
     if match is None or len(url) == match.end():
         raise Malformed(f'{field} must be an absolute URL, like "https://shop.example/thanks"', field)
     scheme = match[1].lower()
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        # An app's own address must come apart as well: pages look at its scheme.
+        raise Malformed(f"{field} has an impossible host or port", field) from error
     if scheme in ("http", "https"):
-        _check_web_address(url, field)
+        _check_web_address(url, parts, field)
     return scheme
 
 
-def _check_web_address(url: str, field: str) -> None:
+def _check_web_address(url: str, parts: SplitResult, field: str) -> None:
     try:
-        parts = urlsplit(url)
         host, _ = _ascii_host(parts.hostname or ""), parts.port
     except ValueError as error:
         raise Malformed(f"{field} has an impossible host or port", field) from error

@@ -71,7 +71,8 @@ class Someone:
         """Set up a second factor."""
         at = now or utc_now()
         self.secret = (await begin_enrolment(self.gate, self.session, now=at)).secret
-        self.codes = await confirm_enrolment(self.gate, self.session, self.code(at), now=at)
+        enrolled = await confirm_enrolment(self.gate, self.session, self.code(at), now=at)
+        self.codes, self.token = enrolled.codes, enrolled.token
 
     def code(self, at: datetime) -> str:
         return pyotp.TOTP(self.secret).at(at)

@@ -11,6 +11,7 @@ from tests.domain.accounts.someone import PASSWORD, Someone, new_client, new_ema
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Malformed, TooMany
 from paydesk.domain.accounts.changing import (
+    PACE,
     ask_for_email_change,
     ask_for_reset,
     change_password,
@@ -115,6 +116,14 @@ async def test_an_unknown_address_gets_no_mail_and_the_same_answer(gate: Gate, m
         await ask_for_reset(gate, email=odd, client=new_client(), now=utc_now())
 
 
+async def test_the_time_until_the_answer_does_not_tell_whether_there_is_an_account(ada: Someone, gate: Gate) -> None:
+    clock = asyncio.get_running_loop().time
+    for email in (ada.email, new_email()):
+        began = clock()
+        await ask_for_reset(gate, email=email, client=new_client(), now=utc_now())
+        assert clock() - began >= PACE
+
+
 async def test_a_mailbox_is_not_flooded_with_links(ada: Someone, gate: Gate, mails: Mails) -> None:
     now = utc_now()
     asked = (ask_for_reset(gate, email=ada.email, client=new_client(), now=now) for _ in range(20))
@@ -154,8 +163,11 @@ async def test_changing_the_password_needs_the_present_one_and_ends_the_other_se
     with pytest.raises(Malformed):
         await change_password(gate, ada.session, current=PASSWORD, new="short", now=utc_now())
     token = await reset_link(ada, mails)
-    await change_password(gate, ada.session, current=PASSWORD, new=NEW, now=utc_now())
+    stolen = ada.token
+    ada.token = await change_password(gate, ada.session, current=PASSWORD, new=NEW, now=utc_now())
     await ada.again()
+    with pytest.raises(NotLoggedIn):
+        await find_session(gate, stolen, ada.client, now=utc_now())
     with pytest.raises(NotLoggedIn):
         await find_session(gate, other.token, ada.client, now=utc_now())
     with pytest.raises(Gone):

@@ -103,6 +103,14 @@ async def test_of_two_tabs_only_the_secret_that_was_shown_last_counts(ada: Someo
             await again
 
 
+async def test_setting_up_gives_the_session_another_token(ada: Someone, gate: Gate) -> None:
+    before = ada.token
+    await ada.enrol()
+    assert (await ada.again()).stage is Stage.open
+    with pytest.raises(NotLoggedIn):
+        await find_session(gate, before, ada.client, now=utc_now())
+
+
 async def test_a_session_may_do_nothing_until_its_code_is_given(ada: Someone, gate: Gate, now: datetime) -> None:
     session = await halfway(ada, now)
     refused: list[Any] = [list_sessions(gate, session, now=now), end_other_sessions(gate, session, now=now)]

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.domain.merchants.drawing import jpeg, png, webp
 from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_of
 
 from paydesk.core.clock import utc_now
@@ -13,7 +14,7 @@ from paydesk.domain.accounts.team import add_member
 from paydesk.domain.merchants.accounts import Merchant
 from paydesk.web.console.forms import parse_parts
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+PNG = png(240, 80)
 PLAIN = ("logo.png", b"", "application/octet-stream")
 
 
@@ -58,6 +59,10 @@ async def test_a_logo_stays_until_it_is_replaced_or_removed(owner: Visitor) -> N
         (b"<svg onload=alert(1)>", "PNG, JPEG or WebP"),
         (b"GIF89a", "PNG, JPEG or WebP"),
         (PNG + b"x" * 205_000, "at most 200 kB"),
+        (png(60_000, 60_000), "60000 × 60000 pixels; at most 4096 each way"),
+        (jpeg(4_000, 4_000), "at most 4 million in all"),
+        (webp(16_000, 10), "16000 × 10 pixels"),
+        (PNG[:20], "PNG, JPEG or WebP"),
     ],
 )
 async def test_what_is_no_small_picture_is_refused(owner: Visitor, logo: bytes, said: str) -> None:

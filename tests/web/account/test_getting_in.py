@@ -8,6 +8,7 @@ from tests.web.account.conftest import PASSWORD, LinkInMail, OpenVisitor, Visito
 from paydesk.database.pool import Database
 from paydesk.settings import Settings
 from paydesk.web.console.addresses import own_path
+from paydesk.web.console.guards import REFRESH
 
 NEW_PASSWORD = "another battery staple"
 
@@ -167,6 +168,36 @@ async def test_the_code_gives_the_session_another_token(owner: Visitor, stranger
     visitor.web.cookies.clear()
     visitor.web.cookies.set("paydesk", before)
     assert leads_to(await visitor.see("/account/security")).startswith("/account/login")
+
+
+async def test_setting_up_a_second_factor_and_a_new_password_give_the_session_another_token(owner: Visitor) -> None:
+    tokens = [owner.web.cookies["paydesk"]]
+    page = await owner.see("/account/security/second-factor")
+    app = pyotp.TOTP(re.findall(r"<code[^>]*>([A-Z2-7]{32})</code>", page.text)[0])
+    await owner.send("/account/security/second-factor", code=app.now())
+    tokens.append(owner.web.cookies["paydesk"])
+    await owner.send("/account/security", "/account/security/password", current=PASSWORD, password=NEW_PASSWORD)
+    tokens.append(owner.web.cookies["paydesk"])
+    assert len(set(tokens)) == 3
+    assert (await owner.see("/account/security")).status_code == 200
+    for old in tokens[:2]:
+        owner.web.cookies.clear()
+        owner.web.cookies.set("paydesk", old)
+        assert leads_to(await owner.see("/account/security")).startswith("/account/login")
+
+
+async def test_two_tabs_that_ask_for_news_of_two_shops_keep_no_session_awake(
+    owner: Visitor, database: Database
+) -> None:
+    second = leads_to(await owner.send("/account/shops/new", shop_name="Second Shop"))
+    person = "person_id = (select id from person where email = $1)"
+    await database.execute(
+        f"update account_session set last_seen_at = now() - interval '30 minutes' where {person}", owner.email
+    )
+    before = await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
+    for shop in (owner.merchant_path, second):
+        assert (await owner.see(f"{shop}/pingbacks", **{REFRESH: "1"})).status_code == 200
+    assert before == await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
 
 
 async def test_a_second_factor_is_asked_for_and_a_recovery_code_does(owner: Visitor, stranger: OpenVisitor) -> None:

@@ -121,6 +121,7 @@ async def test_a_form_without_its_sessions_token_is_refused(owner: Visitor, sign
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Origin": "http://pay.test.evil.example"},
+        {"Origin": "http://[pay.test"},
         {"Origin": "http://pay.test", "Sec-Fetch-Site": "cross-site"},
     ],
 )
@@ -129,6 +130,17 @@ async def test_another_sites_form_is_refused_even_with_the_token(owner: Visitor,
     assert (await owner.web.post("/account/logout", data=fields, headers=headers)).status_code == 403
     own = {"Origin": "http://pay.test", "Sec-Fetch-Site": "same-origin"}
     assert (await owner.web.post("/account/logout", data=fields, headers=own)).status_code == 303
+
+
+@pytest.mark.parametrize("sent", ["http://[", "http://[::1", "//[x]y", "http://pay.test:x/"])
+async def test_an_address_in_a_header_that_is_none_leads_home_and_breaks_nothing(
+    stranger: OpenVisitor, sent: str
+) -> None:
+    visitor = await stranger()
+    for path in ("/account/logout", "/account/security/password"):
+        answer = await visitor.web.post(path, data={"a": "b"}, headers={"Referer": sent})
+        assert leads_to(answer) == "/account/login"
+    assert (await visitor.web.post("/account/login", data={}, headers={"Origin": sent})).status_code == 403
 
 
 async def test_a_log_in_form_of_another_browser_is_refused(owner: Visitor, stranger: OpenVisitor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any
 
@@ -14,9 +15,12 @@ from paydesk.domain.accounts.entering import ask_to_confirm, check_password, for
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.notices import Mail, send_link, send_notice
 from paydesk.domain.accounts.people import findable, parse_language, parse_name, parse_time_zone, queries
-from paydesk.domain.accounts.sessions import Session, end_all_sessions, require_open, require_recent
+from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_token, require_open, require_recent
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
 from paydesk.domain.payments.requests import parse_email
+
+PACE = 0.25
+"""Seconds that asking for a link takes, longer than sending one does: the answer comes no sooner where none is sent."""
 
 
 async def change_profile(
@@ -44,8 +48,10 @@ async def change_profile(
         await record(connection, session.actor, Action.profile_changed, now=now, details=details)
 
 
-async def change_password(gate: Gate, session: Session, *, current: str, new: str, now: datetime) -> None:
+async def change_password(gate: Gate, session: Session, *, current: str, new: str, now: datetime) -> str:
     """Take a new password from who knows the present one; all other sessions of the person end.
+
+    Returns this session's new token, for the cookie: whoever holds a copy of the old one is out as well.
 
     Raises: NotLetIn if `current` is wrong; Malformed if `new` is refused; TooMany; SecondFactorNeeded.
     """
@@ -58,19 +64,26 @@ async def change_password(gate: Gate, session: Session, *, current: str, new: st
         await end_all_sessions(connection, person.id, but=session.id)
         await record(connection, session.actor, Action.password_changed, now=now)
         await _notice(connection, session, Action.password_changed, person.email, now)
+        return await renew_token(connection, gate, session)
 
 
 async def ask_for_reset(gate: Gate, *, email: str, client: Client, now: datetime) -> None:
-    """Send a link to choose a new password, if there is such an account; nothing tells whether there is.
+    """Send a link to choose a new password, if there is such an account; neither words nor time tell whether there is.
 
     Raises: TooMany.
     """
     typed = findable(email)
     await pausing.count_try(gate, pausing.RESET_ADDRESS, client.address, now=now)
     await pausing.count_try(gate, pausing.RESET, typed.lower(), now=now)
+    ready = asyncio.get_running_loop().time() + PACE
     row = await queries.find_to_log_in(gate.database, email=typed)
-    if row is None:
-        return
+    if row is not None:
+        await _send_reset(gate, row, client, now)
+    await asyncio.sleep(ready - asyncio.get_running_loop().time())
+
+
+async def _send_reset(gate: Gate, row: Any, client: Client, now: datetime) -> None:
+    """Queue the link, and write down that it was asked for."""
     async with gate.database.acquire() as connection, connection.transaction():
         row_id, token = await add_token(connection, gate, row["id"], Purpose.reset, email=row["email"], now=now)
         await send_link(

@@ -41,6 +41,14 @@ class Enrolment:
     qr_code: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """The recovery codes of a second factor that was just set up, and its session's new token, for the cookie."""
+
+    codes: tuple[str, ...] = field(repr=False)
+    token: str = field(repr=False)
+
+
 async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enrolment:
     """Make a new secret for the person's app; it counts only once a code of it was given.
 
@@ -69,10 +77,10 @@ async def show_enrolment(gate: Gate, session: Session) -> Enrolment:
     return _enrolment(_secret(gate, session, row), session.person.email)
 
 
-async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: datetime) -> tuple[str, ...]:
-    """Set the second factor up with a code of the app; returns the recovery codes, which are shown this once.
+async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: datetime) -> Enrolled:
+    """Set the second factor up with a code of the app; the recovery codes are shown this once.
 
-    The person's other sessions need a code from now on.
+    The session gets a new token, and the person's other sessions need a code from now on.
 
     Raises: Malformed if the code is wrong; Conflict if a second factor is set up, or another was begun meanwhile.
     """
@@ -95,8 +103,9 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
         if confirmed is None:
             raise _is_set_up()
         await _passed(connection, session, now)
+        token = await renew_token(connection, gate, session)
         await _tell(connection, session, Action.second_factor_added, now)
-    return codes
+    return Enrolled(codes, token)
 
 
 async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: datetime) -> str:

@@ -13,10 +13,16 @@ from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.merchants.colours import parse_accent
+from paydesk.domain.merchants.pictures import read_picture
 
 queries = load_statements(__package__ or "", "branding.sql")
 
 LARGEST_LOGO = 200 * 1024
+LONGEST_SIDE = 4096
+MOST_PIXELS = 4_000_000
+"""A customer's phone unpacks these to 16 MB."""
+MOST_PASSES = 100
+"""A progressive JPEG has about ten; a hostile one has thousands, each over all of its pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +43,24 @@ class Logo:
 
 
 def parse_logo(content: bytes) -> Logo:
-    """A PNG, JPEG or WebP picture. Raises: Malformed; an SVG is a program, so it is not taken."""
+    """A PNG, JPEG or WebP picture that any phone can draw.
+
+    Raises: Malformed for anything else (an SVG is a program, so it is not taken), and for one of absurd size.
+    """
     if len(content) > LARGEST_LOGO:
         raise Malformed(f"the logo has {len(content) // 1024} kB; at most {LARGEST_LOGO // 1024} kB are taken", "logo")
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return Logo(content, "image/png")
-    if content.startswith(b"\xff\xd8\xff"):
-        return Logo(content, "image/jpeg")
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return Logo(content, "image/webp")
-    raise Malformed("the logo must be a PNG, JPEG or WebP picture", "logo")
+    picture = read_picture(content)
+    if picture is None:
+        raise Malformed("the logo must be a PNG, JPEG or WebP picture", "logo")
+    size = f"the logo is {picture.width} × {picture.height} pixels"
+    if max(picture.width, picture.height) > LONGEST_SIDE:
+        raise Malformed(f"{size}; at most {LONGEST_SIDE} each way are taken, so make it smaller", "logo")
+    if picture.width * picture.height > MOST_PIXELS:
+        millions = MOST_PIXELS // 1_000_000
+        raise Malformed(f"{size}; at most {millions} million in all are taken, so make it smaller", "logo")
+    if picture.passes > MOST_PASSES:
+        raise Malformed(f"the logo is drawn in {picture.passes} passes; save it as a PNG, or not progressively", "logo")
+    return Logo(content, picture.media_type)
 
 
 async def find_branding(database: Database, merchant_id: int) -> Branding:

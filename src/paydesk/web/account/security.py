@@ -18,7 +18,6 @@ from paydesk.domain.accounts.sessions import (
     end_session,
     form_token,
     list_sessions,
-    renew_token,
 )
 from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
@@ -76,11 +75,13 @@ async def change_password(visit: Visit) -> Response:
     """Take a new password from who knows the present one."""
     current, new = visit.form.raw("current"), visit.form.raw("password")
     try:
-        await changing.change_password(visit.gate, visit.session, current=current, new=new, now=visit.now)
+        token = await changing.change_password(visit.gate, visit.session, current=current, new=new, now=visit.now)
     except PaydeskError as error:
         errors = field_errors(error, "password") if error.status == 400 else {"current": field_errors(error)[""]}
         return await _security(visit, "password", errors, error.status)
-    return visit.go(SECURITY, visit.texts.get("Your password is changed; your other sessions have ended."))
+    response = visit.go(SECURITY, visit.texts.get("Your password is changed; your other sessions have ended."))
+    visit.cookies.begin_session(response, token)
+    return response
 
 
 @section.action("/account/security/email", needs=Access.person, recent=True)
@@ -127,13 +128,12 @@ async def confirm_enrolment(visit: Visit) -> Response:
     _require_recent_unless_due(visit)
     code = visit.form.text("code", 40)
     try:
-        codes = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
+        enrolled = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
     except PaydeskError as error:
         return await _enrolment(visit, field_errors(error)[""], error.status)
-    token = await renew_token(visit.database, visit.gate, visit.session)
-    response = _codes(replace(visit, csrf=form_token(visit.gate, token)), codes)
-    visit.cookies.begin_session(response, token)
-    await remember_device(visit, response, token)
+    response = _codes(replace(visit, csrf=form_token(visit.gate, enrolled.token)), enrolled.codes)
+    visit.cookies.begin_session(response, enrolled.token)
+    await remember_device(visit, response, enrolled.token)
     return response
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from paydesk.core.errors import Forbidden, Malformed
+from paydesk.web.console.addresses import split_sent
 from paydesk.web.visits import read_body, read_form_body
 
 LARGEST_FORM = 64 * 1024
@@ -105,6 +106,7 @@ def require_own_page(request: Request, address: str) -> None:
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    own = {urlsplit(address).netloc.lower(), request.headers.get("host", "").lower()}
-    if site not in (None, "same-origin", "none") or (origin is not None and urlsplit(origin).netloc.lower() not in own):
+    own = {split_sent(address).netloc.lower(), request.headers.get("host", "").lower()} - {""}
+    foreign = origin is not None and split_sent(origin).netloc.lower() not in own
+    if foreign or site not in (None, "same-origin", "none"):
         raise Forbidden("this form was sent by another site; open the page here and send it again")

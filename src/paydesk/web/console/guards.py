@@ -175,9 +175,7 @@ class _Door:
         token = self.cookies.session_token(self.request)
         if token:
             try:
-                self.session = await find_session(
-                    self.services.gate, token, self.client, now=self.now, by_itself=REFRESH in self.request.headers
-                )
+                self.session = await self._find_session(token)
                 self.secret = token
             except NotLoggedIn:
                 self.session = None
@@ -218,11 +216,14 @@ class _Door:
         if session.merchant_id == merchant_id:
             return
         await look_at(self.services.gate, session, merchant_id)
-        self.session = await find_session(
-            self.services.gate, self.secret, self.client, now=self.now, by_itself=REFRESH in self.request.headers
-        )
+        self.session = await self._find_session(self.secret)
         if self.session.merchant_id != merchant_id:
             raise NotFound("you are not in this merchant's team")
+
+    async def _find_session(self, token: str) -> Session:
+        """The session; what a page asks by itself does not keep it awake, for nobody need sit before it."""
+        by_itself = not self.posted and REFRESH in self.request.headers
+        return await find_session(self.services.gate, token, self.client, now=self.now, by_itself=by_itself)
 
     async def visit(self) -> Visit:
         """What the page works with; the merchant switcher is read for whole pages alone."""
