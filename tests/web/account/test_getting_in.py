@@ -8,6 +8,7 @@ from tests.web.account.conftest import PASSWORD, LinkInMail, OpenVisitor, Visito
 from paydesk.database.pool import Database
 from paydesk.settings import Settings
 from paydesk.web.console.addresses import own_path
+from paydesk.web.console.guards import REFRESH
 
 NEW_PASSWORD = "another battery staple"
 
@@ -195,7 +196,7 @@ async def test_two_tabs_that_ask_for_news_of_two_shops_keep_no_session_awake(
     )
     before = await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
     for shop in (owner.merchant_path, second):
-        assert (await owner.see(f"{shop}/pingbacks", **{"X-Paydesk-Refresh": "1"})).status_code == 200
+        assert (await owner.see(f"{shop}/pingbacks", **{REFRESH: "1"})).status_code == 200
     assert before == await database.fetchval(f"select last_seen_at from account_session where {person}", owner.email)
 
 

@@ -129,7 +129,7 @@ async def confirm_enrolment(visit: Visit) -> Response:
         enrolled = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
     except PaydeskError as error:
         return await _enrolment(visit, field_errors(error)[""], error.status)
-    response = _codes(visit, enrolled.codes)
+    response = _codes(replace(visit, csrf=form_token(visit.gate, enrolled.token)), enrolled.codes)
     visit.cookies.begin_session(response, enrolled.token)
     await remember_device(visit, response, enrolled.token)
     return response
