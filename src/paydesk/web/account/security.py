@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -15,6 +16,7 @@ from paydesk.domain.accounts.sessions import (
     Stage,
     end_other_sessions,
     end_session,
+    form_token,
     list_sessions,
 )
 from paydesk.web.account import wording
