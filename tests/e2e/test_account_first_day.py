@@ -32,8 +32,11 @@ class LateShop:
         await self.app(scope, receive, send)
 
 
-async def look_at(page: Page) -> None:
-    """What is shown can be used by everybody, in light and in dark."""
+async def look_at(page: Page, heading: str = "") -> None:
+    """What is shown can be used by everybody, in light and in dark; with a heading, once the page with it is there."""
+    if heading:
+        await expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        await page.wait_for_load_state()
     for scheme in ("light", "dark"):
         # Without motion, or colours on their way from one scheme to the other would be measured.
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
@@ -81,10 +84,10 @@ async def copy_keys(page: Page, account: str) -> tuple[str, str]:
     await page.goto(f"{account}/developers")
     await look_at(page)
     await page.get_by_role("link", name="Make new keys").click()
-    await look_at(page)
+    await look_at(page, "Make new keys?")
     await page.get_by_label("At once").check()
     await page.get_by_role("button", name="Make new keys").click()
-    await look_at(page)
+    await look_at(page, "Your new keys")
     public, private = [await page.get_by_label(name, exact=True).inner_text() for name in ("Public key", "Private key")]
     await page.get_by_role("link", name="I have copied both").click()
     await expect(page.locator("main")).to_contain_text(public)
@@ -130,9 +133,9 @@ async def cancel(page: Page, account: str) -> None:
     await page.goto(f"{account}/subscriptions")
     await look_at(page)
     await page.locator("main table a").first.click()
-    await look_at(page)
+    await look_at(page, "Coffee club")
     await page.get_by_role("link", name="Cancel it").click()
-    await look_at(page)
+    await look_at(page, "Cancel the subscription to Coffee club?")
     await page.get_by_role("button", name="Cancel the subscription").click()
     await expect(page.get_by_text("The subscription is cancelled; your server is told.")).to_be_visible()
 
