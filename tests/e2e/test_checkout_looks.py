@@ -69,6 +69,7 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "paid": pages.already_paid_page,
     "expired": pages.expired_page,
     "closed": pages.closed_page,
+    "suspended": pages.suspended_page,
     "form-error": lambda view, texts: pages.form_error_page(
         texts, status=403, message="wrong hash", fields=["hash"], hashed="amount=10.00&" * 20, suspect="description"
     ),

@@ -122,6 +122,7 @@ PAGES: dict[str, Page] = {
     "tried": lambda header: checkout.already_paid_page(TRYING, checkout.texts_for(header)),
     "expired": lambda header: checkout.expired_page(PAYMENT, checkout.texts_for(header)),
     "closed": lambda header: checkout.closed_page(PAYMENT, checkout.texts_for(header)),
+    "suspended": lambda header: checkout.suspended_page(PAYMENT, checkout.texts_for(header)),
     "form error": lambda header: checkout.form_error_page(
         checkout.texts_for(header), status=403, message="wrong hash", fields=["hash"], hashed="a=1", suspect="amount"
     ),

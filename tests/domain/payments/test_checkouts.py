@@ -49,7 +49,13 @@ async def test_a_link_leads_to_its_own_merchants_checkout_only(till: Any, other_
 @pytest.mark.parametrize("own", [True, False])
 def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: bool) -> None:
     now = utc_now()
-    row = {"id": 1, "payment_state": state, "paying_checkout_id": 1 if own else 2, "expires_at": now}
+    row = {
+        "id": 1,
+        "payment_state": state,
+        "paying_checkout_id": 1 if own else 2,
+        "expires_at": now,
+        "suspended": False,
+    }
     expected = {
         PaymentState.PROCESSING: Standing.PROCESSING,
         PaymentState.CHALLENGED: Standing.CHALLENGED,
@@ -58,6 +64,7 @@ def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: 
     assert standing(row, now) is expected
     if state is PaymentState.DECLINED:
         assert standing(row, now - timedelta(seconds=1)) is Standing.OPEN
+        assert standing({**row, "suspended": True}, now - timedelta(seconds=1)) is Standing.SUSPENDED
 
 
 async def test_a_checkout_that_was_never_tried_is_open_for_24_hours(till: Any) -> None:

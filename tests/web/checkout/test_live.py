@@ -207,6 +207,11 @@ async def test_a_suspended_merchant_takes_no_live_payment_until_that_is_lifted(
     assert answer.status_code == 409
     assert "can’t take payments at the moment" in text_of(answer)
     assert await live_payment(database, merchant) is None
+    shown = await live_web.get(path)
+    assert (shown.status_code, 'name="number"' in shown.text) == (409, False)
+    assert "can’t take payments at the moment" in text_of(shown)
+    german = await live_web.get(path, headers={"Accept-Language": "de"})
+    assert "kann im Moment keine Zahlungen annehmen" in text_of(german)
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     form = signed_form(merchant_order_id="another")
     assert (await live_web.post("/payment/form", data=form, headers=headers)).status_code == 409

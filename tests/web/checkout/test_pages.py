@@ -89,6 +89,7 @@ ALL_PAGES: dict[str, Callable[[Texts], Response]] = {
     "paid": lambda texts: pages.already_paid_page(VIEW, texts),
     "expired": lambda texts: pages.expired_page(VIEW, texts),
     "closed": lambda texts: pages.closed_page(VIEW, texts),
+    "suspended": lambda texts: pages.suspended_page(VIEW, texts),
     "form error": lambda texts: pages.form_error_page(
         texts, status=403, message="wrong hash", fields=["hash"], hashed="a=1&b=2", suspect="amount"
     ),

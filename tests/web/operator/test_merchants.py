@@ -95,7 +95,7 @@ async def test_suspending_and_terms_want_the_password_again(
         asked = await operator.send(page, f"{page}/{action}", **fields)
         assert asked.status_code == 403
         assert "Confirm it's you" in text_of(asked)
-    assert not await database.fetchval("select count(*) from merchant where suspended_at is not null")
+    assert not await database.fetchval("select suspended_at from merchant where id = $1", merchant_id_of(owner))
 
 
 async def test_new_terms_hold_for_new_payments(operator: Visitor, owner: Visitor, database: Database) -> None:

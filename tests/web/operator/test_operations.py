@@ -22,20 +22,26 @@ def seller(desk: Desk, owner: Visitor) -> Seller:
     return seller_of(desk, owner)
 
 
-@pytest.fixture
-async def payout_page(seller: Seller, database: Database) -> str:
-    """The form for a merchant with 100.00 USD available on its test side."""
+async def payable(seller: Seller, *, live: bool) -> str:
+    """Make 100.00 USD available on a side of a merchant; the form for its payout."""
     payment_id = await seller.sell()
     for account, amount in (("available", "-100.0049"), ("acquirer", "100.0049")):
-        await database.execute(
+        await seller.database.execute(
             "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
-            " values ($1, false, 1, 'settlement', $2, $3, 'USD', $4, now())",
+            " values ($1, $2, 1, 'settlement', $3, $4, 'USD', $5, now())",
             seller.shop.merchant_id,
+            live,
             payment_id,
             account,
             Decimal(amount),
         )
-    return f"/operator/payouts/{seller.shop.merchant_id}?currency=USD&side=test"
+    return f"/operator/payouts/{seller.shop.merchant_id}?currency=USD&side={'live' if live else 'test'}"
+
+
+@pytest.fixture
+async def payout_page(seller: Seller) -> str:
+    """The form for a merchant with 100.00 USD available on its test side."""
+    return await payable(seller, live=False)
 
 
 async def payouts_of(seller: Seller) -> list[tuple[str, str]]:
@@ -72,7 +78,8 @@ async def test_a_hostile_address_is_a_list_without_a_filter(operator: Visitor, p
 async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     operator: Visitor, seller: Seller, payout_page: str, owner: Visitor
 ) -> None:
-    assert "100.0049" in text_of(await operator.see("/operator/payouts?side=test"))
+    available = f"/operator/payouts?side=test&merchant={seller.shop.merchant_id}"
+    assert "100.0049" in text_of(await operator.see(available))
     path = payout_page.partition("?")[0]
     shown = await operator.see(payout_page)
     assert 'value="100.00"' in shown.text, "all that is available is offered, in whole cents"
@@ -83,13 +90,27 @@ async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     assert await payouts_of(seller) == [("60.00", "TRF-1")]
     past = await operator.see("/operator/payouts/past?side=test")
     assert "TRF-1" in text_of(past)
-    assert "40.00" in text_of(await operator.see("/operator/payouts?side=test"))
+    assert "40.00" in text_of(await operator.see(available))
     assert len(await seller.audited("payout_changed")) == 1
     assert "Payout changed" in text_of(await operator.see(f"/operator/audit?merchant={seller.shop.merchant_id}"))
     assert "payout" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
     file = (await operator.see("/operator/payouts/export?side=test")).text.splitlines()
     assert file[0] == "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
     assert ",60,TRF-1,person " in file[1]
+
+
+async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    merchant_id, payout_page = seller.shop.merchant_id, await payable(seller, live=True)
+    await database.execute("update merchant set suspended_at = now() where id = $1", merchant_id)
+    listed = await operator.see(f"/operator/payouts?merchant={merchant_id}")
+    assert "Suspended" in text_of(listed)
+    assert f"/operator/payouts/{merchant_id}?" not in listed.text
+    answer = await post(operator, payout_page, amount="1.00", reference="T")
+    assert answer.status_code == 409
+    assert "is suspended" in text_of(answer)
+    assert await payouts_of(seller) == []
 
 
 @pytest.mark.parametrize(
@@ -199,7 +220,7 @@ async def test_an_acquirers_health_counts_its_attempts_and_shows_no_secret(opera
         shown = text_of(await operator.see(f"/operator/acquirers{period}"))
         assert "Simulator Test payments Answers" in shown
         assert "No acquirer for live payments is configured" in shown
-        assert re.search(r"Approved \d+ [\d.]+\s% of \d+ Declined [1-9]", shown), shown
+        assert re.search(r"Approved [\d,]+ [\d.]+\s% of [\d,]+ Declined [1-9]", shown), shown
 
 
 async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: Seller, database: Database) -> None:
@@ -207,18 +228,20 @@ async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: S
     await database.execute("update pingback set due_at = now() - interval '1 hour' where state = 'due'")
     stop = asyncio.Event()
     pulse = asyncio.create_task(run_pulse(database, stop))
-    for _ in range(100):
-        if await workers(database):
-            break
-        await asyncio.sleep(0.02)
-    shown = text_of(await operator.see("/operator/queues"))
-    assert re.search(r"Pingbacks \d+ . 1 hour ago Lags", shown), shown
-    assert "Alive" in shown
-    part = await operator.see("/operator/queues", **{"hx-request": "true"})
-    assert "<html" not in part.text
-    assert "Pingbacks" in text_of(await operator.see("/operator/overview"))
-    stop.set()
-    await pulse
+    try:
+        for _ in range(100):
+            if await workers(database):
+                break
+            await asyncio.sleep(0.02)
+        shown = text_of(await operator.see("/operator/queues"))
+        assert re.search(r"Pingbacks [\d,]+ \S+ [^.]+? ago Lags", shown), shown
+        assert "Alive" in shown
+        part = await operator.see("/operator/queues", **{"hx-request": "true"})
+        assert "<html" not in part.text
+        assert "Pingbacks" in text_of(await operator.see("/operator/overview"))
+    finally:
+        stop.set()
+        await pulse
     assert await workers(database) == []
 
 

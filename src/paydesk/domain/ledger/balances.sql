@@ -54,15 +54,15 @@ select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payme
 -- name: count_postings(merchant_id, live, since, until)$
 select count(distinct posting_id) from ledger_entry where merchant_id = :merchant_id and live = :live and at >= :since and at < :until;
 
--- name: lock_merchant(merchant_id)$
--- Payouts of a merchant come one after the other, or two could spend the same balance.
-select id from merchant where id = :merchant_id for no key update;
+-- name: lock_merchant(merchant_id)^
+-- Payouts of a merchant come one after the other, or two could spend the same balance; a suspension waits its turn, too.
+select id, suspended_at from merchant where id = :merchant_id for no key update;
 
 -- name: payout_of_request(merchant_id, live, request_key)^
 select * from payout where merchant_id = :merchant_id and live = :live and request_key = :request_key;
 
 -- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, request_key, now)^
--- Money that an operator has sent to the merchant's bank, if so much was available.
+-- Money that an operator has sent to the merchant's bank, if so much was available; of a suspended merchant's live side none.
 with available as (
     select coalesce(-sum(amount), 0) as amount
       from ledger_entry
@@ -72,6 +72,7 @@ with available as (
     select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :request_key, :now
       from available
      where available.amount >= :amount::numeric
+       and not exists (select from merchant where id = :merchant_id and :live and suspended_at is not null)
  returning *
 ), posting as materialized (
     select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid

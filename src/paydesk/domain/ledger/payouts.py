@@ -44,7 +44,8 @@ async def record_payout(
     """Record that money was sent to the merchant, out of its available balance. Moves no money itself.
 
     `amount` is positive, in main units of `currency`; now is the shop's time, UTC.
-    Raises: Malformed without a usable reference, Conflict if less is available, NotFound if there is no such merchant.
+    Raises: Malformed without a usable reference, Conflict if less is available or the merchant is suspended (its test
+        side goes on), NotFound if there is no such merchant.
     """
     async with database.acquire() as connection, connection.transaction():
         payout, _ = await record_payout_on(
@@ -73,7 +74,8 @@ async def record_payout_on(
             f"a payout needs the reference of its transfer, at most {LONGEST_REFERENCE} characters", "reference"
         )
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
-    if await queries.lock_merchant(connection, merchant_id=shop.merchant_id) is None:
+    merchant = await queries.lock_merchant(connection, merchant_id=shop.merchant_id)
+    if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
     if request_key is not None:
         before = await queries.payout_of_request(connection, **side, request_key=request_key)
@@ -89,6 +91,10 @@ async def record_payout_on(
         request_key=request_key,
         now=now,
     )
+    if row is None and shop.live and merchant["suspended_at"] is not None:
+        raise Conflict(
+            f"merchant {shop.merchant_id} is suspended: its money stays where it is until the suspension is lifted"
+        )
     if row is None:
         found = [one async for one in queries.balances(connection, **side, until=None)]
         known = {one["currency"]: one["available"] for one in found}

@@ -31,6 +31,8 @@ class Payable:
     merchant_name: str
     currency: str
     available: Decimal
+    suspended: bool
+    """Nothing is paid out until an operator lifts the suspension."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 -- name: payable(live, merchant_id, after_merchant_id, after_currency, most)
 -- Who has money available, by merchant and currency, in their order; of one merchant alone if asked.
-select m.id as merchant_id, m.name as merchant_name, b.currency, b.available
+select m.id as merchant_id, m.name as merchant_name, b.currency, b.available,
+       :live and m.suspended_at is not null as suspended
   from merchant m
  cross join lateral (
      select currency, -sum(amount) as available

@@ -43,6 +43,8 @@ class Standing(StrEnum):
     REVERSED = "reversed"
     """It was paid here, and all of the money was given back since."""
     EXPIRED = "expired"
+    SUSPENDED = "suspended"
+    """The shop takes no live payments: an operator has suspended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,9 @@ def standing(row: Mapping[str, Any], now: datetime) -> Standing:
         if row["paying_checkout_id"] != row["id"]:
             return Standing.CLOSED
         return Standing.REVERSED if state in REVERSED else Standing.PAID
-    return Standing.EXPIRED if row["expires_at"] <= now else Standing.OPEN
+    if row["expires_at"] <= now:
+        return Standing.EXPIRED
+    return Standing.SUSPENDED if row["suspended"] else Standing.OPEN
 
 
 def _attempt(row: Mapping[str, Any]) -> Attempt | None:

@@ -187,6 +187,12 @@ def closed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     return secured(_PAGES.render("closed.html", texts, view=view, offer=offer, home=home), status=409)
 
 
+def suspended_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page (409) of a checkout whose shop takes no payments at the moment, with the way back to the shop."""
+    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    return secured(_PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
+
+
 def form_error_page(
     texts: Texts,
     *,

@@ -120,7 +120,7 @@ async def submit(request: Request) -> Response:
         return visit.go(visit.checkout.success_url)
     if standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
-    if standing in (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED):
+    if standing in (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED):
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
     form = read_form(await read_form_body(request, LARGEST_BODY))
     services, typed = visit.services, card_form.typed(form)
@@ -202,6 +202,8 @@ def _ended(visit: Visit) -> Response | None:
             return pages.closed_page(visit.view(), visit.texts)
         case Standing.EXPIRED:
             return pages.expired_page(visit.view(), visit.texts)
+        case Standing.SUSPENDED:
+            return pages.suspended_page(visit.view(), visit.texts)
         case _:
             return None
 

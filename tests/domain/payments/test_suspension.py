@@ -1,0 +1,146 @@
+"""A suspended merchant takes no live money and is paid out none, and nothing that was under way is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from tests.domain.payments.conftest import Till
+
+from paydesk.adapters.acquirers.interface import Outcome, Purchase
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
+from paydesk.core.paging import Page
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
+from paydesk.domain.payments.checkouts import Standing
+from paydesk.domain.payments.paying import Desk, Paid, Refused, Result
+
+APPROVED = "4242424242424242"
+
+
+class LiveBank(SimulatedAcquirer):
+    """A bank that stands in for a real one; if told to wait, it answers a charge that it has taken once it may."""
+
+    name = "live bank"
+
+    def __init__(self, bank: Bank) -> None:
+        super().__init__(bank, base_url="http://pay.test")
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.may_answer.set()
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        answer = await super().authorize(purchase)
+        self.asked.set()
+        await self.may_answer.wait()
+        return answer
+
+
+@pytest.fixture
+async def live_bank(bank: Bank) -> AsyncIterator[LiveBank]:
+    live_bank = LiveBank(bank)
+    yield live_bank
+    await live_bank.close()
+
+
+@pytest.fixture
+def live_till(desk: Desk, shop: Shop, live_bank: LiveBank) -> Till:
+    """The merchant's live side."""
+    acquirers = {**desk.acquirers, live_bank.name: live_bank}
+    return Till(replace(desk, acquirers=acquirers, live_acquirer=live_bank.name), replace(shop, live=True))
+
+
+async def suspend(till: Till) -> None:
+    await suspend_merchant(till.desk.database, COMMAND_LINE, till.shop.merchant_id, reason="Fraud", now=utc_now())
+
+
+async def resume(till: Till) -> None:
+    await resume_merchant(till.desk.database, COMMAND_LINE, till.shop.merchant_id, now=utc_now())
+
+
+async def broken_rules(till: Till) -> list[str]:
+    """What `paydesk check` finds at the merchant."""
+    found = await check(till.desk.database, now=utc_now(), merchant_id=till.shop.merchant_id)
+    return [finding.rule.statement for finding in found if finding.found]
+
+
+async def test_an_open_checkout_closes_until_the_suspension_is_lifted(live_till: Till, till: Till) -> None:
+    token, test_token = await live_till.order(), await till.order()
+    await suspend(live_till)
+    assert (await live_till.find(token)).standing is Standing.SUSPENDED
+    with pytest.raises(Conflict, match="suspended"):
+        await live_till.pay(token, APPROVED)
+    assert await live_till.attempts() == []
+    assert await till.pay(test_token, APPROVED) == Paid(), "tests go on"
+    await resume(live_till)
+    assert await live_till.pay(token, APPROVED) == Paid()
+
+
+async def test_a_charge_that_the_bank_has_when_its_shop_is_suspended_is_recorded(
+    live_till: Till, live_bank: LiveBank
+) -> None:
+    live_bank.may_answer.clear()
+    token = await live_till.order()
+    paying = asyncio.create_task(live_till.pay(token, APPROVED))
+    await live_bank.asked.wait()
+    await suspend(live_till)
+    live_bank.may_answer.set()
+    assert await paying == Paid()
+    assert (await live_till.find(token)).standing is Standing.PAID
+    assert await broken_rules(live_till) == []
+
+
+async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
+    live_till: Till, live_bank: LiveBank
+) -> None:
+    tokens = [await live_till.order() for _ in range(60)]
+
+    async def pay_after(token: str, moments: int) -> Result | Conflict:
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        try:
+            return await live_till.pay(token, APPROVED)
+        except Conflict as error:
+            return error
+
+    answers = asyncio.gather(*(pay_after(token, 40 * number) for number, token in enumerate(tokens)))
+    await live_bank.asked.wait()
+    await suspend(live_till)
+    begun = len(await live_till.attempts())
+    outcomes = Counter(
+        "paid" if one == Paid() else "refused" if one == Refused("suspended") or isinstance(one, Conflict) else str(one)
+        for one in await answers
+    )
+    assert outcomes["paid"] + outcomes["refused"] == len(tokens), outcomes
+    assert outcomes["paid"] > 0
+    assert await live_till.attempt_states() == ["approved"] * outcomes["paid"]
+    assert begun >= outcomes["paid"], "none is begun once the suspension is written"
+    assert await broken_rules(live_till) == []
+
+
+async def test_a_suspended_merchant_is_paid_out_nothing_until_that_is_lifted(live_till: Till) -> None:
+    database, shop = live_till.desk.database, live_till.shop
+    assert await live_till.pay(await live_till.order(), APPROVED) == Paid()
+    await database.execute("update payment set funds_due_at = now() where merchant_id = $1", shop.merchant_id)
+    await settle_due(database, real_now=utc_now())
+
+    async def pay_out() -> Payout:
+        return await record_payout(
+            database, shop, Decimal(5), "USD", reference="TRF-1", recorded_by="operator", now=utc_now()
+        )
+
+    await suspend(live_till)
+    with pytest.raises(Conflict, match="suspended"):
+        await pay_out()
+    assert await browse_payouts(database, shop, Page(10)) == []
+    await resume(live_till)
+    assert (await pay_out()).amount == 5
