@@ -29,6 +29,7 @@ from paydesk.core.periods import Period
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
+from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.terms import Terms
@@ -74,32 +75,35 @@ with rows as (
       from generate_series($2::bigint, $3::bigint) n
 ), customers as (
     insert into customer (merchant_id, live, id, email, first_name, last_name, username, country, created_at)
-    select $1, false, n, 'c' || n || '@shop.example', 'Ada', 'Lovelace', '', 'GB', at from rows
+    select $1, true, n, 'c' || n || '@shop.example', 'Ada', 'Lovelace', '', 'GB', at from rows
 ), cards as (
     insert into card (merchant_id, live, id, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder,
                       created_at)
-    select $1, false, n, '', '', '424242', lpad((n % 10000)::text, 4, '0'), 'visa', 12, 2040, 'Ada', at from rows
+    select $1, true, n, '', '', '424242', lpad((n % 10000)::text, 4, '0'), 'visa', 12, 2040, 'Ada', at from rows
 ), payments as (
     insert into payment (merchant_id, live, id, merchant_order_id, state, amount, currency, net, reserve, fees,
                          attempt_id, customer_id, card_id, sign_version, key_id, pingback_url, created_at, paid_at,
-                         captured_at, ship_by, subscription_id, period_number)
-    select $1, false, n, 'order-' || n, state, 10, 'USD', 8.9, 0.5, 0.6, n, n, n, 'v2',
+                         captured_at, settled_at, funds_due_at, ship_by, subscription_id, period_number)
+    select $1, true, n, 'order-' || n, state, 10, 'USD', 8.9, 0.5, 0.6, n, n, n, 'v2',
            (select max(id) from merchant_key where merchant_id = $1), 'https://shop.example/pingback', at,
            case when state <> 'declined' then at end, case when state = 'captured' then at end,
+           case when state = 'captured' and n > 30000 then at + interval '7 days' end,
+           case when state = 'captured' and n < 30000 then at + interval '7 days'
+                when state = 'captured' and n < 780000 then at + interval '180 days' end,
            case when state = 'authorized' then at + interval '7 days' end,
            case when n % 10 = 0 and n % 20 <> 0 then n end, case when n % 10 = 0 and n % 20 <> 0 then 1 end
       from rows
 ), attempts as (
     insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
                                  currency, card_id, client_address, not_after, decline_reason, created_at, finished_at)
-    select $1, false, n, n, case when state = 'declined' then 'declined' else 'approved' end,
+    select $1, true, n, n, case when state = 'declined' then 'declined' else 'approved' end,
            $1 || '-' || n, 'simulator',
            true, 10, 'USD', n, '', at, case when state = 'declined' then 'insufficient_funds' else '' end, at, at
       from rows
 ), pingbacks as (
     insert into pingback (merchant_id, live, id, event, payment_id, url, sign_version, key_id, format, payload, state,
                           attempts, due_at, created_at)
-    select $1, false, n,
+    select $1, true, n,
            case when n % 50 = 3 then 'refund' when n % 5000 = 9 then 'chargeback' else 'payment' end, n,
            'https://shop.example/pingback', 'v2',
            (select max(id) from merchant_key where merchant_id = $1), 'json', '{"event": "payment"}',
@@ -107,7 +111,7 @@ with rows as (
       from rows where state <> 'declined'
 ), postings as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select $1, false, n, 'capture', n, e.account, 'USD', e.amount, at
+    select $1, true, n, 'capture', n, e.account, 'USD', e.amount, at
       from rows
      cross join (values ('acquirer', 10), ('pending', -8.9), ('reserve', -0.5), ('fees', -0.6)) as e (account, amount)
      where state = 'captured'
@@ -115,14 +119,14 @@ with rows as (
     insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id, init_merchant_order_id,
                               customer_id, card_id, acquirer, network_reference, terms_agreed, portal_token,
                               sign_version, key_id, time_zone, anchor, next_period, date_next, date_start, created_at)
-    select $1, false, n, case when n % 100 = 30 then 'Cancelled' else 'Active' end, $4, n, 'order-' || n, n, n,
+    select $1, true, n, case when n % 100 = 30 then 'Cancelled' else 'Active' end, $4, n, 'order-' || n, n, n,
            'simulator', '', 'yes', 'bench-' || n, 'v2', (select max(id) from merchant_key where merchant_id = $1),
            'UTC',
            at, 2, case when n % 100 <> 30 then now() + interval '1 day' end, at, at
       from rows where n % 10 = 0 and n % 20 <> 0
 ), refused as (
     insert into rejected_form (merchant_id, live, at, status, reason, fields)
-    select $1, false, at, 400, 'amount is missing', '{}' from rows where n % 100 = 0
+    select $1, true, at, 400, 'amount is missing', '{}' from rows where n % 100 = 0
 )
 insert into audit_entry (merchant_id, at, operator, client_address, action, subject, details)
 select $1, at, false, '192.0.2.1', 'test_mode_changed', '', '{}' from rows where n % 10 = 0
@@ -143,7 +147,7 @@ async def fill(database: Database, merchant_id: int, rows: int) -> None:
 async def _package(database: Database, merchant_id: int) -> int:
     """Terms that all subscriptions have."""
     terms = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
-    return int(await agree_package(database, Shop(merchant_id, live=False), terms, now=utc_now()))
+    return int(await agree_package(database, Shop(merchant_id, live=True), terms, now=utc_now()))
 
 
 async def sign_up(web: httpx.AsyncClient) -> int:
@@ -199,7 +203,13 @@ async def _ask(settings: Settings, database: Database, rows: int) -> list[dict[s
         transport = httpx.ASGITransport(app=with_state)
         async with httpx.AsyncClient(transport=transport, base_url=ADDRESS, timeout=120) as web:
             merchant_id = await sign_up(web)
+            await database.execute(
+                "update merchant set went_live_at = now(), test_mode = false where id = $1", merchant_id
+            )
+            await database.execute("update account_session set live = true")
             await fill(database, merchant_id, rows)
+            for _ in range(2):
+                await close_ledger(database)
             day = str(await database.fetchval("select (now() - interval '3 hours')::date"))
             return [
                 {"list": name, **await time_list(web, f"/account/{merchant_id}/{path.format(day=day)}")}

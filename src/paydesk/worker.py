@@ -18,6 +18,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
+from paydesk.domain.ledger.closing import run_closing
 from paydesk.domain.ledger.settling import run_settling
 from paydesk.domain.mail.sending import MailSender
 from paydesk.domain.mail.telling import run_telling
@@ -64,6 +65,7 @@ async def work(
             tasks.create_task(run_disputes(desk, stop), name="disputes")
             tasks.create_task(run_deadlines(desk, stop), name="deadlines")
             tasks.create_task(run_settling(database, stop), name="settling")
+            tasks.create_task(run_closing(database, stop), name="closing")
             if mailer is None:
                 log.warning(f"mails wait: {PREFIX}SMTP_URL is not set")
             else:

@@ -147,7 +147,10 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
     await buy(open_page, running, "Hand grinder")
     running.command("clock", "advance", str(merchant_id), "8d")
     page, shop = await owners_page(open_page, running), f"/account/{merchant_id}"
-    await page.goto(f"{running.address}{shop}/settings/team")
+    await page.goto(f"{running.address}{shop}/developers/keys")
+    await page.get_by_role("button", name="Make new keys").click()
+    await page.get_by_role("link", name="I have copied both").click()
+    await page.wait_for_url("**/developers")
     return {
         "merchant_id": merchant_id,
         "shipping_id": shipping_id,
@@ -156,6 +159,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
         "subscription_id": await first_id(page, running, f"{shop}/subscriptions", "subscriptions"),
         "package_id": await first_id(page, running, f"{shop}/subscriptions/packages", "packages"),
         "pingback_id": await first_id(page, running, f"{shop}/pingbacks", "pingbacks"),
+        "key_id": await first_id(page, running, f"{shop}/developers", "keys"),
         "chargeback_id": running.command("chargeback", "list", str(merchant_id))[0]["id"],
         "person_id": 1,
         "token": "nothing",

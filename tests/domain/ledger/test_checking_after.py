@@ -145,6 +145,13 @@ CORRUPTIONS = (
         captured,
         "update payment set ship_by = now(), shipping_due_at = now() where merchant_id = $1 returning id",
     ),
+    Corruption(
+        "closings_agree",
+        "balance_closing",
+        captured,
+        "insert into balance_closing (merchant_id, live, currency, account, amount)"
+        " values ($1, true, 'USD', 'available', -5) returning account || ' ' || currency",
+    ),
 )
 
 

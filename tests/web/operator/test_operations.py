@@ -96,7 +96,8 @@ async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     assert "payout" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
     file = (await operator.see("/operator/payouts/export?side=test")).text.splitlines()
     assert file[0] == "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
-    assert ",60,TRF-1,person " in file[1]
+    (line,) = [line for line in file[1:] if f",{seller.shop.merchant_id},Corner Shop," in line]
+    assert ",60,TRF-1,person " in line
 
 
 async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(

@@ -1,6 +1,6 @@
 """What a merchant has with Paydesk: pending, available and reserved money, and the statement that explains it.
 
-Nothing here is stored: a balance is a sum of ledger entries. Moves no money.
+A balance is a sum of ledger entries; of old live ones the sums are kept (closing.py). Moves no money.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class Posting:
     reserve: Decimal
 
 
-async def balances(database: Database, shop: Shop, *, until: datetime | None = None) -> list[Balance]:
-    """The shop's balances by currency, of all that is written, or just before a moment (UTC)."""
-    rows = queries.balances(database, merchant_id=shop.merchant_id, live=shop.live, until=until)
+async def balances(database: Database, shop: Shop) -> list[Balance]:
+    """The shop's balances by currency, of all that is written."""
+    rows = queries.balances(database, merchant_id=shop.merchant_id, live=shop.live)
     return [Balance(row["currency"], row["pending"], row["available"], row["reserve"]) async for row in rows]
 
 

@@ -1,12 +1,17 @@
--- name: balances(merchant_id, live, until)
--- What is owed to the merchant in each currency just before a moment (null: all that is written): a balance is a sum.
+-- name: balances(merchant_id, live)
+-- What is owed to the merchant in each currency: a balance is a sum, of the closings and of what came after them.
 select currency,
        coalesce(-sum(amount) filter (where account = 'pending'), 0) as pending,
        coalesce(-sum(amount) filter (where account = 'available'), 0) as available,
        coalesce(-sum(amount) filter (where account = 'reserve'), 0) as reserve
-  from ledger_entry
- where merchant_id = :merchant_id and live = :live and account in ('pending', 'available', 'reserve')
-   and (:until::timestamptz is null or at < :until)
+  from (select currency, account, amount
+          from balance_closing
+         where merchant_id = :merchant_id and live = :live
+         union all
+        select currency, account, amount
+          from ledger_entry
+         where merchant_id = :merchant_id and live = :live and account in ('pending', 'available', 'reserve')
+           and id > (select case when :live then closed_id else 0 end from ledger_horizon)) parts
  group by currency
  order by currency;
 
@@ -65,8 +70,14 @@ select * from payout where merchant_id = :merchant_id and live = :live and reque
 -- Money that an operator has sent to the merchant's bank, if so much was available; of a suspended merchant's live side none.
 with available as (
     select coalesce(-sum(amount), 0) as amount
-      from ledger_entry
-     where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
+      from (select amount
+              from balance_closing
+             where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
+             union all
+            select amount
+              from ledger_entry
+             where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
+               and id > (select case when :live then closed_id else 0 end from ledger_horizon)) parts
 ), paid as (
     insert into payout (merchant_id, live, currency, amount, reference, recorded_by, request_key, at)
     select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :request_key, :now

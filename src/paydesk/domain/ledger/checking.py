@@ -74,6 +74,7 @@ AFTER_RULES = (
     Rule("movements_agree", "a capture or void and its payment agree on where it stands"),
     Rule("reversals_reported", "every refund, void and chargeback has one pingback, unless the account muted it"),
     Rule("authorizations_stand", "every authorization has a deadline, and nothing else has one"),
+    Rule("closings_agree", "the kept sums of a merchant's old ledger entries are what these sum to"),
 )
 """What must hold after the payment: captures, voids, refunds, chargebacks, and where the money is."""
 
@@ -101,7 +102,10 @@ BANK_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that breaks a rule. `id` is the simulated bank's key, and there is no merchant, if Paydesk has no row."""
+    """A row that breaks a rule. `id` is the simulated bank's key, and there is no merchant, if Paydesk has no row.
+
+    A closing has its account and currency for an id.
+    """
 
     table: str
     merchant_id: int | None

@@ -402,6 +402,26 @@ select 'movement', m.merchant_id, m.id, format('is a %s that is %s since %s', m.
    and m.state = 'processing'
    and m.created_at - case when m.live then interval '0' else s.test_clock end < :opened_before;
 
+-- name: closings_agree(merchant_id)
+-- Everything up to the horizon is closed, so that each account and currency must agree.
+with summed as (
+    select merchant_id, currency, account, sum(amount) as amount
+      from ledger_entry
+     where live and account in ('pending', 'available', 'reserve')
+       and id <= (select closed_id from ledger_horizon)
+       and (:merchant_id::bigint is null or merchant_id = :merchant_id)
+     group by merchant_id, currency, account
+), closed as (
+    select merchant_id, currency, account, amount
+      from balance_closing
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+)
+select 'balance_closing' as table_name, merchant_id, account || ' ' || currency as id,
+       format('keeps %s, but the entries sum to %s', coalesce(c.amount, 0), coalesce(s.amount, 0)) as detail
+  from summed s
+  full join closed c using (merchant_id, currency, account)
+ where coalesce(s.amount, 0) <> coalesce(c.amount, 0);
+
 -- name: periods_paid(merchant_id)
 -- Before next_period every period is paid, once; for next_period there is at most one payment, not paid yet.
 with charged as (

@@ -96,7 +96,7 @@ async def record_payout_on(
             f"merchant {shop.merchant_id} is suspended: its money stays where it is until the suspension is lifted"
         )
     if row is None:
-        found = [one async for one in queries.balances(connection, **side, until=None)]
+        found = [one async for one in queries.balances(connection, **side)]
         known = {one["currency"]: one["available"] for one in found}
         raise Conflict(f"only {known.get(currency, Decimal(0))} {currency} are available, not {amount}")
     return _payout(row), True

@@ -1,0 +1,193 @@
+"""Old entries of the live ledger are closed: no balance changes by it, and no entry is missed or counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.conftest import database_at
+from tests.domain.ledger.conftest import Till
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import Database
+from paydesk.domain.ledger.balances import Balance, balances
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.ledger.closing import close_ledger, run_closing
+from paydesk.domain.ledger.payouts import record_payout
+from paydesk.domain.merchants.accounts import Shop
+
+ENTRY = (
+    "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
+    " values ($1, $2, 1, 'settlement', 1, $3, $4, $5, now())"
+)
+
+
+Connect = Callable[[], AbstractAsyncContextManager[asyncpg.Connection]]
+
+
+@pytest.fixture
+async def another(till: Till, server_url: str) -> Connect:
+    """Opens another session than the pool's, for a block."""
+    url = database_at(server_url, await till.database.fetchval("select current_database()"))
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[asyncpg.Connection]:
+        connection = await asyncpg.connect(url)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    return connect
+
+
+@pytest.fixture
+def live(till: Till) -> Shop:
+    """The live side of a merchant of this test's own."""
+    return Shop(till.shop.merchant_id, live=True)
+
+
+async def earn(connection: Any, shop: Shop, amount: int, *, account: str = "available", currency: str = "USD") -> None:
+    """An entry that gives the shop so much."""
+    await connection.execute(ENTRY, shop.merchant_id, shop.live, account, currency, Decimal(-amount))
+
+
+async def closed(database: Database, shop: Shop) -> dict[tuple[str, str], Decimal]:
+    rows = await database.fetch("select * from balance_closing where merchant_id = $1", shop.merchant_id)
+    return {(row["account"], row["currency"]): -row["amount"] for row in rows}
+
+
+async def is_proven(database: Database, shop: Shop) -> bool:
+    found = await check(database, now=utc_now(), merchant_id=shop.merchant_id)
+    return next(finding.found for finding in found if finding.rule.statement == "closings_agree") == 0
+
+
+async def test_a_balance_is_the_same_before_and_after_it_is_closed(till: Till, live: Shop) -> None:
+    database = till.database
+    expected = {"EUR": Decimal(0), "USD": Decimal(0)}
+    for number in range(1, 6):
+        for currency in expected:
+            await earn(database, live, number, currency=currency)
+            expected[currency] += number
+        await earn(database, live, 100, account="reserve")
+        assert {one.currency: one.available for one in await balances(database, live)} == expected
+        await close_ledger(database)
+        assert {one.currency: one.available for one in await balances(database, live)} == expected
+        assert await is_proven(database, live)
+    assert await close_ledger(database)
+    assert not await close_ledger(database), "there is nothing new"
+    assert await closed(database, live) == {
+        ("available", "EUR"): 15,
+        ("available", "USD"): 15,
+        ("reserve", "USD"): 500,
+    }
+
+
+async def test_an_entry_that_is_still_being_written_is_waited_for(till: Till, live: Shop, another: Connect) -> None:
+    database = till.database
+    await earn(database, live, 1)
+    await close_ledger(database)
+    async with another() as slow:
+        async with slow.transaction():
+            await earn(slow, live, 10)
+            await earn(database, live, 100)
+            await close_ledger(database)
+            assert not await close_ledger(database), "a smaller id may still appear"
+        assert await balances(database, live) == [Balance("USD", Decimal(0), Decimal(111), Decimal(0))]
+        assert await close_ledger(database)
+    assert await closed(database, live) == {("available", "USD"): 111}
+    assert await balances(database, live) == [Balance("USD", Decimal(0), Decimal(111), Decimal(0))]
+
+
+async def test_a_session_that_has_an_id_but_has_written_nothing_yet_is_waited_for(
+    till: Till, live: Shop, another: Connect
+) -> None:
+    database = till.database
+    await close_ledger(database)
+    async with another() as slow:
+        async with slow.transaction():
+            early = await slow.fetchval("select nextval('ledger_entry_id_seq')")
+            await earn(database, live, 100)
+            await close_ledger(database)
+            assert not await close_ledger(database)
+            await slow.execute(
+                "insert into ledger_entry (merchant_id, live, id, posting_id, kind, payment_id, account, currency,"
+                " amount, at) values ($1, true, $2, 1, 'settlement', 1, 'available', 'USD', -10, now())",
+                live.merchant_id,
+                early,
+            )
+        assert await close_ledger(database)
+    assert await closed(database, live) == {("available", "USD"): 110}
+    assert await is_proven(database, live)
+
+
+async def test_closing_while_many_write_counts_each_entry_once(till: Till, live: Shop, another: Connect) -> None:
+    database, stop = till.database, asyncio.Event()
+
+    async def write() -> None:
+        async with another() as connection:
+            for _ in range(40):
+                async with connection.transaction():
+                    await earn(connection, live, 1)
+                    await asyncio.sleep(0)
+
+    async def close() -> None:
+        while not stop.is_set():
+            await close_ledger(database)
+            seen = {one.available for one in await balances(database, live)}
+            written = await database.fetchval(
+                "select count(*) from ledger_entry where merchant_id = $1", live.merchant_id
+            )
+            assert seen <= {Decimal(count) for count in range(int(written) + 1)}
+            await asyncio.sleep(0)
+
+    closing = [asyncio.create_task(close()) for _ in range(2)]
+    await asyncio.gather(*(write() for _ in range(4)))
+    stop.set()
+    await asyncio.gather(*closing)
+    for _ in range(2):
+        await close_ledger(database)
+    assert await closed(database, live) == {("available", "USD"): 160}
+    assert await balances(database, live) == [Balance("USD", Decimal(0), Decimal(160), Decimal(0))]
+
+
+async def test_a_payout_comes_out_of_closed_money_and_of_new_money_together(till: Till, live: Shop) -> None:
+    database, now = till.database, utc_now()
+    await earn(database, live, 30)
+    for _ in range(2):
+        await close_ledger(database)
+    await earn(database, live, 12)
+    with pytest.raises(Conflict, match=r"42\.00"):
+        await record_payout(database, live, Decimal("42.01"), "USD", reference="T-1", recorded_by="operator", now=now)
+    await record_payout(database, live, Decimal(42), "USD", reference="T-2", recorded_by="operator", now=now)
+    assert [one.available for one in await balances(database, live)] == [0]
+
+
+async def test_a_test_side_is_never_closed(till: Till, live: Shop) -> None:
+    database, test = till.database, till.shop
+    await earn(database, test, 5)
+    for _ in range(2):
+        await close_ledger(database)
+    assert await closed(database, test) == {}
+    assert [one.available for one in await balances(database, test)] == [5]
+    assert await balances(database, live) == []
+
+
+async def test_the_worker_closes_and_stops_when_told(till: Till, live: Shop) -> None:
+    database, stop = till.database, asyncio.Event()
+    await earn(database, live, 7)
+    await close_ledger(database)
+    running = asyncio.create_task(run_closing(database, stop))
+    for _ in range(500):
+        if await closed(database, live):
+            break
+        await asyncio.sleep(0.02)
+    stop.set()
+    await running
+    assert await closed(database, live) == {("available", "USD"): 7}
