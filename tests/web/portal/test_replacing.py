@@ -170,7 +170,7 @@ async def test_number_and_code_rest_nowhere_and_never_come_back(
     shown.append((await subscriber.give(MASTERCARD, holder="")).text)
     # Only the merchant's own rows: among all that other tests have written, any three digits are found.
     tables = await database.fetch(
-        "select table_name, array_agg(column_name::text) filter (where data_type in ('text', 'jsonb', 'bytea')) as texts"
+        "select table_name, array_agg(column_name::text) filter (where data_type in ('text', 'jsonb', 'bytea'))"
         " from information_schema.columns where table_schema = 'public' group by table_name"
         " having bool_or(column_name = 'merchant_id') and bool_or(data_type in ('text', 'jsonb', 'bytea'))"
     )
