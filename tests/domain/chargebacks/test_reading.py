@@ -21,6 +21,7 @@ from paydesk.domain.chargebacks.disputing import browse_chargebacks, give_eviden
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
+from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.paying import Desk
@@ -122,6 +123,44 @@ async def test_a_dispute_that_is_won_brings_the_money_back_but_not_the_fee(
     assert sum(after) == sum(before) - 15
     events = [(envelope["event"], envelope["payment_order"]["status"]) for envelope in await told()]
     assert events == [("chargeback", "reversal_chargeback"), ("chargeback_reversed", "successful")]
+
+
+@pytest.mark.parametrize(
+    ("given_back", "status"), [(Decimal(10), "reversal_refunded"), (Decimal(4), "reversal_refunded_partially")]
+)
+async def test_a_dispute_that_was_won_and_then_refunded_before_anybody_read_of_it_is_told_and_costs_its_fee(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told, given_back: Decimal, status: str
+) -> None:
+    payment_id = await buy()
+    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    bank.close_dispute(reference, won=True)
+    await refund(desk, shop, payment_id, given_back, requested_by="api", now=utc_now())
+    before, state = await held(database, shop), await state_of(database, shop, payment_id)
+    assert await read_disputes(desk, now=utc_now()) == 1
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    assert (found.state, found.amount, found.fee) == (ChargebackState.WON, Decimal(10), Decimal(15))
+    assert await state_of(database, shop, payment_id) == state
+    assert sum(await held(database, shop)) == sum(before) - 15
+    events = [(one["event"], one["payment_order"]["status"]) for one in (await told())[1:]]
+    assert events == [("chargeback", "reversal_chargeback"), ("chargeback_reversed", status)]
+    wrong = [one for one in await check(database, now=utc_now(), merchant_id=shop.merchant_id) if one.found]
+    assert wrong == []
+    await database.execute("update dispute_reading set place = ''")
+    assert await read_disputes(desk, now=utc_now()) == 0, "it is written down once"
+
+
+async def test_of_such_a_dispute_a_muted_account_is_told_nothing(
+    desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
+) -> None:
+    payment_id = await buy()
+    muted = ["chargeback", "chargeback_reversed"]
+    await database.execute("update merchant set muted_events = $2 where id = $1", shop.merchant_id, muted)
+    bank.close_dispute(bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent"), won=True)
+    await refund(desk, shop, payment_id, None, requested_by="api", now=utc_now())
+    assert await read_disputes(desk, now=utc_now()) == 1
+    assert [one["event"] for one in await told()] == ["refund"]
+    wrong = [one for one in await check(database, now=utc_now(), merchant_id=shop.merchant_id) if one.found]
+    assert wrong == []
 
 
 async def test_a_dispute_that_is_lost_is_final(

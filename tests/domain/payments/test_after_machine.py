@@ -120,6 +120,11 @@ def _nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @example(fees_returned=True, plan=[("wait", 180), ("do", ("settle",), ""), ("do", ("pay out",), "")], seed=0)
+@example(
+    fees_returned=False,
+    plan=[("do", ("dispute", 1), ""), ("do", ("decide", 1, True), ""), ("do", ("refund", 1, None), "")],
+    seed=0,
+)
 @given(fees_returned=st.booleans(), plan=st.lists(steps, min_size=5, max_size=20), seed=st.integers(0, 1000))
 async def test_any_interleaving_agrees_with_the_bank(
     database: Database,

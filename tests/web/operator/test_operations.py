@@ -200,7 +200,7 @@ async def test_chargebacks_of_all_merchants_are_listed_and_read(
     chargeback_id = await database.fetchval(
         "insert into chargeback (merchant_id, live, payment_id, state, acquirer, acquirer_reference, amount, currency,"
         " fee, reason, opened_at) values ($1, false, $2, 'open', 'simulator', 'd-1', 10, 'USD', 15, 'fraudulent',"
-        " now()) returning id",
+        " now() + interval '50 years') returning id",
         seller.shop.merchant_id,
         payment_id,
     )

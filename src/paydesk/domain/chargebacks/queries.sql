@@ -104,6 +104,41 @@ with moved as (
 )
 select id from moved;
 
+-- name: record_won_chargeback(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, amount, currency, fee, reason, muted, events, urls, formats, payloads, now)^
+-- A dispute that was opened and won before anybody read of it, of a payment that was given back since: its money came and
+-- went, so that the fee alone is posted, and both are told.
+with moved as (
+    update payment
+       set revision = revision + 1
+     where merchant_id = :merchant_id and live = :live and id = :payment_id and revision = :revision
+       and state in ('partially_refunded', 'refunded')
+ returning *
+), recorded as (
+    insert into chargeback (merchant_id, live, id, payment_id, state, acquirer, acquirer_reference, amount, currency,
+                            fee, reason, muted, opened_at, closed_at)
+    select merchant_id, live, :id, id, 'won', :acquirer, :acquirer_reference, :amount, :currency, :fee, :reason,
+           :muted, :now, :now
+      from moved
+ returning *
+), posting as materialized (
+    select recorded.*, nextval('ledger_posting_id_seq') as posting_id from recorded where fee <> 0
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, 'chargeback_fee', payment_id, e.account, currency, e.amount, :now
+      from posting
+     cross join lateral (values ('available', fee), ('fees', -fee)) as e (account, amount)
+), told as (
+    insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
+                          state, due_at, created_at)
+    select merchant_id, live, e.event, id, :id, e.url, sign_version, key_id, e.format, e.payload,
+           case when e.url is null then 'waiting' else 'due' end, :now, :now
+      from moved
+     cross join unnest(:events::text[], :urls::text[], :formats::text[], :payloads::text[])
+                with ordinality as e (event, url, format, payload, place)
+     order by e.place
+)
+select id from recorded;
+
 -- name: lose_chargeback(merchant_id, live, id, now)$
 -- The dispute was lost: what was taken stays taken.
 update chargeback

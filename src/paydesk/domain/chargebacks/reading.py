@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -17,7 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.after import PART, funds_of, told
+from paydesk.domain.payments.after import PART, WHOLE, funds_of, told
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import AttemptState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
@@ -99,34 +99,42 @@ async def record_dispute(database: Database, acquirer: str, dispute: Dispute, *,
             real_now=now,
         )
         step = _next_step(row, dispute)
-        if not isinstance(step, ChargebackState):
-            return step if step is None else changed
-        written = await _STEPS[step](database, acquirer, dispute, row)
+        if step is None or step is False:
+            return changed if step is False else None
+        written = await step(database, acquirer, dispute, row)
         changed = changed or written
     log.error("a dispute changes all the time", reference=dispute.reference)
     return None
 
 
-def _next_step(row: Mapping[str, Any] | None, dispute: Dispute) -> ChargebackState | bool | None:
-    """What is to be written next: a state; False if nothing is (any more), None if it is too early to tell."""
+Step = Callable[[Database, str, Dispute, Mapping[str, Any]], Awaitable[bool]]
+"""Writes down the next state of a dispute; False if the payment has changed since it was worked out."""
+
+
+def _next_step(row: Mapping[str, Any] | None, dispute: Dispute) -> Step | Literal[False] | None:
+    """What is to be written next; False if nothing is (any more), None if it is too early to tell."""
     if row is None:
         log.error("a dispute of a payment that nobody knows", reference=dispute.reference)
         return False
     if row["chargeback_id"] is None:
-        return _may_open(row, dispute)
-    state = ChargebackState(row["chargeback_state"])
-    if state is ChargebackState.OPEN and dispute.status is not DisputeStatus.OPEN:
-        return ChargebackState(dispute.status)
-    return False
+        return _first_step(row, dispute)
+    if ChargebackState(row["chargeback_state"]) is not ChargebackState.OPEN:
+        return False
+    endings: dict[DisputeStatus, Step] = {DisputeStatus.WON: _win, DisputeStatus.LOST: _lose}
+    return endings.get(dispute.status, False)
 
 
-def _may_open(row: Mapping[str, Any], dispute: Dispute) -> ChargebackState | bool | None:
+def _first_step(row: Mapping[str, Any], dispute: Dispute) -> Step | Literal[False] | None:
+    """How a dispute that is new to us is written down, by where its payment stands."""
     state = PaymentState(row["state"])
     if state in _UNDECIDED and row["attempt_state"] in (AttemptState.PROCESSING, AttemptState.APPROVED):
         return None
     left = row["amount"] - row["refunded"] - row["charged_back"]
     if state in (PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED) and dispute.amount <= left:
-        return ChargebackState.OPEN
+        return _open
+    given_back = state in (PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED)
+    if given_back and dispute.status is DisputeStatus.WON and dispute.amount <= row["amount"]:
+        return _record_won
     log.error(
         "a dispute does not fit its payment",
         reference=dispute.reference,
@@ -192,14 +200,43 @@ async def _win(database: Database, _acquirer: str, _dispute: Dispute, row: Mappi
     return written is not None
 
 
+async def _record_won(database: Database, acquirer: str, dispute: Dispute, row: Mapping[str, Any]) -> bool:
+    """The dispute was won before anybody read of it, and the money was given back since: only the fee is left of it."""
+    status = PART if PaymentState(row["state"]) is PaymentState.PARTIALLY_REFUNDED else WHOLE
+    reports = (
+        _report(OPENED, "reversal_chargeback", row, dispute.amount, dispute.reason),
+        _report(REVERSED, status, row, dispute.amount, None),
+    )
+    pingbacks = [told(row, report) for report in reports]
+    heard = [one for one in pingbacks if one]
+    written = await queries.record_won_chargeback(
+        database,
+        merchant_id=row["merchant_id"],
+        live=row["live"],
+        payment_id=row["payment_id"],
+        revision=row["revision"],
+        id=row["reference_id"],
+        acquirer=acquirer,
+        acquirer_reference=dispute.reference,
+        amount=dispute.amount,
+        currency=row["currency"],
+        fee=row["chargeback_fee"],
+        reason=dispute.reason,
+        muted=[report.event for report, one in zip(reports, pingbacks, strict=True) if not one],
+        events=[one["event"] for one in heard],
+        urls=[one["pingback_url"] for one in heard],
+        formats=[one["pingback_format"] for one in heard],
+        payloads=[one["payload"] for one in heard],
+        now=row["shop_now"],
+    )
+    return written is not None
+
+
 async def _lose(database: Database, _acquirer: str, _dispute: Dispute, row: Mapping[str, Any]) -> bool:
     written = await queries.lose_chargeback(
         database, merchant_id=row["merchant_id"], live=row["live"], id=row["chargeback_id"], now=row["shop_now"]
     )
     return written is not None
-
-
-_STEPS = {ChargebackState.OPEN: _open, ChargebackState.WON: _win, ChargebackState.LOST: _lose}
 
 
 def _report(event: str, status: str, row: Mapping[str, Any], amount: Decimal, reason: str | None) -> ReversalReport:
