@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp
 from tests.e2e.conftest import serving
+from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
 
@@ -33,15 +33,11 @@ class LateShop:
 
 
 async def look_at(page: Page, heading: str = "") -> None:
-    """What is shown can be used by everybody, in light and in dark; with a heading, once the page with it is there."""
+    """What is shown can be used by everybody; with a heading, once the page with it is there."""
     if heading:
         await expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
         await page.wait_for_load_state()
-    for scheme in ("light", "dark"):
-        # Without motion, or colours on their way from one scheme to the other would be measured.
-        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        found = await Axe().run(page)
-        assert found.violations_count == 0, f"{page.url}, {scheme}: {found.generate_report()}"
+    assert await flaws(page) == []
 
 
 async def sign_up(open_page: OpenPage, running: Running, email: str) -> tuple[Page, str]:

@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import ip_network
-from typing import Any
 
 import pytest
 from aiohttp import web
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
-from tests.e2e.test_account_getting_in import LOOKS, SignUp, base, complaints, sign_up
+from tests.e2e.looks import flaws
+from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
 from tests.web.account.selling import Seller
 
 from paydesk.adapters.outbound import OutboundClient
@@ -127,16 +126,14 @@ async def test_what_failed_is_understood_mended_tried_and_sent_again(
     assert complaints == []
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
 async def test_every_page_can_be_used_by_everybody(
     sign_up: SignUp,
     desk: Desk,
     endpoint: Endpoint,
     sender: PingbackSender,
     complaints: list[str],
-    look: dict[str, Any],
 ) -> None:
-    page, _ = await sign_up(**look)
+    page, _ = await sign_up()
     path, failed = await trouble(desk, page, endpoint, sender)
     for name in (
         "pingbacks", "pingbacks?state=exhausted", "pingbacks?event=refund", f"pingbacks/{failed}", "pingbacks/resend",
@@ -148,8 +145,5 @@ async def test_every_page_can_be_used_by_everybody(
             await expect(page.get_by_text("Your program answered NOK")).to_be_visible()
         else:
             await page.goto(f"{path}/{name}")
-        found = await Axe().run(page)
-        assert found.violations_count == 0, f"{name}: {found.generate_report()}"
-        wide = await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-        assert not wide, f"{name} scrolls sideways"
+        assert await flaws(page) == []
     assert complaints == []

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from fastapi import FastAPI
 from playwright.async_api import Page
 from starlette.types import Receive, Scope, Send
+from tests.e2e.looks import Look, flaws
 
 from paydesk.web.api.routes import router
 from paydesk.web.assets import static_app
@@ -35,17 +35,8 @@ async def address(serve: Callable[[Any], AbstractAsyncContextManager[str]]) -> A
         yield f"{base}/api/docs"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
-async def test_axe_reports_nothing(open_page: Open, address: str, scheme: str, width: int) -> None:
-    page = await open_page(address, color_scheme=scheme, viewport={"width": width, "height": 800})
-    found = await Axe().run(page, options={"resultTypes": ["violations"]})
-    assert found.violations_count == 0, found.generate_report()
-
-
-async def test_nothing_scrolls_sideways_at_320_pixels(open_page: Open, address: str) -> None:
-    page = await open_page(address, viewport={"width": 320, "height": 640})
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+async def test_everybody_can_use_it(look: Look, address: str) -> None:
+    assert await flaws(await look(address)) == []
 
 
 async def test_it_asks_nobody_else_for_anything(open_page: Open, address: str) -> None:

@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
+from tests.e2e.looks import Look, violations
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.terms import Terms, Trial
@@ -101,9 +101,9 @@ Show = Callable[..., Coroutine[Any, Any, Page]]
 
 
 @pytest.fixture
-def show(open_page: Show, base: str) -> Show:
+def show(look: Look, base: str) -> Show:
     async def show(path: str, **options: Any) -> Page:
-        page = await open_page(base + path, **options)
+        page = await look(base + path, **options)
         if await page.locator("details").count():
             await page.locator("summary").click()
         return page
@@ -115,8 +115,7 @@ def show(open_page: Show, base: str) -> Show:
 @pytest.mark.parametrize("name", STATES)
 async def test_axe_reports_nothing(show: Show, name: str, scheme: str) -> None:
     page = await show(f"/usual/{name}", color_scheme=scheme)
-    found = await Axe().run(page, options={"resultTypes": ["violations"]})
-    assert found.violations_count == 0, found.generate_report()
+    assert await violations(page) == []
 
 
 @pytest.mark.parametrize("name", STATES)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyotp
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page
 from starlette.routing import Route
+from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 
 from paydesk.domain.accounts.roles import Permission
@@ -25,16 +25,8 @@ from paydesk.web.operator.routes import routes as operator_routes
 
 pytestmark = pytest.mark.browser
 
-LOOKS: tuple[tuple[str, int, list[str]], ...] = (
-    ("light", 1280, []),
-    ("dark", 320, ["color-contrast", "target-size", "link-in-text-block"]),
-)
-"""Schemes and widths, and axe's rules to which these matter (all if none are named)."""
-
 NO_PAGES = ("/export", "/statement")
 """How the addresses of files end."""
-
-SIDEWAYS = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
 
 
 def needs(route: Route) -> Access | Permission:
@@ -66,13 +58,7 @@ async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
         await page.goto(running.address + path)
         wrong += [f"{path} has not one heading"] if await page.locator("h1").count() != 1 else []
         wrong += [f"{path} has no title"] if not (await page.title()).split("·")[0].strip() else []
-        for scheme, width, rules in LOOKS:
-            where = f"{path}, {scheme}, {width} px: "
-            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-            await page.set_viewport_size({"width": width, "height": 800})
-            found = await Axe().run(page, options={"runOnly": rules} if rules else None)
-            wrong += [where + one["id"] + " " + str(one["nodes"][0]["html"]) for one in found.response["violations"]]
-            wrong += [where + "scrolls sideways"] if await page.evaluate(SIDEWAYS) else []
+        wrong += await flaws(page)
         wrong += [f"{path}: {one}" for one in complaints if "status of 4" not in one]
         complaints.clear()
     return wrong

@@ -10,13 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.e2e.looks import flaws
 
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
@@ -104,15 +104,6 @@ async def desk(serve: Serve, tmp_path: Path) -> AsyncIterator[Desk]:
         yield desk
 
 
-async def violations(page: Page) -> list[str]:
-    """What axe finds on the page, and whether it scrolls sideways."""
-    results = (await Axe().run(page)).response["violations"]
-    found = [f"{page.url}: {one['id']}: {node['html']}" for one in results for node in one["nodes"]]
-    if await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
-        found.append(f"{page.url} scrolls sideways")
-    return found
-
-
 async def buy(page: Page, desk: Desk, article: str, verb: str = "Buy") -> None:
     """Buy as far as the thank-you page."""
     await page.get_by_role("button", name=f"{verb} {article}").click()
@@ -179,35 +170,30 @@ async def test_a_portal_that_paydesk_does_not_name_is_a_calm_page(page: Page, de
     await expect(page.get_by_text("Paydesk did not say where the subscription is managed")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
-async def test_every_page_suits_everyone(browser: Browser, desk: Desk, width: int, scheme: Any) -> None:
-    context = await browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page = await context.new_page()
+async def test_every_page_suits_everyone(page: Page, desk: Desk) -> None:
     await page.goto(f"{desk.shop}/orders")
-    found = await violations(page)
+    found = await flaws(page)
     await page.goto(desk.shop)
-    found += await violations(page)
+    found += await flaws(page)
     await page.get_by_role("button", name="Buy Brass coffee pot").click()
     await page.get_by_text("For programmers").click()
-    found += await violations(page)
+    found += await flaws(page)
     await page.get_by_role("button", name="Continue to payment").click()
     await expect(page.get_by_text("Nothing yet.")).to_be_visible()
-    found += await violations(page)
+    found += await flaws(page)
     await desk.send_pingback(key="guessed")
     await desk.send_pingback()
     await expect(page.get_by_role("status")).to_contain_text("Paid.")
-    found += await violations(page)
+    found += await flaws(page)
     await page.goto(desk.shop)
     await page.get_by_role("button", name="Subscribe to Coffee club").click()
-    found += await violations(page)
+    found += await flaws(page)
     await page.get_by_role("button", name="Continue to payment").click()
     await desk.send_pingback()
     await expect(page.get_by_role("status")).to_contain_text("Subscribed.")
-    found += await violations(page)
+    found += await flaws(page)
     await page.goto(f"{desk.shop}/orders")
-    found += await violations(page)
+    found += await flaws(page)
     await page.goto(f"{desk.shop}/nowhere")
-    found += await violations(page)
+    found += await flaws(page)
     assert found == []
-    await context.close()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.e2e.looks import Look, violations
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
@@ -191,10 +191,10 @@ async def test_the_keyboard_alone_cancels(open_page: OpenPage, subscribed: Subsc
 STATES = ("active", "failing", "cancel", "card", "card-errors", "declined", "replaced", "checking", "cancelled", "none")
 
 
-async def show(open_page: OpenPage, portal: Portal, state: str, **options: Any) -> Page:
+async def show(look: Look, portal: Portal, state: str, **options: Any) -> Page:
     """Bring the portal into one of its states and open the page that shows it."""
     below = {"active": "", "failing": "", "cancel": "/cancel", "cancelled": "/cancel", "none": "0"}.get(state, "/card")
-    page = await open_page(portal.url + below, **options)
+    page = await look(portal.url + below, **options)
     if state in ("card-errors", "declined", "replaced", "checking"):
         numbers = {"card-errors": "1", "declined": DECLINED, "replaced": MASTERCARD, "checking": ANSWER_LOST}
         await page.locator("#number").fill(numbers[state])
@@ -213,28 +213,27 @@ async def show(open_page: OpenPage, portal: Portal, state: str, **options: Any) 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("state", STATES)
 async def test_axe_reports_nothing_and_nothing_foreign_is_fetched(
-    open_page: OpenPage, subscribed: Subscribed, base: str, state: str, scheme: str
+    look: Look, subscribed: Subscribed, base: str, state: str, scheme: str
 ) -> None:
     portal = await subscribed(FAILS_LATER)
     if state == "failing":
         await portal.charge()
-    page = await show(open_page, portal, state, color_scheme=scheme)
+    page = await show(look, portal, state, color_scheme=scheme)
     fetched = await page.evaluate("performance.getEntriesByType('resource').map(one => one.name)")
     assert all(one.startswith((base, "data:")) for one in fetched)
-    found = await Axe().run(page, options={"resultTypes": ["violations"]})
-    assert found.violations_count == 0, found.generate_report()
+    assert await violations(page) == []
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_nothing_scrolls_sideways_at_320_pixels_and_targets_are_large_enough(
-    open_page: OpenPage, subscribed: Subscribed, merchant: Merchant, database: Database, state: str
+    look: Look, subscribed: Subscribed, merchant: Merchant, database: Database, state: str
 ) -> None:
     word = "Donaudampfschifffahrtsgesellschaft" * 4
     await database.execute("update merchant set name = $2 where id = $1", merchant.id, word)
     portal = await subscribed(recurring_name=word, recurring_trial_period="30d", recurring_trial_amount="99999999.00")
     if state == "failing":
         await database.execute("update subscription set failures = 1 where merchant_id = $1", merchant.id)
-    page = await show(open_page, portal, state, viewport={"width": 320, "height": 640}, locale="de-DE", is_mobile=True)
+    page = await show(look, portal, state, viewport={"width": 320, "height": 640}, locale="de-DE")
     assert await page.evaluate("document.documentElement.scrollWidth") <= 320
     sizes = await page.locator("a, button, input, summary").evaluate_all(
         "all => all.map(one => [one.outerHTML.slice(0, 80), one.getBoundingClientRect().height])"
