@@ -291,7 +291,7 @@ async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(tmp_path:
 
 async def test_it_recovers_when_everything_was_killed_and_refuses_a_newer_schema(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    # A pingback that was being sent is sent again once its lease is over, which lasts a little longer than an answer may.
+    # A pingback that was being sent is sent again once its lease is over, a while after its answer would be too late.
     async with paydesk("run", DATA_DIR=data, PINGBACK_TIMEOUT=1) as killed, browsing() as browser:
         await killed.ready()
         thanks = await buy(browser, killed)
