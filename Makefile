@@ -43,7 +43,7 @@ lint: $(READY) ## Check style, types and the layers of the house
 	@$(BIN)/lint-imports > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
 
 unit: $(READY) ## All tests without the lint step
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: $(READY) ## Measure what the docs claim (a few minutes)
 	@for each in bench/*.py; do $(BIN)/python $$each || exit 1; done
