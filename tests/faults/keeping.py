@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncpg
 
+from paydesk.database.pool import AWAY
 from paydesk_client import Gateway
 from paydesk_client.calls import ApiError
 
@@ -178,5 +179,5 @@ class Staff:
                     return
                 finally:
                     await connection.close(timeout=5)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except (*AWAY, asyncpg.PostgresError):
                 await asyncio.sleep(_PAUSE)

@@ -17,6 +17,7 @@ from tests.processes import PATIENCE, Kept, eventually
 
 from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer
+from paydesk.database.pool import AWAY
 
 AT_ONCE = 16
 AHEAD = 24
@@ -73,7 +74,7 @@ async def answering(server: EmbeddedServer) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                with suppress(*AWAY, asyncpg.PostgresError):
                     await (await asyncpg.connect(server.url, timeout=5)).close()
                     return
                 await asyncio.sleep(0.1)

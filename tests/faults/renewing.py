@@ -30,7 +30,7 @@ from paydesk.core.periods import Period
 from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
-from paydesk.database.pool import Database, connected
+from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
 from paydesk.domain.payments.paying import CARD_NUMBER
@@ -203,7 +203,7 @@ async def _due(club: Club) -> int:
 async def _until_nothing_is_due(club: Club) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(*AWAY, asyncpg.PostgresError):
                 if not await _due(club):
                     return
             await asyncio.sleep(0.2)

@@ -39,11 +39,11 @@ async def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path: Path, seed: in
     kills = Kills({"web": 30, "work": 30, "postgres": 30})
     async with staged(tmp_path, Cast(customers=500), seed) as stage:
         found = await play(stage, kills)
+        assert stage.staff.wrong + stage.staff.failures() == [], found
         assert not found, "\n".join(found)
         assert await check(stage) == ""
         assert min(kills.done.values()) >= 30
         assert [wrong for customer in stage.crowd.customers for wrong in customer.wrong] == []
-        assert stage.staff.wrong + stage.staff.failures() == []
         assert stage.receiver.forged == 0
         assert unforeseen(stage.web, *stage.workers) == []
         assert await stage.web.stop() == 0
