@@ -160,24 +160,13 @@ async def _open(database: Database, acquirer: str, dispute: Dispute, row: Mappin
     report = _report(OPENED, "reversal_chargeback", row, dispute.amount, dispute.reason)
     written = await queries.open_chargeback(
         database,
-        merchant_id=row["merchant_id"],
-        live=row["live"],
-        payment_id=row["payment_id"],
-        revision=row["revision"],
-        id=row["reference_id"],
-        acquirer=acquirer,
-        acquirer_reference=dispute.reference,
-        amount=dispute.amount,
-        currency=row["currency"],
-        fee=fee,
-        reason=dispute.reason,
+        **_chargeback(acquirer, dispute, row),
         pending_taken=parts.pending,
         reserve_taken=parts.reserve,
         kinds=[kind for kind, _, _ in entries],
         accounts=[account for _, account, _ in entries],
         amounts=[amount for _, _, amount in entries],
         **_pingback(row, report),
-        now=row["shop_now"],
     )
     return written is not None
 
@@ -211,23 +200,12 @@ async def _record_won(database: Database, acquirer: str, dispute: Dispute, row: 
     heard = [one for one in pingbacks if one]
     written = await queries.record_won_chargeback(
         database,
-        merchant_id=row["merchant_id"],
-        live=row["live"],
-        payment_id=row["payment_id"],
-        revision=row["revision"],
-        id=row["reference_id"],
-        acquirer=acquirer,
-        acquirer_reference=dispute.reference,
-        amount=dispute.amount,
-        currency=row["currency"],
-        fee=row["chargeback_fee"],
-        reason=dispute.reason,
+        **_chargeback(acquirer, dispute, row),
         muted=[report.event for report, one in zip(reports, pingbacks, strict=True) if not one],
         events=[one["event"] for one in heard],
         urls=[one["pingback_url"] for one in heard],
         formats=[one["pingback_format"] for one in heard],
         payloads=[one["payload"] for one in heard],
-        now=row["shop_now"],
     )
     return written is not None
 
@@ -237,6 +215,24 @@ async def _lose(database: Database, _acquirer: str, _dispute: Dispute, row: Mapp
         database, merchant_id=row["merchant_id"], live=row["live"], id=row["chargeback_id"], now=row["shop_now"]
     )
     return written is not None
+
+
+def _chargeback(acquirer: str, dispute: Dispute, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a chargeback is about, as the statements that write a new one take it."""
+    return {
+        "merchant_id": row["merchant_id"],
+        "live": row["live"],
+        "payment_id": row["payment_id"],
+        "revision": row["revision"],
+        "id": row["reference_id"],
+        "acquirer": acquirer,
+        "acquirer_reference": dispute.reference,
+        "amount": dispute.amount,
+        "currency": row["currency"],
+        "fee": row["chargeback_fee"],
+        "reason": dispute.reason,
+        "now": row["shop_now"],
+    }
 
 
 def _report(event: str, status: str, row: Mapping[str, Any], amount: Decimal, reason: str | None) -> ReversalReport:
