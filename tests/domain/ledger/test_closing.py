@@ -16,6 +16,7 @@ from tests.domain.ledger.conftest import Till
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.domain.ledger import closing
 from paydesk.domain.ledger.balances import Balance, balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.closing import close_ledger, run_closing
@@ -63,6 +64,17 @@ async def closed(database: Database, shop: Shop) -> dict[tuple[str, str], Decima
     return {(row["account"], row["currency"]): -row["amount"] for row in rows}
 
 
+async def close_all(database: Database) -> None:
+    """Close what is written by now; whoever else has a transaction on the server may hold that up for a moment."""
+    newest = await database.fetchval("select last_value from ledger_entry_id_seq")
+    for _ in range(1000):
+        await close_ledger(database)
+        if await database.fetchval("select closed_id from ledger_horizon") >= newest:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("the ledger is never closed")
+
+
 async def is_proven(database: Database, shop: Shop) -> bool:
     found = await check(database, now=utc_now(), merchant_id=shop.merchant_id)
     return next(finding.found for finding in found if finding.rule.statement == "closings_agree") == 0
@@ -80,7 +92,7 @@ async def test_a_balance_is_the_same_before_and_after_it_is_closed(till: Till, l
         await close_ledger(database)
         assert {one.currency: one.available for one in await balances(database, live)} == expected
         assert await is_proven(database, live)
-    assert await close_ledger(database)
+    await close_all(database)
     assert not await close_ledger(database), "there is nothing new"
     assert await closed(database, live) == {
         ("available", "EUR"): 15,
@@ -100,7 +112,7 @@ async def test_an_entry_that_is_still_being_written_is_waited_for(till: Till, li
             await close_ledger(database)
             assert not await close_ledger(database), "a smaller id may still appear"
         assert await balances(database, live) == [Balance("USD", Decimal(0), Decimal(111), Decimal(0))]
-        assert await close_ledger(database)
+        await close_all(database)
     assert await closed(database, live) == {("available", "USD"): 111}
     assert await balances(database, live) == [Balance("USD", Decimal(0), Decimal(111), Decimal(0))]
 
@@ -122,7 +134,7 @@ async def test_a_session_that_has_an_id_but_has_written_nothing_yet_is_waited_fo
                 live.merchant_id,
                 early,
             )
-        assert await close_ledger(database)
+        await close_all(database)
     assert await closed(database, live) == {("available", "USD"): 110}
     assert await is_proven(database, live)
 
@@ -147,12 +159,11 @@ async def test_closing_while_many_write_counts_each_entry_once(till: Till, live:
             assert seen <= {Decimal(count) for count in range(int(written) + 1)}
             await asyncio.sleep(0)
 
-    closing = [asyncio.create_task(close()) for _ in range(2)]
+    closers = [asyncio.create_task(close()) for _ in range(2)]
     await asyncio.gather(*(write() for _ in range(4)))
     stop.set()
-    await asyncio.gather(*closing)
-    for _ in range(2):
-        await close_ledger(database)
+    await asyncio.gather(*closers)
+    await close_all(database)
     assert await closed(database, live) == {("available", "USD"): 160}
     assert await balances(database, live) == [Balance("USD", Decimal(0), Decimal(160), Decimal(0))]
 
@@ -160,8 +171,7 @@ async def test_closing_while_many_write_counts_each_entry_once(till: Till, live:
 async def test_a_payout_comes_out_of_closed_money_and_of_new_money_together(till: Till, live: Shop) -> None:
     database, now = till.database, utc_now()
     await earn(database, live, 30)
-    for _ in range(2):
-        await close_ledger(database)
+    await close_all(database)
     await earn(database, live, 12)
     with pytest.raises(Conflict, match=r"42\.00"):
         await record_payout(database, live, Decimal("42.01"), "USD", reference="T-1", recorded_by="operator", now=now)
@@ -172,14 +182,14 @@ async def test_a_payout_comes_out_of_closed_money_and_of_new_money_together(till
 async def test_a_test_side_is_never_closed(till: Till, live: Shop) -> None:
     database, test = till.database, till.shop
     await earn(database, test, 5)
-    for _ in range(2):
-        await close_ledger(database)
+    await close_all(database)
     assert await closed(database, test) == {}
     assert [one.available for one in await balances(database, test)] == [5]
     assert await balances(database, live) == []
 
 
-async def test_the_worker_closes_and_stops_when_told(till: Till, live: Shop) -> None:
+async def test_the_worker_closes_and_stops_when_told(till: Till, live: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closing, "PAUSE", 0.01)
     database, stop = till.database, asyncio.Event()
     await earn(database, live, 7)
     await close_ledger(database)
