@@ -16,6 +16,7 @@ from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
+from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
@@ -128,6 +129,7 @@ async def _keep_house(settings: Settings, database: Database, stop: asyncio.Even
             await forget_past_entries(database, now=now)
             await send_all_waiting(database, now=now)
             await watch_open_outcomes(database, now=now)
+            await watch_alarms(database)
         except Exception as error:
             log.warning("housekeeping will try again", why=f"{type(error).__name__}: {error}")
         try:

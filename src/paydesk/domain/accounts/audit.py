@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from paydesk.core.paging import Page
+from paydesk.core.storable import storable_json, storable_text
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.mail.queueing import storable_json
 
 queries = load_statements(__package__ or "", "audit.sql")
 
@@ -128,7 +128,7 @@ async def record(
         operator=actor.operator,
         client_address=actor.client_address,
         action=action,
-        subject=subject.replace("\x00", "\ufffd")[:_LONGEST_SUBJECT],
+        subject=storable_text(subject, longest=_LONGEST_SUBJECT),
         details=storable_json(details or {}),
         now=now,
     )

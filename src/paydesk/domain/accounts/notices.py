@@ -6,10 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from paydesk.core.storable import storable_json
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Actor
 from paydesk.domain.accounts.gate import Gate
-from paydesk.domain.mail.queueing import queue_mail, seal_fact, storable_json
+from paydesk.domain.mail.queueing import queue_mail, seal_fact
 
 queries = load_statements(__package__ or "", "notices.sql")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from paydesk.core.storable import storable_json
 from paydesk.database.statements import load_statements
 from paydesk.domain.mail.kinds import Kind
-from paydesk.domain.mail.queueing import storable_json
 
 queries = load_statements(__package__ or "", "notifying.sql")
 

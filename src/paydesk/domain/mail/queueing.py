@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.storable import storable_json
 from paydesk.database.statements import load_statements
 
 queries = load_statements(__package__ or "")
@@ -51,11 +50,6 @@ async def queue_mail(
         once=once,
         now=now,
     )
-
-
-def storable_json(values: Mapping[str, object]) -> str:
-    """Values as JSON that PostgreSQL stores: it takes no NUL, which becomes a replacement character."""
-    return msgspec.json.encode(values).decode().replace("\\u0000", "\\ufffd")
 
 
 def seal_fact(vault: Vault, value: str, *, row_id: int) -> dict[str, object]:

@@ -1,0 +1,25 @@
+"""Which alarms there are. A new kind gets its words here, and nowhere else."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class AlarmKind(StrEnum):
+    """What is wrong; `MEANINGS` says it in words, and what a person can do."""
+
+    set_aside = "set_aside"
+    clock_off = "clock_off"
+
+
+MEANINGS: dict[AlarmKind, str] = {
+    AlarmKind.set_aside: (
+        "A row could not be worked out or recorded. Everything else went on; this one is tried again later by itself. "
+        "Look at the reason: what it names has to be mended."
+    ),
+    AlarmKind.clock_off: (
+        "Clocks differ. A process whose clock is off the database's does no work that is due; if all of them agree, "
+        "the database's own clock is off. Set the machine's time (NTP)."
+    ),
+}
+"""What each means, for the operator's page and the command."""

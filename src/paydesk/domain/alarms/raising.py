@@ -1,0 +1,108 @@
+"""Raising and settling alarms: what can't be booked, what contradicts, what is held.
+
+At most one alarm of a kind is open on one thing, so that what happens every minute is one line that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from paydesk.core.storable import storable_json, storable_text
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms import metrics
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "")
+log = structlog.get_logger()
+
+NOBODY = Shop(0, live=True)
+"""Where an alarm stands that concerns no merchant."""
+
+_LONGEST_SUBJECT = 200
+_LONGEST_REASON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One thing that needs a person.
+
+    `subject` names what it is about (`payment 13330`), `reason` says what is wrong and what to do, `shop` is None where
+    no merchant is known; `details` are JSON and hold no secret and no personal value.
+    """
+
+    kind: AlarmKind
+    subject: str
+    reason: str
+    shop: Shop | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[int, bool, str, str]:
+        """What one open alarm is known by."""
+        shop = self.shop or NOBODY
+        return shop.merchant_id, shop.live, str(self.kind), storable_text(self.subject, longest=_LONGEST_SUBJECT)
+
+
+async def raise_alarms(database: Database | Any, alarms: Sequence[Alarm], *, now: datetime) -> None:
+    """Put alarms into the operator's list; one that is open already counts up. Moves no money.
+
+    Args: database may be a connection in the transaction of what is wrong; now is real time, never a test clock's.
+    """
+    if not alarms:
+        return
+    # One statement can't raise the same alarm twice: of those that are the same, the last one.
+    by_key = dict(sorted({alarm.key: alarm for alarm in alarms}.items(), key=lambda item: item[0]))
+    rows = queries.raise_alarms(
+        database,
+        merchant_ids=[key[0] for key in by_key],
+        lives=[key[1] for key in by_key],
+        kinds=[key[2] for key in by_key],
+        subjects=[key[3] for key in by_key],
+        reasons=[storable_text(alarm.reason, longest=_LONGEST_REASON) for alarm in by_key.values()],
+        details=[storable_json(alarm.details) for alarm in by_key.values()],
+        now=now,
+    )
+    for row in [row async for row in rows]:
+        if row["times"] == 1:
+            log.error(
+                f"alarm: {row['kind']}",
+                alarm=row["id"],
+                merchant_id=row["merchant_id"],
+                live=row["live"],
+                subject=row["subject"],
+                why=row["reason"],
+            )
+
+
+async def settle_alarms(
+    database: Database | Any, kind: AlarmKind, subjects: Sequence[str], *, shop: Shop | None, by: str, now: datetime
+) -> int:
+    """Settle the open alarms of a kind on these things, because they mended themselves; how many. Moves no money.
+
+    Args: by says what saw it, for example `disputes were read`; database and now as for `raise_alarms`.
+    """
+    side = shop or NOBODY
+    rows = queries.settle_alarms(
+        database,
+        merchant_id=side.merchant_id,
+        live=side.live,
+        kind=str(kind),
+        subjects=[storable_text(subject, longest=_LONGEST_SUBJECT) for subject in subjects],
+        by=storable_text(by, longest=_LONGEST_SUBJECT),
+        now=now,
+    )
+    return len([row async for row in rows])
+
+
+async def watch_alarms(database: Database) -> None:
+    """Measure how many alarms are open, by kind, for the operator."""
+    counts = {row["kind"]: row["count"] async for row in queries.count_open(database)}
+    for kind in AlarmKind:
+        metrics.OPEN.labels(str(kind)).set(counts.get(str(kind), 0))
