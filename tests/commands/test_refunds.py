@@ -47,6 +47,7 @@ async def test_a_part_then_the_rest(paydesk: Any, payment: int, environment: dic
         (["--amount", "0"], "must be greater than 0"),
         (["--amount", "10.01"], "--amount 10.01 is more than the 10.00 USD that are left"),
         (["--amount", "4.001"], "USD allows 2"),
+        (["--amount", "4.000"], "may mean thousands"),
         (["--amount", "x"], "not a plain decimal number"),
         (["--merchant", "99999999"], "is another one"),
         (["--live"], "is another one: a test payment"),

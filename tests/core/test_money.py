@@ -14,9 +14,12 @@ from paydesk.core.money import (
     Funds,
     Reversal,
     Split,
+    fits,
     minor_digits,
     parse_amount,
     parse_currency,
+    parse_exact,
+    parse_typed,
     split_payment,
     split_reversal,
     written,
@@ -40,6 +43,47 @@ def test_currencies_have_their_iso_4217_digits(currency: str, digits: int) -> No
     assert parse_amount(f"{finest:f}", currency) == finest
     with pytest.raises(Malformed, match=f"{currency} allows {digits}"):
         parse_amount(f"1.{'0' * digits}1", currency)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount"),
+    [
+        ("500.00", "JPY", "500"),
+        ("500.000000000000000000", "JPY", "500"),
+        ("10.000", "USD", "10.00"),
+        ("10.100", "USD", "10.10"),
+        ("1.2340", "BHD", "1.234"),
+        ("999999999999.000000", "JPY", "999999999999"),
+    ],
+)
+def test_zeros_that_the_currency_has_no_digits_for_are_exact(text: str, currency: str, amount: str) -> None:
+    assert parse_amount(text, currency) == Decimal(amount)
+    assert parse_exact(text, currency, "price", like="10") == Decimal(amount)
+    assert fits(Decimal(text), currency)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [("500.50", "JPY"), ("500.01", "JPY"), ("10.0010", "USD"), ("999999999999999.000000000000000001", "USD")],
+)
+def test_a_part_that_nobody_can_pay_is_no_amount(text: str, currency: str) -> None:
+    with pytest.raises(Malformed, match=rf'"{text}" has \d+ decimals, {currency} allows'):
+        parse_amount(text, currency)
+    assert not fits(Decimal(text), currency)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount"),
+    [("4,50", "USD", "4.50"), ("4.50", "USD", "4.50"), ("500.00", "JPY", "500"), ("1,001", "BHD", "1.001")],
+)
+def test_people_type_a_dot_or_a_comma(text: str, currency: str, amount: str) -> None:
+    assert parse_typed(text, currency) == Decimal(amount)
+
+
+@pytest.mark.parametrize(("text", "currency"), [("1,000", "USD"), ("5.000", "JPY"), ("5,000", "JPY"), ("1.500", "EUR")])
+def test_what_may_mean_thousands_is_asked_back(text: str, currency: str) -> None:
+    with pytest.raises(Malformed, match=f'"{text}" may mean thousands'):
+        parse_typed(text, currency)
 
 
 @pytest.mark.parametrize("text", ["", "usd", "US", "USDD", "840", "XXX", "XAU", "DEM", "€", "U D", "USD\n"])

@@ -18,7 +18,7 @@ from paydesk.commands.connecting import command, deployment
 from paydesk.commands.showing import AsJson, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
-from paydesk.core.money import parse_amount, parse_currency, plain_number, written
+from paydesk.core.money import parse_currency, parse_typed, plain_number, written
 from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
@@ -104,7 +104,7 @@ async def record(
         payout = await record_payout(
             here.database,
             shop,
-            parse_amount(amount, known, "AMOUNT"),
+            parse_typed(amount, known, "AMOUNT"),
             known,
             reference=reference,
             recorded_by="command",

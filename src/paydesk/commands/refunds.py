@@ -15,7 +15,7 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
-from paydesk.core.money import parse_amount, written
+from paydesk.core.money import parse_typed, written
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
@@ -66,7 +66,7 @@ def _part(amount: str, seen: SeenPayment) -> Decimal:
 
     Raises: Malformed.
     """
-    part, left = parse_amount(amount, seen.currency, "--amount"), seen.amount - seen.refunded
+    part, left = parse_typed(amount, seen.currency, "--amount"), seen.amount - seen.refunded
     if 0 < left < part:
         raise Malformed(
             f"--amount {part} is more than the {written(left, seen.currency)} {seen.currency} that are left"

@@ -21,6 +21,8 @@ _WIDE = Context(prec=60)
 """Holds the product of two amounts without loss, so that what is rounded up was not rounded before."""
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
+_THOUSANDS = 3
+"""Digits between the separators that people write in large numbers."""
 
 
 @cache
@@ -44,22 +46,56 @@ def parse_currency(text: str, field: str = "currency") -> str:
 
 
 def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
-    """Read a positive amount in main units of `currency`: plain digits, a dot, at most the currency's decimals.
+    """Read a positive amount in main units of `currency`: plain digits, a dot, no more decimals than the currency has.
+
+    Zeros beyond them are exact, so they are taken: clients write `500.00` for 500 JPY (wire.md §5).
+
+    Raises: Malformed, saying what is wrong and what was expected.
+    """
+    amount = parse_exact(text, currency, field, like='"10.00"')
+    if amount <= 0:
+        raise Malformed(f'{field} "{text}" must be greater than 0', field)
+    return amount
+
+
+def parse_exact(text: str, currency: str, field: str, *, like: str) -> Decimal:
+    """Read an amount that may be 0, with the decimals that the currency has; `like` shows how it could be written.
 
     Raises: Malformed, saying what is wrong and what was expected.
     """
     if not _PLAIN_NUMBER.fullmatch(text):
-        raise Malformed(f'{field} "{text[:40]}" is not a plain decimal number; write it like "10.00"', field)
+        raise Malformed(f'{field} "{text[:40]}" is not a plain decimal number; write it like {like}', field)
+    whole, _, decimals = text.partition(".")
     digits = minor_digits(currency)
-    given = len(text.partition(".")[2])
-    if given > digits:
-        raise Malformed(f'{field} "{text}" has {given} decimals, {currency} allows {digits}', field)
-    amount = Decimal(text)
-    if amount <= 0:
-        raise Malformed(f'{field} "{text}" must be greater than 0', field)
+    if not fits(Decimal(text), currency):
+        raise Malformed(f'{field} "{text}" has {len(decimals)} decimals, {currency} allows {digits}', field)
+    amount = Decimal(f"{whole}.{decimals[:digits]}")
     if amount > LARGEST:
         raise Malformed(f'{field} "{text}" is larger than {LARGEST}', field)
     return amount
+
+
+def parse_typed(text: str, currency: str, field: str = "amount") -> Decimal:
+    """Read a positive amount that a person typed, with a dot or a comma before the decimals.
+
+    `5.000` JPY or `1,000` USD may well mean thousands, so three decimals that the currency doesn't have are asked back.
+
+    Raises: Malformed, saying what is wrong and what was expected.
+    """
+    plain = text.replace(",", ".") if "." not in text else text
+    amount = parse_amount(plain, currency, field)
+    if len(plain.partition(".")[2]) == _THOUSANDS > minor_digits(currency):
+        raise Malformed(
+            f'{field} "{text[:40]}" may mean thousands; write them without a separator, and at most '
+            f"{minor_digits(currency)} decimals for {currency}",
+            field,
+        )
+    return amount
+
+
+def fits(amount: Decimal, currency: str) -> bool:
+    """Whether the currency has the decimals to pay this to the digit; zeros at its end don't count."""
+    return amount == amount.quantize(Decimal(1).scaleb(-minor_digits(currency)), context=_WIDE)
 
 
 def plain_number(amount: Decimal) -> Decimal:

@@ -195,7 +195,16 @@ class TestPartialRefunds:
         assert raised.value.message == "Invalid requested amount"
         assert refunds.standing().net == 10
 
-    @pytest.mark.parametrize(("currency", "right", "wrong"), [("JPY", "3", "3.5"), ("BHD", "1.001", "1.0001")])
+    @pytest.mark.parametrize(
+        ("currency", "right", "wrong"),
+        [
+            ("JPY", "3", "3.5"),
+            ("JPY", "3.00", "3.50"),
+            ("BHD", "1.001", "1.0001"),
+            ("USD", "1.5000", "1.5001"),
+            ("USD", "1.000000000000000000", "1.000000000000000001"),
+        ],
+    )
     async def test_the_currency_says_how_many_decimals_there_are(
         self, refunds: Refunds, currency: str, right: str, wrong: str
     ) -> None:
@@ -203,6 +212,7 @@ class TestPartialRefunds:
         with pytest.raises(Malformed):
             await refunds.refund(payment_id, wrong)
         assert (await refunds.refund(payment_id, right)).amount == Decimal(right)
+        assert await refunds.differences() == []
 
     async def test_twenty_at_once_never_give_back_more_than_was_taken(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid()

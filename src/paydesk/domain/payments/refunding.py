@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound, Unavailable
-from paydesk.core.money import minor_digits
+from paydesk.core.money import fits
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -83,7 +83,7 @@ async def refund(
     """Give back an amount (None: all that is left) of a payment. Moves money.
 
     Of an authorization that is not captured yet the hold is let go, which is possible for all of it only. `amount` is
-    in main units of the payment's currency, and its decimals count as they are written. `request_key` is the caller's
+    in main units of the payment's currency; zeros that it has no decimals for do no harm. `request_key` is the caller's
     own name for this request: one key moves money once, whoever sends it again gets what became of it. `now` is the
     shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells of its end.
 
@@ -142,10 +142,7 @@ def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None)
 
 def _is_amount(amount: Decimal, currency: str, most: Decimal) -> bool:
     """Whether this can be given back: above 0, at most `most`, with no more decimals than the currency has."""
-    if not (amount.is_finite() and 0 < amount <= most):
-        return False
-    exponent = amount.as_tuple().exponent
-    return isinstance(exponent, int) and -exponent <= minor_digits(currency)
+    return amount.is_finite() and 0 < amount <= most and fits(amount, currency)
 
 
 async def _begin(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from paydesk.core.errors import Malformed
-from paydesk.core.money import LARGEST, minor_digits
+from paydesk.core.money import parse_exact
 from paydesk.core.periods import Period, parse_period, whole_number_of
 
 REQUIRED = ("recurring_name", "recurring_sku_id", "recurring_period")
@@ -16,7 +16,6 @@ OPTIONAL = ("recurring_trial_amount", "recurring_trial_period", "recurring_durat
 LONGEST_TEXT = 255
 MOST_PAYMENTS = 3660
 
-_AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _JOINERS = re.compile("[\u200c\u200d]")
 """Invisible, but part of words in some scripts, and of emoji."""
@@ -99,20 +98,7 @@ def _trial_price(text: str, currency: str) -> Decimal:
     """The price of a trial; 0 or absent is a free one, and it may exceed the price: shops use it as a set-up fee."""
     if not text:
         return Decimal(0)
-    if not _AMOUNT.fullmatch(text):
-        raise Malformed(
-            f'recurring_trial_amount "{text[:40]}" is not a plain decimal number; write it like "1.00", or 0 for free',
-            "recurring_trial_amount",
-        )
-    digits, given = minor_digits(currency), len(text.partition(".")[2])
-    if given > digits:
-        raise Malformed(
-            f'recurring_trial_amount "{text}" has {given} decimals, {currency} allows {digits}',
-            "recurring_trial_amount",
-        )
-    if Decimal(text) > LARGEST:
-        raise Malformed(f'recurring_trial_amount "{text}" is larger than {LARGEST}', "recurring_trial_amount")
-    return Decimal(text)
+    return parse_exact(text, currency, "recurring_trial_amount", like='"1.00", or 0 for free')
 
 
 def _limit(duration: str, period: Period) -> int:

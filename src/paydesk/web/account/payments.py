@@ -11,7 +11,7 @@ from babel import Locale
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable
-from paydesk.core.money import minor_digits, parse_amount
+from paydesk.core.money import minor_digits, parse_typed
 from paydesk.domain.accounts import acting
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
@@ -162,7 +162,7 @@ def _amount(visit: Visit, currency: str) -> Decimal:
     typed = visit.form.text("amount", 40)
     if not typed:
         raise Malformed("type how much to give back", "amount")
-    return parse_amount(typed.replace(",", ".") if "." not in typed else typed, currency)
+    return parse_typed(typed, currency)
 
 
 def _known_key(key: str) -> str:

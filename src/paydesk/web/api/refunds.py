@@ -91,7 +91,6 @@ def _amount(fields: dict[str, Any]) -> Decimal | None:
     if isinstance(given, str) and _PLAIN_NUMBER.fullmatch(given):
         return Decimal(given)
     if isinstance(given, int | Decimal) and not isinstance(given, bool):
-        # As a number 5.000 is 5; as text its decimals count as they are written.
         number = plain_number(Decimal(given))
         if number == given:
             return number

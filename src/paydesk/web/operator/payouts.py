@@ -10,7 +10,7 @@ from functools import partial
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound, PaydeskError
-from paydesk.core.money import minor_digits, parse_amount, parse_currency, plain_number
+from paydesk.core.money import minor_digits, parse_currency, parse_typed, plain_number
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.operations.money import Payable, browse_all_payouts, every_payout, pay_out, payable
@@ -150,7 +150,7 @@ async def record_one(visit: Visit) -> Response:
             visit.database,
             visit.session.operator,
             shop,
-            parse_amount(amount, currency),
+            parse_typed(amount, currency),
             currency,
             reference=visit.form.text("reference", 200),
             request_key=f"console {request_key}",
