@@ -113,3 +113,18 @@ async def test_an_endpoint_has_a_limit_of_requests_at_once(
     await queue(shop, f"{receiver.base}/pay", number=200)
     assert await make_sender(per_endpoint=4).send_due_once(utc_now()) == 200
     assert receiver.most_under_way["/pay"] <= 4
+
+
+async def test_a_sender_whose_hands_are_full_in_the_middle_of_a_round_rests(
+    shop: Shop, other_shop: Shop, make_sender: Any, receiver: Any, queue: Any, eventually: Any
+) -> None:
+    receiver.held.update({"/one", "/two"})
+    await queue(shop, f"{receiver.base}/one", number=20)
+    await queue(other_shop, f"{receiver.base}/two", number=20)
+    sender = make_sender(in_hand=10, sides_per_claim=1)
+    await sender._claim_once()
+    await eventually(lambda: len(receiver.received) == 10)
+    assert await sender._claim_once() > 0, "without rest nothing else would ever run in this process again"
+    receiver.let_go.set()
+    await sender.send_due_once(utc_now())
+    assert len(receiver.received) == 40

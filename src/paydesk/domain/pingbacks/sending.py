@@ -92,12 +92,14 @@ class PingbackSender:
 
         With `merchant_id` only that merchant's test side is sent for, and `now` is its time (its clock is being moved).
         """
-        sent = 0
+        sent = of_round = 0
         while True:
             claimed = await self._claim(now, merchant_id)
-            sent += claimed
-            if not claimed and (merchant_id is not None or self._claims.is_round_complete):
-                return sent
+            sent, of_round = sent + claimed, of_round + claimed
+            if merchant_id is not None or self._claims.is_round_complete:
+                if not of_round:
+                    return sent
+                of_round = 0
             await self._lanes.idle()
             await self._recorder.flush()
 
@@ -116,6 +118,11 @@ class PingbackSender:
         marked = {**headers, f"{self._settings.header_prefix}-Test-Event": "1"}
         return body, await self._outbound.post(url, body, marked)
 
+    @property
+    def _room(self) -> int:
+        """How many more may be claimed."""
+        return max(self._settings.in_hand - len(self._in_hand), 0)
+
     async def _claim_once(self) -> float:
         """Claim what there is room for; returns how many seconds to wait before the next claim."""
         try:
@@ -125,15 +132,16 @@ class PingbackSender:
         except asyncpg.PostgresError:
             log.exception("pingbacks_not_claimed")
         else:
-            return self._settings.poll if self._claims.is_round_complete else 0.0
+            # Where there is no room nothing was awaited: to come back at once would stop everything, for ever.
+            return self._settings.poll if self._claims.is_round_complete or not self._room else 0.0
         # A lane that ran dry before would end the pause at once, again and again.
         self._lanes.hungry.clear()
         return _PAUSE_WHEN_AWAY
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
         """Claim into the lanes what is due at `now`, of everybody or of one test side; returns how many."""
-        room = self._settings.in_hand - len(self._in_hand)
-        if room <= 0:
+        room = self._room
+        if not room:
             self._lanes.hungry.clear()
             return 0
         share = Share(
