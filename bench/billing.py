@@ -27,6 +27,7 @@ import uvloop
 
 from paydesk.adapters.acquirers.interface import (
     Approved,
+    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -173,6 +174,10 @@ class Yes:
     async def disputes(self, after: str) -> DisputePage:
         """There are none."""
         return DisputePage((), after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """There are none."""
+        return None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Nobody asks here."""

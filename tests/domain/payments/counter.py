@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     CardDetails,
+    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -94,6 +95,9 @@ class Teller:
 
     async def disputes(self, after: str) -> DisputePage:
         return await self._serve(lambda: self.bank.disputes(after))
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        return await self._serve(lambda: self.bank.find_dispute(reference))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         await self._serve(lambda: self.bank.submit_evidence(reference, text))

@@ -14,6 +14,7 @@ from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Declined,
     DeclineReason,
+    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -92,6 +93,9 @@ class ObedientBank:
 
     async def disputes(self, after: str) -> DisputePage:
         return DisputePage((), after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        return None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         raise AcquirerRefused("not asked for here")

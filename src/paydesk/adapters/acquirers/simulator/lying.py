@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
+    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -91,6 +92,10 @@ class LyingAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """As the honest acquirer, whom this leaves alone. Moves no money."""
         return await self.honest.disputes(after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """As the honest acquirer, whom this leaves alone. Moves no money."""
+        return await self.honest.find_dispute(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""

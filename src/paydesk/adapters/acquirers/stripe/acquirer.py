@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -59,7 +60,7 @@ class StripeAcquirer:
         self._calls: Final = Calls(secret_key, api_base, timeout)
         self._looking: Final = Looking(self._calls, now)
         self._movements: Final = Movements(self._calls, self._looking)
-        self._disputes: Final = Disputes(self._calls, self._looking)
+        self._disputes: Final = Disputes(self._calls, self._looking, now)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money.
@@ -114,6 +115,10 @@ class StripeAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """What happened to disputes after a cursor. Moves no money. Raises: OutcomeUnknown."""
         return await self._disputes.after(after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """How a dispute stands now. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._disputes.named(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Hand in the merchant's side, once only. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
