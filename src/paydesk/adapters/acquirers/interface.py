@@ -29,13 +29,18 @@ class DeclineReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CardDetails:
-    """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one."""
+    """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one.
+
+    `city` and `postal_code` are the cardholder's, for the bank's address check; empty where nobody asked for them.
+    """
 
     number: str = field(repr=False)
     exp_month: int
     exp_year: int
     holder: str
     cvc: str | None = field(default=None, repr=False)
+    city: str = field(default="", repr=False)
+    postal_code: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

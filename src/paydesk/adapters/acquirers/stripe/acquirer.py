@@ -199,7 +199,9 @@ class StripeAcquirer:
         numbers = {"number": card.number, "exp_month": card.exp_month, "exp_year": card.exp_year}
         if card.cvc is not None:
             numbers["cvc"] = card.cvc
-        asked = {"type": "card", "card": numbers, "billing_details": {"name": card.holder}}
+        address = {name: text for name, text in (("city", card.city), ("postal_code", card.postal_code)) if text}
+        holder = {"name": card.holder} | ({"address": address} if address else {})
+        asked = {"type": "card", "card": numbers, "billing_details": holder}
         options = {"idempotency_key": f"{key}:card"}
         return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
 
