@@ -1,7 +1,8 @@
 """The pages that a customer sees while paying. They show what they are given and decide nothing; no money moves here.
 
-The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`, where
-it asks for them `city` and `zip`, and for a subscription `agree`: the language of the terms that were agreed to, if the box is ticked.
+The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`,
+where it asks for them `city` and `zip`, and for a subscription `agree`: the language of the terms that were agreed to,
+if the box is ticked.
 With JavaScript it posts them with `Accept: application/json` and expects `payment_step` or `payment_problem`, so that
 what was typed stays in the browser; without, it expects a redirect or `payment_page` again.
 """
@@ -64,10 +65,11 @@ class CheckoutView:
     """One checkout as its pages show it.
 
     `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (empty:
-    our own page says thank you); `payment_id` is that of its order, once somebody tried to pay; `form_action` names the CSP sources that the form's answer may lead to (see `form_action_for`);
-    `entered_expiry` is what the customer typed before. Card number and CVC never come back from the server. `terms` are
-    a subscription's, then `amount` is what is charged today (0 for a free trial); `agreed` keeps its box ticked. Below
-    `brand` are the merchant's own stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen.
+    our own page says thank you); `payment_id` is that of its order, once somebody tried to pay; `form_action` names the
+    CSP sources that the form's answer may lead to (see `form_action_for`); `entered_expiry` is what the customer typed
+    before. Card number and CVC never come back from the server. `terms` are a subscription's, then `amount` is what is
+    charged today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own stylesheet
+    and, with `has_logo`, the logo; it is empty if nothing was chosen.
     """
 
     merchant_name: str

@@ -42,11 +42,10 @@ class Visit:
     def view(self, typed: Typed | None = None) -> pages.CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
         checkout, entered = self.checkout, self.checkout.entered
-        place = {"city": entered.city, "postal_code": entered.postal_code, "asks_place": card_form.asks_place(checkout)}
-        customer = pages.Customer(entered.email, entered.name, entered.country, **place)
-        if typed is not None:
-            place |= {"city": typed.city, "postal_code": typed.postal_code}
-            customer = pages.Customer(typed.email, typed.holder, typed.country, **place)
+        name, place = (entered.name, entered) if typed is None else (typed.holder, typed)
+        customer = pages.Customer(
+            place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
+        )
         acquirers = self.services.desk.acquirers.values()
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
