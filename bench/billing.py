@@ -27,7 +27,6 @@ import uvloop
 
 from paydesk.adapters.acquirers.interface import (
     Approved,
-    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -131,6 +130,7 @@ class Yes:
 
     name = "bench"
     hold_period = timedelta(days=7)
+    keeps_cards = False
     challenge_origins: tuple[str, ...] = ()
 
     def __init__(self, latency: float) -> None:
@@ -174,10 +174,6 @@ class Yes:
     async def disputes(self, after: str) -> DisputePage:
         """There are none."""
         return DisputePage((), after)
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        """There are none."""
-        return None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Nobody asks here."""

@@ -93,6 +93,14 @@ CORRUPTIONS = (
         PAYMENT_OF.format(change="state = 'processing'", period=3),
     ),
     Corruption(
+        "numbers_needed", "card", "update subscription set date_next = null where merchant_id = $1 returning card_id"
+    ),
+    Corruption(
+        "numbers_needed",
+        "card",
+        "update card set refused_as = 'stolen_card' where merchant_id = $1 returning id",
+    ),
+    Corruption(
         "ends_reported",
         "subscription",
         SUBSCRIPTION.format(change="state = 'Cancelled', date_next = null, date_cancelled = now()"),

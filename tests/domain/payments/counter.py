@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     CardDetails,
-    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -63,6 +62,7 @@ class Teller:
 
     name = "simulator"
     hold_period = timedelta(days=7)
+    keeps_cards = False
     challenge_origins: tuple[str, ...] = ()
 
     def __init__(self, bank: Bank, chance: Random, turns: int = 30) -> None:
@@ -95,9 +95,6 @@ class Teller:
 
     async def disputes(self, after: str) -> DisputePage:
         return await self._serve(lambda: self.bank.disputes(after))
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        return await self._serve(lambda: self.bank.find_dispute(reference))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         await self._serve(lambda: self.bank.submit_evidence(reference, text))

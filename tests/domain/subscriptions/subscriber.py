@@ -14,7 +14,6 @@ from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Declined,
     DeclineReason,
-    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -53,6 +52,7 @@ class ObedientBank:
     voided: set[str] = field(default_factory=set)
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
+    keeps_cards: bool = False
     challenge_origins: tuple[str, ...] = ()
 
     async def authorize(self, purchase: Purchase) -> Outcome:
@@ -93,9 +93,6 @@ class ObedientBank:
 
     async def disputes(self, after: str) -> DisputePage:
         return DisputePage((), after)
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        return None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         raise AcquirerRefused("not asked for here")
@@ -166,9 +163,13 @@ class Subscriber:
         card_id = await database.fetchval("select nextval('card_id_seq')")
         sealed = vault.seal(APPROVED.encode(), purpose="card number", merchant_id=self.shop.merchant_id, row_id=card_id)
         await database.execute(
-            "with fresh as (insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin,"
-            " last4, brand, exp_month, exp_year, holder, created_at)"
-            " values ($1, false, $3, $4, $5, '', '424242', '4242', 'visa', 12, 2041, 'Ada', now()) returning id)"
+            "with held as (select card_id from subscription"
+            " where merchant_id = $1 and id = $2 and date_next is not null for update)"
+            ", fresh as (insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint,"
+            " bin, last4, brand, exp_month, exp_year, holder, created_at)"
+            " select $1, false, $3, $4, $5, '', '424242', '4242', 'visa', 12, 2041, 'Ada', now() from held"
+            " returning id), old as (update card c set number_sealed = null from held"
+            " where c.merchant_id = $1 and c.id = held.card_id)"
             " update subscription set card_id = fresh.id from fresh where merchant_id = $1 and subscription.id = $2",
             self.shop.merchant_id, subscription.id, card_id, sealed.blob, sealed.key_id,
         )  # fmt: skip

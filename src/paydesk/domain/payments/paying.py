@@ -211,6 +211,7 @@ async def _commit_intent(
     capture = checkout.terms is not None or not known["shipped_goods"]
     if not capture:
         require_holds(acquirer)
+    keep = checkout.terms is not None and not acquirer.keeps_cards
     attempt_id = known["attempt_id"]
     key = f"{attempt_id}-{secrets.token_hex(12)}"
     real_now = utc_now()
@@ -226,7 +227,7 @@ async def _commit_intent(
         idempotency_key=key,
         acquirer=acquirer.name,
         capture=capture,
-        **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"]),
+        **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"], keep=keep),
         **_customer_row(checkout, payer),
         client_address=payer.client_address,
         not_after=not_after,
@@ -248,13 +249,19 @@ async def _commit_intent(
     return _Intent(attempt_id, purchase, begun)
 
 
-def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int) -> dict[str, object]:
-    """A card as it is stored: its number sealed for this very row, its security code nowhere."""
-    sealed = vault.seal(card.number.encode(), purpose=CARD_NUMBER, merchant_id=merchant_id, row_id=card_id)
+def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *, keep: bool) -> dict[str, object]:
+    """A card as it is stored: what shows which it was, and its security code nowhere.
+
+    Its number is stored only if `keep` says that a subscription will be charged by it, sealed for this very row. No
+    outcome needs it: what became of a call is asked by the call's key.
+    """
+    sealed = None
+    if keep:
+        sealed = vault.seal(card.number.encode(), purpose=CARD_NUMBER, merchant_id=merchant_id, row_id=card_id)
     return {
         "card_id": card_id,
-        "number_sealed": sealed.blob,
-        "vault_key_id": sealed.key_id,
+        "number_sealed": sealed.blob if sealed else None,
+        "vault_key_id": sealed.key_id if sealed else "",
         "fingerprint": vault.fingerprint(card.number, purpose=CARD_NUMBER),
         "bin": card.number[:6],
         "last4": card.number[-4:],

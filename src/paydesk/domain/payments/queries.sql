@@ -15,8 +15,6 @@ returning token;
 select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
        c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
-       case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
-       case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        case when c.live then interval '0' else m.test_clock end as clock, c.live and m.suspended_at is not null as suspended,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
@@ -133,7 +131,8 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
 -- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
 -- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
--- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from. (What the
+-- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from; its card's
+-- number is erased with the last payment that was agreed. (What the
 -- guards hide in coalesce the planner can't guess: few rows are open at a time, and it would begin with those.)
 with outcome as (
     select *
@@ -205,7 +204,7 @@ with outcome as (
       from version v
       join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
      where v.revision = 1
- returning merchant_id, live, package_version_id
+ returning merchant_id, live, package_version_id, card_id, date_next
 ), sold as (
     update subscription_package k
        set subscriptions_count = k.subscriptions_count + counted.fresh
@@ -231,12 +230,22 @@ with outcome as (
       join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
      where v.revision > 1 and s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
        and s.revision = v.revision - 1
+ returning s.merchant_id, s.live, s.card_id, s.date_next
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from (select merchant_id, live, card_id from begun where date_next is null
+             union all
+            select merchant_id, live, card_id from renewed where date_next is null) over
+     where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
+       and c.number_sealed is not null
 )
 select merchant_id, live, id as payment_id, attempt_id from paid;
 
 -- name: record_declines(merchant_ids, lives, attempt_ids, states, reasons, lookup_ats, now)
 -- Attempts end without money: the payment is open for another attempt. state is 'declined' (the bank said no), 'failed'
 -- (the acquirer never saw it) or 'abandoned' (a challenge that the customer left); the last two are looked up again.
+-- The card's number, which is there if it was to pay for a subscription, is erased.
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :states::text[],
@@ -257,6 +266,13 @@ with outcome as (
            lookup_at = refused.lookup_at, lookups = 0, leased_until = null
       from refused
      where a.merchant_id = refused.merchant_id and a.live = refused.live and a.id = refused.attempt_id
+ returning a.merchant_id, a.live, a.card_id
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from ended
+     where c.merchant_id = ended.merchant_id and c.live = ended.live and c.id = ended.card_id
+       and c.number_sealed is not null
 )
 select merchant_id, live, id as payment_id, attempt_id from refused;
 

@@ -139,7 +139,7 @@ async def _commit_intent(
         change_id=change.id,
         idempotency_key=change.key,
         acquirer=change.acquirer,
-        **card_row(desk.vault, new.card, shop.merchant_id, known["card_id"]),
+        **card_row(desk.vault, new.card, shop.merchant_id, known["card_id"], keep=not acquirer.keeps_cards),
         client_address=new.client_address,
         not_after=now + KEY_LIFETIME,
         lookup_at=now + FIRST_LOOK,

@@ -49,12 +49,17 @@ select w.*, case when w.live then interval '0' else m.test_clock end as clock
 
 -- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, now)^
 -- The new card is good: the change is done and the subscription has the card, as a version over the one given, or
--- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had.
+-- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had. The old card's
+-- number is erased, and the new one's too if there is nothing left to charge.
 with open as materialized (
     select *
       from card_change
      where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
        for update
+), before as materialized (
+    select s.merchant_id, s.live, s.card_id
+      from open
+      join subscription s on s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
 ), moved as (
     update subscription s
        set card_id = open.card_id, acquirer = open.acquirer, network_reference = :network_reference,
@@ -63,20 +68,40 @@ with open as materialized (
      where s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
        and s.revision = :revision and s.state in ('Trial', 'Active') and :running
  returning s.merchant_id, s.id
+), done as (
+    update card_change c
+       set state = 'approved', network_reference = :network_reference, finished_at = :now, lookup_at = null,
+           leased_until = null
+      from open
+     where c.merchant_id = open.merchant_id and c.id = open.id and (exists (select from moved) or not :running)
+ returning c.merchant_id, c.live, c.id, c.card_id
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from (select before.* from before cross join done
+             union all
+            select merchant_id, live, card_id from done where not :running or :date_next::timestamptz is null) over
+     where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
+       and c.number_sealed is not null
 )
-update card_change c
-   set state = 'approved', network_reference = :network_reference, finished_at = :now, lookup_at = null,
-       leased_until = null
-  from open
- where c.merchant_id = open.merchant_id and c.id = open.id and (exists (select from moved) or not :running)
-returning c.id;
+select id from done;
 
 -- name: end_card_change(merchant_id, live, change_id, state, reason, now)^
--- A change ends and the old card stays: 'declined', 'failed' (the acquirer never saw it) or 'abandoned'.
-update card_change
-   set state = :state, decline_reason = :reason, finished_at = :now, lookup_at = null, leased_until = null
- where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
-returning id;
+-- A change ends and the old card stays: 'declined', 'failed' (the acquirer never saw it) or 'abandoned'. The new one's
+-- number is erased.
+with ended as (
+    update card_change
+       set state = :state, decline_reason = :reason, finished_at = :now, lookup_at = null, leased_until = null
+     where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
+ returning merchant_id, live, id, card_id
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from ended
+     where c.merchant_id = ended.merchant_id and c.live = ended.live and c.id = ended.card_id
+       and c.number_sealed is not null
+)
+select id from ended;
 
 -- name: challenge_card_change(merchant_id, live, change_id, challenge_url, lookup_at)^
 -- The bank wants to see the customer; the change waits for the answer.

@@ -174,14 +174,18 @@ class BillingRun:
             return None
 
     def _charge(self, row: Mapping[str, Any], not_after: datetime) -> Charge:
-        """What is asked of the acquirer; the card number stays in memory only for the call."""
-        erased = row["number_sealed"] is None
-        number = "" if erased else self._number(row)
+        """What is asked of the acquirer; the card number stays in memory only for the call.
+
+        An acquirer that keeps the card itself charges it by the network reference, without a number.
+        """
+        kept = self._desk.acquirers[row["acquirer"]].keeps_cards if row["acquirer"] in self._desk.acquirers else False
+        erased = row["number_sealed"] is None and not kept
+        number = "" if kept or erased else self._number(row)
         return Charge(
             shop=Shop(row["merchant_id"], row["live"]),
             attempt_id=row["attempt_id"],
             acquirer=row["acquirer"],
-            refused_as=str(DeclineReason.CLOSED_ACCOUNT) if erased else row["refused_as"],
+            refused_as=row["refused_as"] or (str(DeclineReason.CLOSED_ACCOUNT) if erased else ""),
             purchase=Purchase(
                 key=row["idempotency_key"],
                 amount=row["amount"],

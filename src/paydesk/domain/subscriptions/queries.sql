@@ -34,7 +34,9 @@ select * from subscription_whole where merchant_id = :merchant_id and live = :li
 select * from subscription_whole where merchant_id = :merchant_id and live = :live and portal_token = :token;
 
 -- name: end_subscription(subscriptions, event, payload, pingback_url, pingback_format, now)$
--- The version given is written if nobody else wrote one first, together with the pingback that reports it.
+-- The version given is written if nobody else wrote one first, together with the pingback that reports it; the number
+-- of its card is erased, since nothing is charged any more. (Each card is of one attempt or one change, so that no
+-- other subscription has it.)
 with fresh as (
     select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
 ), moved as (
@@ -52,6 +54,12 @@ with fresh as (
            case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
       from moved
      where :payload::text is not null
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from moved
+     where c.merchant_id = moved.merchant_id and c.live = moved.live and c.id = moved.card_id
+       and c.number_sealed is not null
 )
 select id from moved;
 
@@ -185,7 +193,8 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id, m.pingback_url as 
 
 -- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, pingback_urls, pingback_formats, payloads, now)
 -- Renewals end without money: payment and attempt move, the subscription gets its next date or stops, and a stop is
--- told. The arrays and the versions are in one order; rows come back for those that moved. (What the
+-- told. The arrays and the versions are in one order; rows come back for those that moved. The number of a card that was
+-- refused for good, or whose subscription stops, is erased: it is not put to the network again. (What the
 -- guards hide in coalesce the planner can't guess: few rows are open at a time, and it would begin with those.)
 with fresh as (
     select f.*
@@ -221,11 +230,6 @@ with fresh as (
       from refused r
      where a.merchant_id = r.merchant_id and a.live = r.live and a.id = r.attempt_id
  returning a.merchant_id, a.live, a.card_id, r.hard, r.reason
-), marked as (
-    update card c
-       set refused_as = e.reason
-      from ended e
-     where e.hard and c.merchant_id = e.merchant_id and c.live = e.live and c.id = e.card_id
 ), moved as (
     update subscription s
        set state = r.state, failures = r.failures, date_next = r.date_next, date_cancelled = r.date_cancelled,
@@ -233,6 +237,17 @@ with fresh as (
            charging_attempt_id = null
       from refused r
      where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id
+ returning s.merchant_id, s.live, s.card_id, s.date_next
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = coalesce(c.erased_at, :now),
+           refused_as = coalesce(over.refused_as, c.refused_as)
+      from (select merchant_id, live, card_id, max(refused_as) as refused_as
+              from (select merchant_id, live, card_id, reason as refused_as from ended where hard
+                     union all
+                    select merchant_id, live, card_id, null from moved where date_next is null) ends
+             group by merchant_id, live, card_id) over
+     where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)

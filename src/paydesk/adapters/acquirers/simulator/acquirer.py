@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Final, TypeVar
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputePage, Finding, MovementFinding, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import DisputePage, Finding, MovementFinding, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 
@@ -26,6 +26,7 @@ class SimulatedAcquirer:
 
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
+    keeps_cards: bool = False
 
     def __init__(self, bank: Bank, *, base_url: str, latency: float = 0.0) -> None:
         self.bank: Final = bank
@@ -70,10 +71,6 @@ class SimulatedAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or changed after a cursor. Moves no money. Raises: AcquirerRefused."""
         return await self._ask(partial(self.bank.disputes, after))
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        """How a dispute stands now. Moves no money."""
-        return await self._ask(partial(self.bank.find_dispute, reference))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Tell the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""

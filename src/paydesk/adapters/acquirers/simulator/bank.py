@@ -16,7 +16,6 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
-    Dispute,
     DisputePage,
     Finding,
     Moved,
@@ -126,10 +125,6 @@ class Bank:
     def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or were decided after a cursor. Moves no money. Raises: AcquirerRefused."""
         return disputing.disputes_after(self.record, after)
-
-    def find_dispute(self, reference: str) -> Dispute | None:
-        """How a dispute stands now, None if there is none of this reference. Moves no money."""
-        return disputing.find_dispute(self.record, reference)
 
     def open_dispute(self, of_key: str, reason: str) -> str:
         """Let the customer's bank take back what is left of a purchase. Moves money. Raises: AcquirerRefused."""

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
-    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -47,6 +46,7 @@ class LyingAcquirer:
         self.honest = honest
         self.name: str = honest.name
         self.hold_period: timedelta = honest.hold_period
+        self.keeps_cards: bool = honest.keeps_cards
         self.challenge_origins: tuple[str, ...] = honest.challenge_origins
         self._lies = lies
         self._clock = clock
@@ -92,10 +92,6 @@ class LyingAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """As the honest acquirer, whom this leaves alone. Moves no money."""
         return await self.honest.disputes(after)
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        """As the honest acquirer, whom this leaves alone. Moves no money."""
-        return await self.honest.find_dispute(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""

@@ -12,7 +12,6 @@ import msgspec
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -22,13 +21,11 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 from paydesk.adapters.acquirers.simulator.wire import (
-    AboutDispute,
     AboutKey,
     After,
     Answer,
     Claim,
     Decided,
-    DisputeAnswer,
     Evidence,
     Movement,
     Refusal,
@@ -36,7 +33,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     movement_finding_of,
 )
 
-_Question = Purchase | Movement | AboutKey | AboutDispute | After | Claim | Decided | Evidence
+_Question = Purchase | Movement | AboutKey | After | Claim | Decided | Evidence
 _Wanted = TypeVar("_Wanted")
 
 
@@ -53,6 +50,7 @@ class RemoteSimulator:
 
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
+    keeps_cards: bool = False
 
     def __init__(self, base_url: str, *, timeouts: Timeouts | None = None) -> None:
         self.challenge_origins: tuple[str, ...] = (origin_of(base_url),)
@@ -100,10 +98,6 @@ class RemoteSimulator:
     async def disputes(self, after: str) -> DisputePage:
         """The disputes that changed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._read("disputes", After(after), DisputePage)
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        """How a dispute stands now. Moves no money. Raises: OutcomeUnknown."""
-        return (await self._read("find_dispute", AboutDispute(reference), DisputeAnswer)).dispute
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Tell the merchant's side of a dispute. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""

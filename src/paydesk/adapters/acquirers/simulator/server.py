@@ -20,13 +20,11 @@ from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
 from paydesk.adapters.acquirers.simulator.wire import (
     DONE,
-    AboutDispute,
     AboutKey,
     After,
     Answer,
     Claim,
     Decided,
-    DisputeAnswer,
     Evidence,
     Movement,
     Refusal,
@@ -94,9 +92,6 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
     async def disputes(asked: After) -> DisputePage:
         return await acquirer.disputes(asked.cursor)
 
-    async def find_dispute(asked: AboutDispute) -> DisputeAnswer:
-        return DisputeAnswer(await acquirer.find_dispute(asked.reference))
-
     async def open_dispute(asked: Claim) -> Answer:
         return Answer(DONE, await acquirer.open_dispute(asked.of_key, asked.reason))
 
@@ -110,7 +105,6 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
 
     return [
         _question("/disputes", After, disputes),
-        _question("/find_dispute", AboutDispute, find_dispute),
         _question("/open_dispute", Claim, open_dispute),
         _question("/close_dispute", Decided, close_dispute),
         _question("/submit_evidence", Evidence, submit_evidence),
@@ -118,7 +112,7 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
 
 
 def _question(
-    path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[Answer | DisputePage | DisputeAnswer]]
+    path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[Answer | DisputePage]]
 ) -> Route:
     """A route that reads a question, and writes the bank's answer or its refusal."""
     decoder = msgspec.json.Decoder(asked)
@@ -139,7 +133,7 @@ def _question(
     return Route(path, endpoint, methods=["POST"])
 
 
-def _json(answer: Answer | DisputePage | DisputeAnswer | Refusal, status: int) -> Response:
+def _json(answer: Answer | DisputePage | Refusal, status: int) -> Response:
     """A JSON response."""
     return Response(msgspec.json.encode(answer), status_code=status, media_type="application/json")
 

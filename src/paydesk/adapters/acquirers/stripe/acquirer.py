@@ -17,7 +17,6 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
-    Dispute,
     DisputePage,
     Finding,
     MovementFinding,
@@ -45,6 +44,7 @@ class StripeAcquirer:
 
     name: str = "stripe"
     hold_period: timedelta = timedelta(days=7)
+    keeps_cards: bool = True
 
     def __init__(
         self, secret_key: str, *, api_base: str = "", timeout: float = 30.0, now: Callable[[], datetime] = utc_now
@@ -60,7 +60,7 @@ class StripeAcquirer:
         self._calls: Final = Calls(secret_key, api_base, timeout)
         self._looking: Final = Looking(self._calls, now)
         self._movements: Final = Movements(self._calls, self._looking)
-        self._disputes: Final = Disputes(self._calls, self._looking, now)
+        self._disputes: Final = Disputes(self._calls, self._looking)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money.
@@ -115,10 +115,6 @@ class StripeAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """What happened to disputes after a cursor. Moves no money. Raises: OutcomeUnknown."""
         return await self._disputes.after(after)
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        """How a dispute stands now. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
-        return await self._disputes.named(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Hand in the merchant's side, once only. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
@@ -199,9 +195,7 @@ class StripeAcquirer:
         numbers = {"number": card.number, "exp_month": card.exp_month, "exp_year": card.exp_year}
         if card.cvc is not None:
             numbers["cvc"] = card.cvc
-        address = {name: text for name, text in (("city", card.city), ("postal_code", card.postal_code)) if text}
-        holder = {"name": card.holder} | ({"address": address} if address else {})
-        asked = {"type": "card", "card": numbers, "billing_details": holder}
+        asked = {"type": "card", "card": numbers, "billing_details": {"name": card.holder}}
         options = {"idempotency_key": f"{key}:card"}
         return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
 

@@ -1,0 +1,312 @@
+"""A card number is kept while a subscription will be charged by it, and erased by the statement that ends the need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from tests.domain.subscriptions.subscriber import APPROVED, MONTHLY, ObedientBank, Subscriber
+
+from paydesk.adapters.acquirers.interface import (
+    CardDetails,
+    Challenged,
+    DeclineReason,
+    Finding,
+    Outcome,
+    Purchase,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.paying import Desk, Paid, Payer, Refused, Unsettled, pay, settle_challenge
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.card_lookups import settle_card_changes
+from paydesk.domain.subscriptions.cards import CardChange, NewCard, Replaced, replace_card
+from paydesk.domain.subscriptions.ending import cancel, expire_due
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.showing import find_holding
+from paydesk.domain.subscriptions.terms import Terms
+
+TWICE = replace(MONTHLY, limit=2)
+ONCE = replace(MONTHLY, limit=1)
+
+
+class Challenging(ObedientBank):
+    """Asks to see the customer, who never comes back."""
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        self.decided[purchase.key] = Challenged(purchase.key, "https://bank.example/")
+        return self.decided[purchase.key]
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        return Voided()
+
+
+class Keeping(ObedientBank):
+    """Keeps the cards itself; remembers which number a renewal came with."""
+
+    def __init__(self) -> None:
+        super().__init__(keeps_cards=True)
+        self.renewed_with: list[str] = []
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        if purchase.network_reference:
+            self.renewed_with.append(purchase.card.number)
+        return await super().charge_stored(purchase)
+
+
+@pytest.fixture
+def bank_of_club() -> ObedientBank:
+    return ObedientBank()
+
+
+@pytest.fixture
+def club(desk: Desk, shop: Shop, bank_of_club: ObedientBank) -> Subscriber:
+    return Subscriber(desk, shop).at(bank_of_club)
+
+
+async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tuple[str, Any]:
+    """A customer pays for a thing, or for a subscription; the checkout's token and what came of it."""
+    database, order = club.desk.database, f"order-{utc_now().timestamp()}"
+    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", club.shop.merchant_id)
+    request = CheckoutRequest(
+        order, Decimal("10.00"), "USD", "A mug", "https://shop.example/", None, "v1", "", "", "", "", False, terms
+    )
+    token = await open_checkout(database, club.shop, request, form={"order": order}, key_id=key_id, now=utc_now())
+    return token, await pay_again(club, token)
+
+
+async def pay_again(club: Subscriber, token: str) -> Any:
+    checkout = await find_checkout(club.desk.database, token, now=utc_now())
+    payer = Payer(CardDetails(APPROVED, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
+    return await pay(club.desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
+
+
+async def give_card(club: Subscriber, subscription: Subscription, change: CardChange | None = None) -> Any:
+    new = NewCard(CardDetails(APPROVED, 12, 2040, "Ada Lovelace", "123"), "192.0.2.1", "https://pay.test/back")
+    return await replace_card(club.desk, await club.now(subscription), change, new, now=utc_now())
+
+
+async def kept(club: Subscriber) -> tuple[int, int]:
+    """How many card numbers of the shop are there, of how many cards."""
+    row = await club.desk.database.fetchrow(
+        "select count(number_sealed) as numbers, count(*) as cards from card where merchant_id = $1",
+        club.shop.merchant_id,
+    )
+    assert not await club.desk.database.fetchval(
+        "select count(*) from card where merchant_id = $1 and (last4, bin) <> ('4242', '424242')", club.shop.merchant_id
+    ), "what shows which card it was stays"
+    return row["numbers"], row["cards"]
+
+
+async def test_what_is_paid_once_needs_no_number(club: Subscriber) -> None:
+    assert (await buy(club, None))[1] == Paid()
+    assert await kept(club) == (0, 1)
+
+
+async def test_not_even_an_unknown_outcome_needs_the_number_of_what_is_paid_once(
+    club: Subscriber, bank_of_club: ObedientBank
+) -> None:
+    bank_of_club.lose = "answer"
+    assert (await buy(club, None))[1] == Unsettled()
+    assert await kept(club) == (0, 1)
+
+
+async def test_a_running_subscription_keeps_one_number(club: Subscriber) -> None:
+    subscription = await club.subscribe()
+    await club.charge_due(subscription)
+    assert await kept(club) == (1, 1)
+
+
+async def test_a_declined_first_payment_erases_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+    bank_of_club.refuse = DeclineReason.INSUFFICIENT_FUNDS
+    token, result = await buy(club, MONTHLY)
+    assert result == Refused("insufficient_funds")
+    assert await kept(club) == (0, 1)
+    bank_of_club.refuse = None
+    assert await pay_again(club, token) == Paid()
+    assert await kept(club) == (1, 2)
+
+
+async def test_a_question_that_never_arrived_erases_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+    bank_of_club.lose = "question"
+    assert (await buy(club, MONTHLY))[1] == Unsettled()
+    assert await kept(club) == (1, 1), "it may still have been approved"
+    await settle_due(club.desk, now=utc_now() + timedelta(minutes=3))
+    assert await kept(club) == (0, 1)
+
+
+async def test_an_answer_that_is_found_later_keeps_the_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+    bank_of_club.lose = "answer"
+    await buy(club, MONTHLY)
+    await settle_due(club.desk, now=utc_now() + timedelta(minutes=3))
+    assert await kept(club) == (1, 1)
+
+
+async def test_a_challenge_that_is_left_erases_its_number(club: Subscriber) -> None:
+    club = club.at(Challenging())
+    token, _ = await buy(club, MONTHLY)
+    assert await kept(club) == (1, 1)
+    checkout = await find_checkout(club.desk.database, token, now=utc_now())
+    assert checkout.attempt is not None
+    await settle_challenge(club.desk, checkout, checkout.attempt, now=utc_now())
+    assert await kept(club) == (1, 1), "still open"
+    await settle_due(club.desk, now=utc_now() + timedelta(hours=2))
+    assert await kept(club) == (0, 1)
+
+
+async def test_a_cancelled_subscription_erases_its_number(club: Subscriber) -> None:
+    subscription = await club.subscribe()
+    await cancel(club.desk.database, club.shop, subscription.id, by="api", now=utc_now())
+    assert await kept(club) == (0, 1)
+
+
+async def test_a_charge_in_flight_when_it_is_cancelled_stands_without_the_number(
+    club: Subscriber, bank_of_club: ObedientBank
+) -> None:
+    subscription = await club.subscribe()
+    bank_of_club.lose = "answer"
+    due = (await club.now(subscription)).date_next
+    assert due is not None
+    await club.charge(due)
+    await cancel(club.desk.database, club.shop, subscription.id, by="customer", now=due)
+    assert await kept(club) == (0, 1)
+    await club.settle(minutes=3)
+    assert (await club.now(subscription)).counter == 2
+    assert len(bank_of_club.kept) == 2
+
+
+async def test_one_that_stops_after_its_retries_erases_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+    subscription = await club.subscribe()
+    bank_of_club.refuse = DeclineReason.INSUFFICIENT_FUNDS
+    for failures in range(1, 4):
+        assert (await club.charge_due(subscription)).failures == failures
+        assert await kept(club) == (1, 1), "it is tried again"
+    assert (await club.charge_due(subscription)).date_stopped is not None
+    assert await kept(club) == (0, 1)
+
+
+async def test_a_card_that_was_refused_for_good_loses_its_number_at_once(
+    club: Subscriber, bank_of_club: ObedientBank
+) -> None:
+    subscription = await club.subscribe()
+    bank_of_club.refuse = DeclineReason.STOLEN_CARD
+    await club.charge_due(subscription)
+    assert await kept(club) == (0, 1)
+    for _ in range(3):
+        await club.charge_due(subscription)
+    assert len(bank_of_club.asked) == 2, "it is not put to the network again"
+    reasons = await club.desk.database.fetch(
+        "select distinct decline_reason from payment_attempt where merchant_id = $1 and state = 'declined'",
+        club.shop.merchant_id,
+    )
+    assert [row["decline_reason"] for row in reasons] == ["stolen_card"]
+
+
+async def test_the_last_payment_that_was_agreed_erases_the_number(club: Subscriber) -> None:
+    subscription = await club.subscribe(TWICE)
+    assert await kept(club) == (1, 1)
+    after = await club.charge_due(subscription)
+    assert (after.date_next, after.running) == (None, True)
+    assert await kept(club) == (0, 1)
+    await expire_due(club.desk.database, real_now=utc_now(), merchant_id=club.shop.merchant_id, at=after.date_end)
+    assert not (await club.now(subscription)).running
+
+
+async def test_a_subscription_of_one_payment_keeps_no_number(club: Subscriber) -> None:
+    await club.subscribe(ONCE)
+    assert await kept(club) == (0, 1)
+
+
+async def test_a_replaced_card_loses_its_number(club: Subscriber) -> None:
+    subscription = await club.subscribe()
+    assert await give_card(club, subscription) == Replaced()
+    assert await kept(club) == (1, 2)
+    number = "select number_sealed is not null from card c join subscription s on s.card_id = c.id where s.id = $1"
+    assert await club.desk.database.fetchval(number, subscription.id), "the new one's is there"
+    assert (await club.charge_due(subscription)).counter == 2
+
+
+@pytest.mark.parametrize("terms", [ONCE, MONTHLY], ids=["nothing left to charge", "ended meanwhile"])
+async def test_a_new_card_that_nothing_will_charge_keeps_no_number(club: Subscriber, terms: Terms) -> None:
+    subscription = await club.subscribe(terms)
+    if terms is MONTHLY:
+        cancelling = Cancelling(club, subscription)
+        await give_card(club.at(cancelling), subscription)
+    else:
+        assert await give_card(club, subscription) == Replaced()
+    assert await kept(club) == (0, 2)
+
+
+class Cancelling(ObedientBank):
+    """While it looks at the new card, the subscription is cancelled."""
+
+    def __init__(self, club: Subscriber, subscription: Subscription) -> None:
+        super().__init__()
+        self.club, self.subscription = club, subscription
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        await cancel(self.club.desk.database, self.club.shop, self.subscription.id, by="api", now=utc_now())
+        return await super().authorize(purchase)
+
+
+async def test_a_new_card_that_the_bank_refuses_loses_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+    subscription = await club.subscribe()
+    bank_of_club.refuse = DeclineReason.INSUFFICIENT_FUNDS
+    assert await give_card(club, subscription) == Refused("insufficient_funds")
+    assert await kept(club) == (1, 2)
+
+
+async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club: Subscriber) -> None:
+    subscription = await club.subscribe()
+    await give_card(club.at(Challenging()), subscription)
+    assert await kept(club) == (2, 2)
+    await settle_card_changes(club.at(Challenging()).desk, now=utc_now() + timedelta(hours=2))
+    assert await kept(club) == (1, 2)
+    token = await club.desk.database.fetchval("select portal_token from subscription where id = $1", subscription.id)
+    holding = await find_holding(club.desk.database, token, now=utc_now())
+    assert holding.change is not None
+    assert holding.change.state == "abandoned"
+
+
+async def test_an_acquirer_that_keeps_cards_is_sent_no_number_to_renew(club: Subscriber) -> None:
+    bank = Keeping()
+    club = club.at(bank)
+    subscription = await club.subscribe()
+    assert await kept(club) == (0, 1)
+    assert (await club.charge_due(subscription)).counter == 2
+    assert bank.renewed_with == [""]
+    await give_card(club, subscription)
+    assert await kept(club) == (0, 2)
+    assert (await club.charge_due(subscription)).counter == 3
+
+
+async def test_numbers_kept_before_are_erased_by_the_migration_unless_they_are_needed(
+    club: Subscriber, database: Database, bank_of_club: ObedientBank
+) -> None:
+    running = await club.subscribe(order="running")
+    await cancel(database, club.shop, (await club.subscribe(order="ended")).id, by="api", now=utc_now())
+    await buy(club, None)
+    bank_of_club.lose = "answer"
+    await buy(club, MONTHLY)
+    sealed = "update card set number_sealed = '\\x01', erased_at = null where merchant_id = $1"
+    await database.execute(sealed, club.shop.merchant_id)
+    assert await kept(club) == (4, 4)
+    text = files("paydesk.database").joinpath("migrations", "0080_card_numbers.sql").read_text()
+    update = text[text.index("update card c") : text.index("-- Serves the walks")]
+    await database.execute(update)
+    assert await kept(club) == (2, 4)
+    left = await database.fetch(
+        "select a.state, p.subscription_id from card c join payment_attempt a on a.card_id = c.id"
+        " and a.merchant_id = c.merchant_id join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id"
+        " where c.merchant_id = $1 and c.number_sealed is not null order by c.id",
+        club.shop.merchant_id,
+    )
+    assert [tuple(row) for row in left] == [("approved", running.id), ("processing", None)]
