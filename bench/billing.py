@@ -19,7 +19,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -28,11 +28,13 @@ import uvloop
 from paydesk.adapters.acquirers.interface import (
     Approved,
     DisputePage,
+    FailedRefundPage,
     Finding,
     MovementFinding,
     NotFound,
     Outcome,
     Purchase,
+    Release,
 )
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -148,7 +150,7 @@ class Yes:
         """As any charge."""
         return await self.charge_stored(purchase)
 
-    async def find(self, key: str) -> Finding:
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """Nobody asks here."""
         return NotFound()
 
@@ -156,7 +158,11 @@ class Yes:
         """Nobody asks here."""
         return NotFound()
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def void(self, key: str, of_key: str) -> Release:
+        """Nobody asks here."""
+        return NotFound()
+
+    async def undo(self, key: str, of_key: str) -> Finding:
         """Nobody asks here."""
         return NotFound()
 
@@ -174,6 +180,10 @@ class Yes:
     async def disputes(self, after: str) -> DisputePage:
         """There are none."""
         return DisputePage((), after)
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        """There are none."""
+        return FailedRefundPage((), after)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Nobody asks here."""

@@ -13,6 +13,7 @@ from tests.adapters.acquirers.counters import TEN, Counter, approved, challenged
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
+    Captured,
     Declined,
     DeclineReason,
     Moved,
@@ -52,6 +53,12 @@ class TestAuthorizing:
     async def test_a_key_that_was_never_seen_is_not_found(self, counter: Counter) -> None:
         assert await counter.acquirer.find("never seen") == NotFound()
 
+    async def test_looking_before_it_arrives_does_not_stop_a_purchase(self, counter: Counter) -> None:
+        purchase = counter.purchase()
+        assert await counter.acquirer.find(purchase.key, purchase.not_after) == NotFound()
+        assert isinstance(await counter.acquirer.authorize(purchase), Approved)
+        assert isinstance(await counter.acquirer.find(purchase.key, purchase.not_after), Approved)
+
     @pytest.mark.parametrize("amount", ["-1", "NaN", "Infinity"])
     async def test_an_amount_that_is_none_is_refused(self, counter: Counter, amount: str) -> None:
         purchase = counter.purchase(amount=amount)
@@ -76,6 +83,7 @@ class TestComingTooLate:
 
     async def test_voiding_what_never_arrived_finds_nothing(self, counter: Counter) -> None:
         assert await counter.acquirer.void("void", "never seen") == NotFound()
+        assert await counter.acquirer.undo("undo", "never seen either") == NotFound()
 
 
 class TestChallenging:
@@ -190,23 +198,58 @@ class TestCapturing:
 
 
 class TestVoiding:
-    async def test_a_voided_charge_takes_nothing(self, counter: Counter) -> None:
-        key, _ = await approved(counter)
+    async def test_a_voided_authorization_holds_nothing(self, counter: Counter) -> None:
+        key, _ = await approved(counter, capture=False)
         for void in ("void", "void", "another void"):
             assert await counter.acquirer.void(void, key) == Voided()
         assert await counter.acquirer.find(key) == Voided()
         assert ((await counter.standing(key)).net, (await counter.standing(key)).held) == (0, 0)
+
+    async def test_captured_money_stays_where_it_is(self, counter: Counter) -> None:
+        key, reference = await approved(counter, capture=False)
+        await counter.acquirer.capture("capture", reference, TEN, "USD")
+        for void in ("void", "void", "another void"):
+            assert await counter.acquirer.void(void, key) == Captured(reference, TEN)
+        assert isinstance(await counter.acquirer.find(key), Approved)
+        assert await counter.acquirer.find_movement("void", key, reference) == NotFound()
+        assert (await counter.standing(key)).net == TEN
+
+    async def test_a_charge_stays_where_it_is_whatever_was_refunded(self, counter: Counter) -> None:
+        key, reference = await approved(counter)
+        await counter.acquirer.refund("refund", reference, Decimal(4), "USD")
+        assert await counter.acquirer.void("void", key) == Captured(reference, TEN)
+        assert (await counter.standing(key)).net == 6
 
     async def test_a_declined_purchase_stays_declined(self, counter: Counter) -> None:
         purchase = counter.purchase(counter.declined_card)
         await counter.acquirer.authorize(purchase)
         assert await counter.acquirer.void("void", purchase.key) == Declined(DeclineReason.DECLINED)
 
-    async def test_a_refunded_charge_can_not_be_voided(self, counter: Counter) -> None:
+
+class TestUndoing:
+    @pytest.mark.parametrize("capture", [True, False])
+    async def test_whatever_a_purchase_took_is_given_back(self, counter: Counter, capture: bool) -> None:
+        key, _ = await approved(counter, capture=capture)
+        for undo in ("undo", "undo", "another undo"):
+            assert await counter.acquirer.undo(undo, key) == Voided()
+        assert await counter.acquirer.find(key) == Voided()
+        assert ((await counter.standing(key)).net, (await counter.standing(key)).held) == (0, 0)
+
+    async def test_an_open_challenge_is_ended(self, counter: Counter) -> None:
+        key, challenge = await challenged(counter)
+        assert await counter.acquirer.undo("undo", key) == Voided()
+        assert (await counter.press(challenge.url, "approve"))[0] == 409
+
+    async def test_a_declined_purchase_stays_declined(self, counter: Counter) -> None:
+        purchase = counter.purchase(counter.declined_card)
+        await counter.acquirer.authorize(purchase)
+        assert await counter.acquirer.undo("undo", purchase.key) == Declined(DeclineReason.DECLINED)
+
+    async def test_a_refunded_charge_can_not_be_undone(self, counter: Counter) -> None:
         key, reference = await approved(counter)
         await counter.acquirer.refund("refund", reference, Decimal(1), "USD")
         with pytest.raises(AcquirerRefused, match="refunded"):
-            await counter.acquirer.void("void", key)
+            await counter.acquirer.undo("undo", key)
         assert (await counter.standing(key)).net == 9
 
 

@@ -331,7 +331,7 @@ async def test_money_at_the_bank_under_an_unknown_key_is_named(empty: Database, 
 async def test_an_approved_attempt_that_the_bank_has_voided_is_named(till: Any) -> None:
     await till.pay(APPROVED)
     row = await till.database.fetchrow("select * from payment_attempt where merchant_id = $1", till.shop.merchant_id)
-    await till.acquirer.void("another-key", row["idempotency_key"])
+    await till.acquirer.undo("another-key", row["idempotency_key"])
     found = await checked(till)
     assert broken(found) == {"approved_money_at_bank"}
     assert rows(found["approved_money_at_bank"]) == {("payment_attempt", row["id"])}

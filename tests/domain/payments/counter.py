@@ -16,11 +16,13 @@ from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     CardDetails,
     DisputePage,
+    FailedRefundPage,
     Finding,
     MovementFinding,
     Outcome,
     OutcomeUnknown,
     Purchase,
+    Release,
 )
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.record import Kind
@@ -78,8 +80,11 @@ class Teller:
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         await self._move(lambda: self.bank.capture(key, reference, amount, currency))
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def void(self, key: str, of_key: str) -> Release:
         return await self._move(lambda: self.bank.void(key, of_key))
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        return await self._move(lambda: self.bank.undo(key, of_key))
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
         return await self._move(lambda: self.bank.refund(key, reference, amount, currency))
@@ -87,7 +92,7 @@ class Teller:
     async def end_challenge(self, of_key: str) -> Finding:
         return await self._serve(lambda: self.bank.end_challenge(of_key))
 
-    async def find(self, key: str) -> Finding:
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         return await self._serve(lambda: self.bank.find(key))
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
@@ -95,6 +100,9 @@ class Teller:
 
     async def disputes(self, after: str) -> DisputePage:
         return await self._serve(lambda: self.bank.disputes(after))
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        return await self._serve(lambda: self.bank.failed_refunds(after))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         await self._serve(lambda: self.bank.submit_evidence(reference, text))

@@ -41,18 +41,18 @@ class Pretender(LyingAcquirer):
 
 
 class Silent(LyingAcquirer):
-    """Can't be reached any more once a purchase was decided; its void fails as often as `failing_voids` says."""
+    """Can't be reached any more once a purchase was decided; undoing fails as often as `failing_voids` says."""
 
     failing_voids = 0
 
-    async def find(self, key: str) -> Finding:
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         raise OutcomeUnknown("nobody answers")
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding:
         if self.failing_voids:
             self.failing_voids -= 1
             raise OutcomeUnknown("nobody answers")
-        return await super().void(key, of_key)
+        return await super().undo(key, of_key)
 
 
 def honest(till: Any) -> Any:

@@ -15,12 +15,14 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     DisputePage,
+    FailedRefundPage,
     Finding,
     MovementFinding,
     NotFound,
     Outcome,
     OutcomeUnknown,
     Purchase,
+    Release,
     Voided,
 )
 from paydesk.core.clock import utc_now
@@ -70,7 +72,7 @@ class ObedientBank:
             raise OutcomeUnknown("lost")
         return answer
 
-    async def find(self, key: str) -> Finding:
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         if key in self.voided:
             return Voided()
         return NotFound() if key in self.hidden else self.decided.get(key, NotFound())
@@ -78,7 +80,10 @@ class ObedientBank:
     async def end_challenge(self, of_key: str) -> Finding:
         return await self.find(of_key)
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def void(self, key: str, of_key: str) -> Release:
+        raise AcquirerRefused("not asked for here")
+
+    async def undo(self, key: str, of_key: str) -> Finding:
         self.voided.add(of_key)
         return Voided()
 
@@ -93,6 +98,9 @@ class ObedientBank:
 
     async def disputes(self, after: str) -> DisputePage:
         return DisputePage((), after)
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        return FailedRefundPage((), after)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         raise AcquirerRefused("not asked for here")

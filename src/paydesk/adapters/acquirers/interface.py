@@ -95,6 +95,14 @@ class NotFound:
 
 
 @dataclass(frozen=True, slots=True)
+class Captured:
+    """The money is taken, so there is no hold to let go of; `amount` was captured, in the purchase's currency."""
+
+    reference: str
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """The capture, void or refund was made; `reference` names it at the acquirer, if it names such a thing."""
 
@@ -144,8 +152,33 @@ class DisputePage:
     next: str
 
 
+@dataclass(frozen=True, slots=True)
+class FailedRefund:
+    """A refund that was made and failed later: the customer's bank did not take it, and the acquirer has it again.
+
+    `key` is the refund's own idempotency key; `amount` is in the main unit of `currency`; `reason` is the acquirer's
+    word for it, such as "expired_or_canceled_card"; `at` (UTC) is when it failed.
+    """
+
+    reference: str
+    key: str
+    amount: Decimal
+    currency: str
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRefundPage:
+    """Refunds in the order in which they failed; `next` is the cursor after the last of them, as for disputes."""
+
+    refunds: tuple[FailedRefund, ...]
+    next: str
+
+
 Outcome = Approved | Declined | Challenged
 Finding = Approved | Declined | Challenged | Voided | NotFound
+Release = Finding | Captured
 MovementFinding = Moved | Refused | NotFound
 
 
@@ -156,8 +189,13 @@ class OutcomeUnknown(Exception):
 class AcquirerRefused(Exception):
     """The acquirer refused a request as such; the message is its reason, nothing moved.
 
-    A capture, void or refund that is not possible, or a key that was used for something else before (never retry that).
+    A purchase that it can't take (a card that it does not keep any more, an amount below its least one), or a capture,
+    void or refund that is not possible.
     """
+
+
+class KeyUsed(AcquirerRefused):
+    """The key was used for something else before: this request moved nothing, what became of the key `find` tells."""
 
 
 class Acquirer(Protocol):
@@ -168,7 +206,7 @@ class Acquirer(Protocol):
     same key again. (A purchase is never sent again: its card is not kept for that.)
 
     Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a new key also raise
-    AcquirerRefused, for a key that was used for something else.
+    AcquirerRefused, and KeyUsed for a key that was used for something else.
     """
 
     name: str
@@ -188,11 +226,19 @@ class Acquirer(Protocol):
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds, or a part of it. Moves money. Raises: AcquirerRefused."""
 
-    async def void(self, key: str, of_key: str) -> Finding:
-        """Undo the authorization or charge made under `of_key`, or end its open challenge. Moves money.
+    async def void(self, key: str, of_key: str) -> Release:
+        """Let go of what the purchase `of_key` holds, or end its open challenge; never gives money back. Moves money.
 
-        Returns what is true of `of_key` afterwards: Voided (also if it was already), NotFound (and it never will be
-        accepted later), or Declined. Raises: AcquirerRefused if it can't be undone any more (refunded or disputed).
+        Returns what is true of `of_key` afterwards: Voided (also if it was already), Captured (the money was taken and
+        stays so), NotFound (and it never will be accepted later), or Declined. Raises: AcquirerRefused.
+        """
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase that must not be, whatever it took: end it, let go of it, or give it all back. Moves money.
+
+        Only for a purchase that nobody counts on, such as a second approval of a paid order. Returns what is true of
+        `of_key` afterwards: Voided (also if it was already), NotFound (and it never will be accepted later), or
+        Declined. Raises: AcquirerRefused if it can't be undone any more (refunded or disputed).
         """
 
     async def end_challenge(self, of_key: str) -> Finding:
@@ -204,21 +250,34 @@ class Acquirer(Protocol):
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
         """Give captured money back and return the refund's reference. Moves money.
 
-        Raises: AcquirerRefused if it is more than what is left, or disputed (unless that was won).
+        Raises: AcquirerRefused if it is more than what is left, or disputed (unless that was won), and for the key of
+            a refund that failed.
         """
 
-    async def find(self, key: str) -> Finding:
-        """What became of the purchase under `key`. Moves no money."""
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
+        """What became of the purchase under `key`. Moves no money.
+
+        `not_after` is the purchase's own. Until it is past the key is left as it is, since the purchase may still be on
+        its way, and NotFound says nothing of what is to come. Once it is past, NotFound is final: the acquirer has made
+        sure that the key can't be used any more. Without it nothing is made sure of.
+        """
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of the capture, void or refund under `key` of the purchase `of_key`/`reference`. Moves no money.
 
-        Moved and Refused are final. NotFound is not: a question still on its way may arrive later, and an acquirer may
-        keep no record of refusals; finish it by sending the same key again.
+        Moved and Refused are final, but for a refund that fails after it was made (see `failed_refunds`): it is Refused
+        from then on. NotFound is not final: a question still on its way may arrive later, and an acquirer may keep no
+        record of refusals; finish it by sending the same key again.
         """
 
     async def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or changed after a cursor, "" for all; each change shows up again. Moves no money.
+
+        The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
+        """
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        """The refunds that failed after they were made, after a cursor, "" for all known. Moves no money.
 
         The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
         """

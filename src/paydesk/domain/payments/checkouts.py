@@ -49,13 +49,14 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The attempt that holds the order's payment: by `key` the acquirer knows it."""
+    """The attempt that holds the order's payment: by `key` the acquirer knows it, until `not_after` it takes it."""
 
     id: int
     payment_id: int
     checkout_id: int
     key: str
     acquirer: str
+    not_after: datetime
     decline_reason: str
     challenge_url: str
 
@@ -209,6 +210,7 @@ def _attempt(row: Mapping[str, Any]) -> Attempt | None:
         checkout_id=row["paying_checkout_id"],
         key=row["idempotency_key"],
         acquirer=row["acquirer"],
+        not_after=row["not_after"],
         decline_reason=row["decline_reason"],
         challenge_url=row["challenge_url"],
     )

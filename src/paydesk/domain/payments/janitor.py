@@ -146,7 +146,8 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
         # One attempt whose acquirer is not configured any more must not hold up the others.
         acquirer = desk.acquirers[lookup.acquirer]
         unwanted = stale or lookup.state is AttemptState.ABANDONED
-        finding = await (acquirer.end_challenge(lookup.key) if unwanted else acquirer.find(lookup.key))
+        asked = acquirer.end_challenge(lookup.key) if unwanted else acquirer.find(lookup.key, lookup.not_after + GRACE)
+        finding = await asked
     except OutcomeUnknown:
         finding = None
     except Exception:
@@ -229,7 +230,7 @@ async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: dat
         metrics.LATE_APPROVALS.inc()
         log.error("an approval turned up for an attempt that was given up; voiding it", **names)
     try:
-        await desk.acquirers[lookup.acquirer].void(f"{lookup.key}:void", lookup.key)
+        await desk.acquirers[lookup.acquirer].undo(f"{lookup.key}:void", lookup.key)
     except (OutcomeUnknown, AcquirerRefused) as error:
         log.error("a late approval could not be voided yet", **names, why=str(error))
         return False

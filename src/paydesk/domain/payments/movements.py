@@ -178,6 +178,8 @@ async def _ask(desk: Desk, movement: Movement) -> bank.Moved | bank.Refused:
         return bank.Refused(str(error))
     if isinstance(after, bank.Voided):
         return bank.Moved("")
+    if isinstance(after, bank.Captured):
+        return bank.Refused("the money was captured; it can be refunded")
     raise bank.OutcomeUnknown(f"the bank answered a void with {type(after).__name__}")
 
 

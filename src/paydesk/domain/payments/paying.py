@@ -335,7 +335,7 @@ async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, 
     Raises: Conflict if that paid the order through another checkout.
     """
     try:
-        finding = await desk.acquirers[attempt.acquirer].find(attempt.key)
+        finding = await desk.acquirers[attempt.acquirer].find(attempt.key, attempt.not_after)
     except OutcomeUnknown:
         return Unsettled()
     if isinstance(finding, Challenged):

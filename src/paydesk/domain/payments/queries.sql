@@ -18,7 +18,7 @@ select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.fir
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        case when c.live then interval '0' else m.test_clock end as clock, c.live and m.suspended_at is not null as suspended,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
-       a.id as attempt_id, a.idempotency_key, a.acquirer, a.decline_reason, a.challenge_url,
+       a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url,
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
        d.exp_month as entered_month, d.exp_year as entered_year,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,

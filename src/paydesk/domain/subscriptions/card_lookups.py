@@ -36,7 +36,6 @@ class Lookup:
     """A claimed change; `number` counts the questions asked about it, this one included."""
 
     change: CardChange
-    not_after: datetime
     created_at: datetime
     number: int
     alerted: bool
@@ -77,9 +76,10 @@ def _lookup(row: Mapping[str, Any]) -> Lookup:
         state=CardChangeState(row["state"]),
         key=row["idempotency_key"],
         acquirer=row["acquirer"],
+        not_after=row["not_after"],
         challenge_url=row["challenge_url"],
     )
-    return Lookup(change, row["not_after"], row["created_at"], row["lookups"], row["alerted_at"] is not None)
+    return Lookup(change, row["created_at"], row["lookups"], row["alerted_at"] is not None)
 
 
 async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
@@ -89,7 +89,9 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
     try:
         # One change whose acquirer is not configured any more must not hold up the others.
         acquirer = desk.acquirers[change.acquirer]
-        return await (acquirer.end_challenge(change.key) if stale else acquirer.find(change.key))
+        if stale:
+            return await acquirer.end_challenge(change.key)
+        return await acquirer.find(change.key, change.not_after + GRACE)
     except OutcomeUnknown:
         return None
     except Exception:
@@ -104,7 +106,7 @@ async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: 
         return False
     if change.state is CardChangeState.CHALLENGED:
         return not isinstance(await record_finding(desk.database, change, finding, now=now), Unsettled)
-    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.not_after + GRACE):
+    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.change.not_after + GRACE):
         failed, reason = CardChangeState.FAILED, DeclineReason.PROCESSING_ERROR
         return not isinstance(await record_ending(desk.database, change, failed, reason, now=now), Unsettled)
     if isinstance(finding, NotFound):
@@ -134,5 +136,5 @@ def _next_look(lookup: Lookup, now: datetime) -> datetime:
     if lookup.change.state is CardChangeState.CHALLENGED:
         return now + CHALLENGE_LOOK
     later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
-    final = lookup.not_after + GRACE + timedelta(seconds=1)
+    final = lookup.change.not_after + GRACE + timedelta(seconds=1)
     return min(later, final) if final > now else later

@@ -57,13 +57,14 @@ GUARD_WINDOW = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class CardChange:
-    """One change of a subscription's card: by `key` the acquirer knows it."""
+    """One change of a subscription's card: by `key` the acquirer knows it, until `not_after` it takes it."""
 
     shop: Shop
     id: int
     state: CardChangeState
     key: str
     acquirer: str
+    not_after: datetime
     challenge_url: str = ""
     decline_reason: str = ""
 
@@ -132,6 +133,7 @@ async def _commit_intent(
         state=CardChangeState.PROCESSING,
         key=f"card-{known['change_id']}-{secrets.token_hex(12)}",
         acquirer=acquirer.name,
+        not_after=now + KEY_LIFETIME,
     )
     begun = await queries.begin_card_change(
         desk.database,
@@ -141,7 +143,7 @@ async def _commit_intent(
         acquirer=change.acquirer,
         **card_row(desk.vault, new.card, shop.merchant_id, known["card_id"], keep=not acquirer.keeps_cards),
         client_address=new.client_address,
-        not_after=now + KEY_LIFETIME,
+        not_after=change.not_after,
         lookup_at=now + FIRST_LOOK,
         now=now,
     )
@@ -153,7 +155,7 @@ async def _commit_intent(
         currency=subscription.package.terms.currency,
         card=new.card,
         capture=False,
-        not_after=now + KEY_LIFETIME,
+        not_after=change.not_after,
         return_url=new.return_url,
         keep_card=True,
     )
@@ -224,7 +226,7 @@ async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> 
     A challenge that is still open stays as it is, and its address is returned.
     """
     try:
-        finding = await desk.acquirers[change.acquirer].find(change.key)
+        finding = await desk.acquirers[change.acquirer].find(change.key, change.not_after)
     except OutcomeUnknown:
         return Unsettled()
     if isinstance(finding, Challenged):

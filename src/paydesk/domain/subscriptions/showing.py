@@ -120,6 +120,7 @@ def _change(shop: Shop, row: Mapping[str, Any]) -> CardChange | None:
         state=CardChangeState(row["change_state"]),
         key=row["idempotency_key"],
         acquirer=row["change_acquirer"],
+        not_after=row["not_after"],
         challenge_url=row["challenge_url"],
         decline_reason=row["decline_reason"],
     )

@@ -2,8 +2,8 @@
 -- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
 select w.*, m.name as merchant_name, case when w.live then interval '0' else m.test_clock end as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
-       c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.challenge_url,
-       c.decline_reason
+       c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
+       c.challenge_url, c.decline_reason
   from subscription_whole w
   join merchant m on m.id = w.merchant_id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id

@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     Dispute,
     DisputePage,
     DisputeStatus,
+    KeyUsed,
     NotFound,
     Refused,
 )
@@ -118,12 +119,12 @@ class TestComingTooLate:
 
 class TestVoiding:
     async def test_the_key_of_a_void_stands_for_one_purchase(self, counter: Counter) -> None:
-        first, _ = await approved(counter)
-        second, _ = await approved(counter)
+        first, _ = await approved(counter, capture=False)
+        second, _ = await approved(counter, capture=False)
         await counter.acquirer.void("void", first)
-        with pytest.raises(AcquirerRefused, match="another void"):
+        with pytest.raises(KeyUsed, match="another void"):
             await counter.acquirer.void("void", second)
-        assert (await counter.standing(second)).net == TEN
+        assert (await counter.standing(second)).held == TEN
 
 
 class TestChargingStoredCards:
@@ -133,6 +134,36 @@ class TestChargingStoredCards:
         purchase = counter.purchase(card=card, network_reference="network_1", return_url="")
         assert isinstance(await counter.acquirer.charge_stored(purchase), Approved)
         assert (await counter.standing(purchase.key)).net == TEN
+
+
+class TestFailedRefunds:
+    async def test_a_refund_that_failed_is_told_and_its_money_is_there_again(self, counter: Counter) -> None:
+        key, reference = await approved(counter)
+        made = await counter.acquirer.refund("one", reference, Decimal(4), "USD")
+        for _ in range(2):
+            await counter.acquirer.fail_refund(made, "expired_or_canceled_card")
+        page = await counter.acquirer.failed_refunds("")
+        (failed,) = page.refunds
+        assert (failed.reference, failed.key, failed.reason) == (made, "one", "expired_or_canceled_card")
+        assert (failed.amount, failed.currency, failed.at) == (Decimal(4), "USD", counter.clock.now)
+        assert (await counter.acquirer.failed_refunds(page.next)).refunds == ()
+        assert (await counter.standing(key)).net == TEN
+        await counter.acquirer.refund("two", reference, TEN, "USD")
+
+    async def test_its_key_never_counts_as_made_again(self, counter: Counter) -> None:
+        key, reference = await approved(counter)
+        made = await counter.acquirer.refund("one", reference, Decimal(4), "USD")
+        await counter.acquirer.fail_refund(made, "unknown")
+        assert isinstance(await counter.acquirer.find_movement("one", key, reference), Refused)
+        with pytest.raises(AcquirerRefused, match="failed: unknown"):
+            await counter.acquirer.refund("one", reference, Decimal(4), "USD")
+
+    async def test_only_a_refund_fails(self, counter: Counter) -> None:
+        _, reference = await approved(counter)
+        with pytest.raises(AcquirerRefused, match="no refund"):
+            await counter.acquirer.fail_refund(reference, "unknown")
+        with pytest.raises(AcquirerRefused, match="cursor"):
+            await counter.acquirer.failed_refunds("yesterday")
 
 
 class TestFindingMovements:
@@ -227,14 +258,14 @@ class TestDisputing:
                 await counter.acquirer.open_dispute(key, "fraudulent")
 
     @pytest.mark.parametrize("lost", [False, True])
-    async def test_disputed_money_can_be_neither_refunded_nor_voided(self, counter: Counter, lost: bool) -> None:
+    async def test_disputed_money_can_be_neither_refunded_nor_undone(self, counter: Counter, lost: bool) -> None:
         key, reference, dispute = await disputed(counter)
         if lost:
             await counter.acquirer.close_dispute(dispute.reference, False)
         with pytest.raises(AcquirerRefused, match=dispute.reference):
             await counter.acquirer.refund("refund", reference, Decimal(1), "USD")
         with pytest.raises(AcquirerRefused, match=dispute.reference):
-            await counter.acquirer.void("void", key)
+            await counter.acquirer.undo("undo", key)
         assert (await counter.standing(key)).net == 0
 
     async def test_a_won_dispute_gives_the_money_back_and_it_can_be_refunded(self, counter: Counter) -> None:

@@ -70,6 +70,7 @@ class TestErrors:
         stub.will("GET", SEARCH, told, 401)
         stub.will("GET", f"{INTENTS}/pi_1", told, 401)
         stub.will("POST", INTENTS, told, 401)
+        stub.will("GET", "/v1/setup_intents", told, 401)
         for question in (
             acquirer.find("one"),
             acquirer.find_movement("refund", "one", "pi_1"),

@@ -1,11 +1,15 @@
-"""Search lags, idempotency keys don't: looking.py says how the two together tell what became of a purchase."""
+"""Search lags, lists and idempotency keys don't: looking.py says how they tell together what became of a purchase."""
 
 from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.adapters.acquirers.stripe.stub import (
     INTENTS,
     KEY_REUSED,
+    NOON,
     NOTHING,
     SEARCH,
     Stub,
@@ -15,14 +19,56 @@ from tests.adapters.acquirers.stripe.stub import (
 )
 
 from paydesk.adapters.acquirers.interface import (
-    AcquirerRefused,
     Approved,
     Declined,
     DeclineReason,
+    KeyUsed,
     NotFound,
     OutcomeUnknown,
 )
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+OVER = NOON - timedelta(minutes=2)
+"""A last moment that is past, so that a key may be used up."""
+
+
+class TestBeforeItsTimeIsOver:
+    async def test_a_key_is_left_alone(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        for path in (SEARCH, INTENTS, "/v1/setup_intents"):
+            stub.will("GET", path, NOTHING)
+        assert await acquirer.find("one", NOON + timedelta(minutes=1)) == NotFound()
+        assert await acquirer.find("one", NOON) == NotFound()
+        assert await acquirer.find("one") == NotFound()
+        assert stub.to("POST", INTENTS) == []
+
+    async def test_what_search_does_not_have_yet_is_found_in_the_list(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one", NOON + timedelta(minutes=1)) == Approved("pi_1", "")
+        (sent,) = stub.to("GET", INTENTS)
+        begin, end = (datetime.fromtimestamp(int(sent.params[f"created[{side}]"]), UTC) for side in ("gte", "lte"))
+        assert begin < NOON - timedelta(minutes=10)
+        assert NOON + timedelta(minutes=10) < end < NOON + timedelta(hours=2)
+
+    async def test_many_who_look_at_once_list_once(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        for path in (SEARCH, INTENTS, "/v1/setup_intents"):
+            stub.will("GET", path, NOTHING)
+        asked = (acquirer.find(f"key-{n}", NOON + timedelta(seconds=n)) for n in range(50))
+        assert set(await asyncio.gather(*asked)) == {NotFound()}
+        assert len(stub.to("GET", INTENTS)) < 5
+
+    async def test_a_later_look_lists_anew(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, NOTHING)
+        stub.will("GET", INTENTS, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one", NOON) == NotFound()
+        assert await acquirer.find("one", NOON) == Approved("pi_1", "")
 
 
 class TestUnknownOutcomes:
@@ -35,14 +81,14 @@ class TestUnknownOutcomes:
     async def test_a_quote_in_a_key_does_not_end_the_search(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
-        await acquirer.find("a' OR metadata['x']:'y")
+        await acquirer.find("a' OR metadata['x']:'y", OVER)
         (sent,) = stub.to("GET", SEARCH)
         assert sent.params["query"] == "metadata['paydesk_key']:'a\\' OR metadata[\\'x\\']:\\'y'"
 
     async def test_a_free_key_is_used_up_without_money(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
-        assert await acquirer.find("one") == NotFound()
+        assert await acquirer.find("one", OVER) == NotFound()
         (sent,) = stub.to("POST", INTENTS)
         assert sent.key == "one"
         assert "confirm" not in sent.params
@@ -58,7 +104,7 @@ class TestUnknownOutcomes:
         stub.will("POST", INTENTS, KEY_REUSED, 400)
         stub.will("GET", SEARCH, listed(intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
-        with pytest.raises(AcquirerRefused, match="another purchase"):
+        with pytest.raises(KeyUsed, match="another purchase"):
             await acquirer.authorize(purchase())
 
     async def test_what_search_does_not_have_yet_is_found_in_the_list(
@@ -70,16 +116,17 @@ class TestUnknownOutcomes:
         stub.will("GET", INTENTS, listed(intent(id="pi_9", metadata={}), more=True))
         stub.will("GET", INTENTS, listed(intent(id="pi_8", metadata={"paydesk_key": "two"}), intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
-        assert await acquirer.find("one") == Approved("pi_1", "")
+        assert await acquirer.find("one", OVER) == Approved("pi_1", "")
         assert stub.to("GET", INTENTS)[1].params["starting_after"] == "pi_9"
 
     async def test_a_checked_card_is_found_in_the_list(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         checked = {"id": "seti_1", "status": "succeeded", "metadata": {"paydesk_key": "one"}}
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", INTENTS, NOTHING)
         stub.will("GET", "/v1/setup_intents", listed(checked))
         stub.will("GET", "/v1/setup_intents/seti_1", checked)
-        assert await acquirer.find("one") == Approved("seti_1", "")
+        assert await acquirer.find("one", OVER) == Approved("seti_1", "")
 
     async def test_a_used_key_that_nothing_shows_stays_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, NOTHING)
@@ -87,7 +134,7 @@ class TestUnknownOutcomes:
         for path in (INTENTS, "/v1/setup_intents"):
             stub.will("GET", path, NOTHING)
         with pytest.raises(OutcomeUnknown):
-            await acquirer.find("one")
+            await acquirer.find("one", OVER)
 
     async def test_a_country_without_search_has_the_list(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
@@ -96,17 +143,17 @@ class TestUnknownOutcomes:
         stub.will("GET", "/v1/setup_intents", NOTHING)
         stub.will("GET", INTENTS, listed(intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
-        assert await acquirer.find("one") == Approved("pi_1", "")
+        assert await acquirer.find("one", OVER) == Approved("pi_1", "")
 
     async def test_a_key_in_use_at_this_moment_is_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, NOTHING)
         busy = {"error": {"type": "invalid_request_error", "code": "idempotency_key_in_use", "message": "in use"}}
         stub.will("POST", INTENTS, busy, 409)
         with pytest.raises(OutcomeUnknown):
-            await acquirer.find("one")
+            await acquirer.find("one", OVER)
 
     async def test_a_purchase_under_way_is_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, listed(intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent(status="processing"))
         with pytest.raises(OutcomeUnknown, match="not done"):
-            await acquirer.find("one")
+            await acquirer.find("one", OVER)

@@ -17,6 +17,7 @@ from tests.adapters.acquirers.stripe.stub import (
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
+    Captured,
     OutcomeUnknown,
     Refused,
 )
@@ -69,6 +70,20 @@ class TestMovements:
         stub.will("GET", "/v1/refunds", listed(failed))
         assert await acquirer.find_movement("refund", "one", "pi_1") == Refused("Stripe's refund re_1 failed")
 
+    @pytest.mark.parametrize("status", ["failed", "canceled"])
+    async def test_a_refund_that_failed_never_counts_as_made(
+        self, acquirer: StripeAcquirer, stub: Stub, status: str
+    ) -> None:
+        # Stripe takes the amount of a refund that failed out of the charge's `amount_refunded` again.
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        gone = {"id": "re_1", "amount": 400, "status": status, "metadata": {"paydesk_key": "refund"}}
+        stub.will("GET", "/v1/refunds", listed(gone | {"failure_reason": "lost_or_stolen_card"}))
+        why = f"Stripe's refund re_1 {status}: lost_or_stolen_card"
+        assert await acquirer.find_movement("refund", "one", "pi_1") == Refused(why)
+        with pytest.raises(AcquirerRefused, match=why):
+            await acquirer.refund("refund", "pi_1", Decimal(4), "USD")
+        assert stub.to("POST", "/v1/refunds") == []
+
     async def test_a_movements_key_that_stands_for_something_else_is_refused(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
@@ -92,7 +107,18 @@ class TestMovements:
         with pytest.raises(AcquirerRefused, match="no payment of this reference"):
             await acquirer.refund("refund", "pi_1", Decimal(1), "USD")
 
-    async def test_a_void_that_loses_to_a_capture_gives_the_money_back(
+    async def test_a_void_that_loses_to_a_capture_leaves_the_money(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", SEARCH, listed(intent()))
+        held = intent(status="requires_capture", amount_received=0, metadata={"paydesk_key": "one"})
+        stub.will("GET", f"{INTENTS}/pi_1", held)
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        stub.will("POST", f"{INTENTS}/pi_1", held)
+        told = {"type": "invalid_request_error", "code": "payment_intent_unexpected_state", "message": "succeeded"}
+        stub.will("POST", f"{INTENTS}/pi_1/cancel", {"error": told}, 400)
+        assert await acquirer.void("void", "one") == Captured("pi_1", Decimal(10))
+        assert stub.to("POST", "/v1/refunds") == []
+
+    async def test_undoing_what_is_captured_meanwhile_gives_the_money_back(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
         stub.will("GET", SEARCH, listed(intent()))
@@ -104,6 +130,6 @@ class TestMovements:
         stub.will("POST", f"{INTENTS}/pi_1/cancel", {"error": told}, 400)
         stub.will("GET", "/v1/refunds", NOTHING)
         stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 1000, "status": "succeeded"})
-        assert type(await acquirer.void("void", "one")).__name__ == "Voided"
+        assert type(await acquirer.undo("void", "one")).__name__ == "Voided"
         (sent,) = stub.to("POST", "/v1/refunds")
         assert (sent.key, sent.params["metadata[paydesk_void]"]) == ("void", "void")

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Final, TypeVar
 
-from paydesk.adapters.acquirers.interface import DisputePage, Finding, MovementFinding, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import (
+    DisputePage,
+    FailedRefundPage,
+    Finding,
+    MovementFinding,
+    Outcome,
+    Purchase,
+    Release,
+)
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 
@@ -48,9 +56,13 @@ class SimulatedAcquirer:
         """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""
         await self._ask(partial(self.bank.capture, key, reference, amount, currency))
 
-    async def void(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused."""
+    async def void(self, key: str, of_key: str) -> Release:
+        """Let go of a hold, or block its key for good. Moves money. Raises: AcquirerRefused."""
         return with_page(self._base_url, await self._ask(partial(self.bank.void, key, of_key)))
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused."""
+        return with_page(self._base_url, await self._ask(partial(self.bank.undo, key, of_key)))
 
     async def end_challenge(self, of_key: str) -> Finding:
         """End an open challenge; anything else stays. Moves no money."""
@@ -60,8 +72,8 @@ class SimulatedAcquirer:
         """Give captured money back. Moves money. Raises: AcquirerRefused."""
         return await self._ask(partial(self.bank.refund, key, reference, amount, currency))
 
-    async def find(self, key: str) -> Finding:
-        """What became of a purchase. Moves no money."""
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
+        """What became of a purchase; by its own clock the bank takes none that is late. Moves no money."""
         return with_page(self._base_url, await self._ask(partial(self.bank.find, key)))
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
@@ -71,6 +83,14 @@ class SimulatedAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or changed after a cursor. Moves no money. Raises: AcquirerRefused."""
         return await self._ask(partial(self.bank.disputes, after))
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.failed_refunds, after))
+
+    async def fail_refund(self, reference: str, reason: str) -> None:
+        """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused."""
+        await self._ask(partial(self.bank.fail_refund, reference, reason))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Tell the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""

@@ -13,11 +13,14 @@ from typing import Literal
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
+    Captured,
     Challenged,
     Declined,
     DeclineReason,
     DisputePage,
+    FailedRefundPage,
     Finding,
+    KeyUsed,
     Moved,
     MovementFinding,
     NotFound,
@@ -25,11 +28,12 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
     Refused,
+    Release,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator import disputing
+from paydesk.adapters.acquirers.simulator import disputing, failing, refusing
 from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
-from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference, plain
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 from paydesk.core.clock import utc_now
 
@@ -73,7 +77,7 @@ class Bank:
     def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds, once, at most all of it. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
-            answer = self._move(Kind.CAPTURE, key, reference, amount, currency, _why_not_capture)
+            answer = self._move(Kind.CAPTURE, key, reference, amount, currency, refusing.why_not_capture)
             taken = self.record.decided(key)
             if taken is not None and taken.of_key is not None:
                 disputing.dispute_if_asked(self.record, taken.of_key, at=self._now())
@@ -83,12 +87,23 @@ class Bank:
     def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
         """Give back up to what was captured and return the refund's reference. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
-            answer = self._move(Kind.REFUND, key, reference, amount, currency, _why_not_refund)
+            answer = self._move(Kind.REFUND, key, reference, amount, currency, refusing.why_not_refund)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def void(self, key: str, of_key: str) -> Finding:
+    def void(self, key: str, of_key: str) -> Release:
+        """Let go of a hold, or block its key for good if it has not arrived. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            standing = self._standing(of_key)
+            if standing is not None and standing.captured:
+                return Captured(standing.reference, standing.captured)
+            answer = self._void(key, of_key)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def undo(self, key: str, of_key: str) -> Finding:
         """Undo a purchase, or block its key for good if it has not arrived. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             answer = self._void(key, of_key)
@@ -120,11 +135,21 @@ class Bank:
             return Refused(f"the key was used for another {used.kind}")
         if used.kind is Kind.VOID and used.result == Status.DECLINED:
             return Refused("the payment was declined: there is nothing to void")
-        return Moved(used.reference)
+        failed = failing.why_failed(self.record, used)
+        return Refused(failed) if failed else Moved(used.reference)
 
     def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or were decided after a cursor. Moves no money. Raises: AcquirerRefused."""
         return disputing.disputes_after(self.record, after)
+
+    def failed_refunds(self, after: str) -> FailedRefundPage:
+        """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return failing.failed_after(self.record, after)
+
+    def fail_refund(self, reference: str, reason: str) -> None:
+        """Let the customer's bank not take a refund that was made. Moves money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            failing.fail_refund(self.record, reference, reason, at=self._now())
 
     def open_dispute(self, of_key: str, reason: str) -> str:
         """Let the customer's bank take back what is left of a purchase. Moves money. Raises: AcquirerRefused."""
@@ -178,14 +203,14 @@ class Bank:
         """The recorded answer to a purchase; an error is returned, to be raised once the refusal is committed."""
         used = self.record.decided(purchase.key)
         if used is not None and used.of_key != purchase.key:
-            return self._refuse(purchase.key, None, f"the key was used for a {used.kind} before")
+            return self._refuse(purchase.key, None, f"the key was used for a {used.kind} before", KeyUsed)
         asked = self._asked(purchase, kind)
         standing = self._standing(purchase.key)
         if standing is not None and standing.first_answer is not None:
             if _is_same(standing, asked):
                 return standing.first_answer
-            return self._refuse(purchase.key, purchase.key, "the key was used for another purchase before")
-        nonsense = _why_nonsense(purchase, kind)
+            return self._refuse(purchase.key, purchase.key, "the key was used for another purchase before", KeyUsed)
+        nonsense = refusing.why_nonsense(purchase, kind)
         if nonsense:
             return self._refuse(purchase.key, purchase.key, nonsense)
         if standing is not None or self._now() > purchase.not_after:
@@ -251,13 +276,14 @@ class Bank:
         used = self.record.decided(key)
         if used is not None:
             same = (used.kind, used.of_key, used.amount, used.currency) == (kind, standing.key, amount, currency)
-            return (
-                used.reference if same else self._refuse(key, standing.key, f"the key was used for another {used.kind}")
-            )
+            if not same:
+                return self._refuse(key, standing.key, f"the key was used for another {used.kind}", KeyUsed)
+            failed = failing.why_failed(self.record, used)
+            return AcquirerRefused(failed) if failed else used.reference
         refused = self.record.refused(key, standing.key)
         if refused is not None:
             return AcquirerRefused(refused.result)
-        problem = _why_not_money(standing, amount, currency) or why_not(standing, amount)
+        problem = refusing.why_not_money(standing, amount, currency) or why_not(standing, amount)
         if problem:
             return self._refuse(key, standing.key, problem)
         done = new_reference(kind)
@@ -270,12 +296,12 @@ class Bank:
         standing = self._standing(of_key)
         if used is not None:
             if used.kind is not Kind.VOID or used.of_key != of_key or standing is None:
-                return self._refuse(key, of_key, f"the key was used for another {used.kind}")
+                return self._refuse(key, of_key, f"the key was used for another {used.kind}", KeyUsed)
             return standing.finding()
         refused = self.record.refused(key, of_key)
         if refused is not None:
             return AcquirerRefused(refused.result)
-        problem = _why_not_void(standing) if standing is not None else ""
+        problem = refusing.why_not_void(standing) if standing is not None else ""
         if problem:
             return self._refuse(key, of_key, problem)
         before = standing or Standing(of_key, Status.BLOCKED)
@@ -313,58 +339,15 @@ class Bank:
             )
         )
 
-    def _refuse(self, key: str, of_key: str | None, reason: str) -> AcquirerRefused:
+    def _refuse(
+        self, key: str, of_key: str | None, reason: str, error: type[AcquirerRefused] = AcquirerRefused
+    ) -> AcquirerRefused:
         """Record a refusal; the caller gets it as the error to raise."""
         self.record.write(Operation(at=self._now(), key=key, kind=Kind.REFUSE, of_key=of_key, result=reason))
-        return AcquirerRefused(reason)
+        return error(reason)
 
 
 def _is_same(standing: Standing, asked: Operation) -> bool:
     """Whether a repeated key asks for what was decided under it."""
     before = (standing.amount, standing.currency, standing.card_token, standing.capture)
     return before == (asked.amount, asked.currency, asked.card_token, asked.capture)
-
-
-def _why_nonsense(purchase: Purchase, kind: Kind) -> str:
-    """What is wrong with a request that no bank could decide, empty if nothing."""
-    if not purchase.amount.is_finite() or purchase.amount < 0:
-        return f"the amount {purchase.amount} is not a sum of money"
-    if kind is Kind.CHARGE and not purchase.network_reference:
-        return "a charge of a stored card must name the customer's first payment"
-    asks_customer = kind is Kind.AUTHORIZE and BY_NUMBER.get(purchase.card.number, ANY_OTHER).at_checkout == CHALLENGED
-    if asks_customer and not purchase.return_url.startswith(("https://", "http://")):
-        return "3-D Secure needs a return_url that starts with https:// or http://"
-    return ""
-
-
-def _why_not_money(standing: Standing, amount: Decimal, currency: str) -> str:
-    """Why this is not money of the payment's kind, empty if it is."""
-    if not amount.is_finite() or amount <= 0:
-        return f"{amount} is not an amount above 0"
-    return "" if currency == standing.currency else f"the payment is in {standing.currency}, not in {currency}"
-
-
-def _why_not_capture(standing: Standing, amount: Decimal) -> str:
-    """Why an amount can't be captured, empty if it can."""
-    if not standing.held:
-        return "nothing is held any more" if standing.status is Status.VOIDED else "nothing is left to capture"
-    if amount > standing.held:
-        return f"{plain(amount)} can't be captured, {plain(standing.held)} is held"
-    return ""
-
-
-def _why_not_void(standing: Standing) -> str:
-    """Why a purchase can't be voided, empty if it can."""
-    if standing.refunded:
-        return "the payment was refunded and can't be voided any more"
-    return disputing.why_disputed(standing)
-
-
-def _why_not_refund(standing: Standing, amount: Decimal) -> str:
-    """Why an amount can't be refunded, empty if it can."""
-    disputed = disputing.why_disputed(standing)
-    if disputed:
-        return disputed
-    if amount > standing.net:
-        return f"{plain(amount)} can't be refunded, {plain(standing.net)} is left of what was captured"
-    return ""

@@ -6,19 +6,21 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     DisputePage,
+    FailedRefundPage,
     Finding,
     MovementFinding,
     NotFound,
     Outcome,
     OutcomeUnknown,
     Purchase,
+    Release,
 )
 
 _Answer = TypeVar("_Answer")
@@ -65,9 +67,13 @@ class LyingAcquirer:
         """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
         await self._spoiled(lambda: self.honest.capture(key, reference, amount, currency), hide=key)
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def void(self, key: str, of_key: str) -> Release:
         """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
         return await self._spoiled(lambda: self.honest.void(key, of_key), hide=key)
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
+        return await self._spoiled(lambda: self.honest.undo(key, of_key), hide=key)
 
     async def end_challenge(self, of_key: str) -> Finding:
         """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""
@@ -77,11 +83,11 @@ class LyingAcquirer:
         """As the honest acquirer, or lost. Moves money. Raises: OutcomeUnknown."""
         return await self._spoiled(lambda: self.honest.refund(key, reference, amount, currency), hide=key)
 
-    async def find(self, key: str) -> Finding:
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """NotFound while a purchase is hidden, then the truth. Moves no money."""
         if self._clock() < self._hidden_until.get(key, float("-inf")):
             return NotFound()
-        return await self.honest.find(key)
+        return await self.honest.find(key, not_after)
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """NotFound while a capture, void or refund is hidden, then the truth. Moves no money."""
@@ -92,6 +98,10 @@ class LyingAcquirer:
     async def disputes(self, after: str) -> DisputePage:
         """As the honest acquirer, whom this leaves alone. Moves no money."""
         return await self.honest.disputes(after)
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        """As the honest acquirer, whom this leaves alone. Moves no money."""
+        return await self.honest.failed_refunds(after)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""

@@ -45,6 +45,7 @@ create unique index if not exists operation_key_decides_once on operation (key) 
 create index if not exists operation_of_purchase on operation (of_key, seq);
 create index if not exists operation_of_dispute on operation (seq)
     where kind in ('dispute', 'dispute_won', 'dispute_lost');
+create index if not exists operation_of_failed_refund on operation (seq) where kind = 'refund_failed';
 create index if not exists operation_refused on operation (key, seq) where kind = 'refuse';
 create index if not exists operation_by_reference on operation (reference) where reference <> '';
 create trigger if not exists operation_is_never_changed before update on operation
@@ -71,6 +72,7 @@ class Kind(StrEnum):
     CAPTURE = "capture"
     VOID = "void"
     REFUND = "refund"
+    REFUND_FAILED = "refund_failed"
     DISPUTE = "dispute"
     DISPUTE_WON = "dispute_won"
     DISPUTE_LOST = "dispute_lost"
@@ -82,7 +84,7 @@ class Kind(StrEnum):
 class Operation:
     """One line of the record.
 
-    `key` is the caller's idempotency key (None for what a customer does on the challenge page, and for disputes);
+    `key` is the caller's idempotency key (None for what a customer or their bank does: challenges, disputes, failures);
     `of_key` the key of the purchase that it concerns (its own for a purchase); `amount` is in the main unit; `capture`
     says whether an approval takes the money at once; `result` is "approved", "challenged", a decline reason, what was
     refused and why, a dispute's reason, or the text of evidence. All that concerns a dispute has its reference.
@@ -187,6 +189,10 @@ class Record:
         """At most `limit` openings and endings of disputes that came after the operation `after`, in order."""
         kinds = "kind in ('dispute', 'dispute_won', 'dispute_lost')"
         return self._read(f"where seq > ? and {kinds} order by seq limit {int(limit)}", after)
+
+    def failed_refunds(self, after: int, limit: int) -> list[Operation]:
+        """At most `limit` failures of refunds that came after the operation `after`, in order."""
+        return self._read(f"where seq > ? and kind = 'refund_failed' order by seq limit {int(limit)}", after)
 
     def card_token(self, key: str, card: str) -> str:
         """A mark by which a repeated key is seen to name the same card; of no use across keys, so it links nobody."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeVar, cast
 
@@ -13,11 +13,14 @@ import msgspec
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     DisputePage,
+    FailedRefundPage,
     Finding,
+    KeyUsed,
     MovementFinding,
     Outcome,
     OutcomeUnknown,
     Purchase,
+    Release,
 )
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 from paydesk.adapters.acquirers.simulator.wire import (
@@ -27,13 +30,15 @@ from paydesk.adapters.acquirers.simulator.wire import (
     Claim,
     Decided,
     Evidence,
+    Failure,
     Movement,
     Refusal,
     finding_of,
     movement_finding_of,
+    release_of,
 )
 
-_Question = Purchase | Movement | AboutKey | After | Claim | Decided | Evidence
+_Question = Purchase | Movement | AboutKey | After | Claim | Decided | Evidence | Failure
 _Wanted = TypeVar("_Wanted")
 
 
@@ -71,9 +76,17 @@ class RemoteSimulator:
         """Take what an authorization holds. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         await self._ask("capture", Movement(key, reference, amount, currency))
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def void(self, key: str, of_key: str) -> Release:
+        """Let go of a hold, or block its key for good. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        answer = await self._ask("void", AboutKey(of_key, key))
+        try:
+            return with_page(self._base_url, release_of(answer))
+        except ValueError as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    async def undo(self, key: str, of_key: str) -> Finding:
         """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
-        return await self._finding("void", AboutKey(of_key, key))
+        return await self._finding("undo", AboutKey(of_key, key))
 
     async def end_challenge(self, of_key: str) -> Finding:
         """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown."""
@@ -83,8 +96,11 @@ class RemoteSimulator:
         """Give captured money back. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         return (await self._ask("refund", Movement(key, reference, amount, currency))).reference
 
-    async def find(self, key: str) -> Finding:
-        """What became of a purchase. Moves no money. Raises: OutcomeUnknown."""
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
+        """What became of a purchase; by its own clock the bank takes none that is late. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
         return await self._finding("find", AboutKey(key))
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
@@ -98,6 +114,14 @@ class RemoteSimulator:
     async def disputes(self, after: str) -> DisputePage:
         """The disputes that changed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._read("disputes", After(after), DisputePage)
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._read("failed_refunds", After(after), FailedRefundPage)
+
+    async def fail_refund(self, reference: str, reason: str) -> None:
+        """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        await self._ask("fail_refund", Failure(reference, reason))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Tell the merchant's side of a dispute. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
@@ -144,7 +168,8 @@ class RemoteSimulator:
             if status == 200:
                 return msgspec.json.decode(body, type=wanted)
             if status == 409:
-                raise AcquirerRefused(msgspec.json.decode(body, type=Refusal).refused)
+                refusal = msgspec.json.decode(body, type=Refusal)
+                raise (KeyUsed if refusal.key_used else AcquirerRefused)(refusal.refused)
         except msgspec.DecodeError as error:
             raise OutcomeUnknown("the bank's answer can't be read") from error
         raise OutcomeUnknown(f"the bank answered with status {status}")

@@ -15,7 +15,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    DisputePage,
+    FailedRefundPage,
+    KeyUsed,
+    OutcomeUnknown,
+    Purchase,
+)
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
 from paydesk.adapters.acquirers.simulator.wire import (
@@ -26,6 +33,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     Claim,
     Decided,
     Evidence,
+    Failure,
     Movement,
     Refusal,
     answer_of,
@@ -33,6 +41,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
 )
 
 _Question = TypeVar("_Question")
+_Told = Answer | DisputePage | FailedRefundPage
 
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
@@ -50,12 +59,6 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
 
     async def refund(asked: Movement) -> Answer:
         return Answer(DONE, await acquirer.refund(asked.key, asked.reference, asked.amount, asked.currency))
-
-    async def void(asked: AboutKey) -> Answer:
-        return answer_of(await acquirer.void(asked.key, asked.of_key))
-
-    async def end_challenge(asked: AboutKey) -> Answer:
-        return answer_of(await acquirer.end_challenge(asked.of_key))
 
     async def find(asked: AboutKey) -> Answer:
         return answer_of(await acquirer.find(asked.of_key))
@@ -75,15 +78,34 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             _question("/charge_stored", Purchase, charge_stored),
             _question("/capture", Movement, capture),
             _question("/refund", Movement, refund),
-            _question("/void", AboutKey, void),
-            _question("/end_challenge", AboutKey, end_challenge),
             _question("/find", AboutKey, find),
             _question("/find_movement", AboutKey, find_movement),
+            *_ending_questions(acquirer),
             *_dispute_questions(acquirer),
+            *_failed_refund_questions(acquirer),
             Route("/healthz", _healthy),
             Mount("/simulator", challenge_app(acquirer.bank)),
         ],
     )
+
+
+def _ending_questions(acquirer: SimulatedAcquirer) -> list[Route]:
+    """The routes by which a purchase is ended."""
+
+    async def void(asked: AboutKey) -> Answer:
+        return answer_of(await acquirer.void(asked.key, asked.of_key))
+
+    async def undo(asked: AboutKey) -> Answer:
+        return answer_of(await acquirer.undo(asked.key, asked.of_key))
+
+    async def end_challenge(asked: AboutKey) -> Answer:
+        return answer_of(await acquirer.end_challenge(asked.of_key))
+
+    return [
+        _question("/void", AboutKey, void),
+        _question("/undo", AboutKey, undo),
+        _question("/end_challenge", AboutKey, end_challenge),
+    ]
 
 
 def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
@@ -111,9 +133,23 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
     ]
 
 
-def _question(
-    path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[Answer | DisputePage]]
-) -> Route:
+def _failed_refund_questions(acquirer: SimulatedAcquirer) -> list[Route]:
+    """The routes that are about refunds that fail, that of the customer's bank included."""
+
+    async def failed_refunds(asked: After) -> FailedRefundPage:
+        return await acquirer.failed_refunds(asked.cursor)
+
+    async def fail_refund(asked: Failure) -> Answer:
+        await acquirer.fail_refund(asked.reference, asked.reason)
+        return Answer(DONE)
+
+    return [
+        _question("/failed_refunds", After, failed_refunds),
+        _question("/fail_refund", Failure, fail_refund),
+    ]
+
+
+def _question(path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[_Told]]) -> Route:
     """A route that reads a question, and writes the bank's answer or its refusal."""
     decoder = msgspec.json.Decoder(asked)
 
@@ -126,14 +162,14 @@ def _question(
         try:
             return _json(await answer(question), 200)
         except AcquirerRefused as refused:
-            return _json(Refusal(str(refused)), 409)
+            return _json(Refusal(str(refused), isinstance(refused, KeyUsed)), 409)
         except OutcomeUnknown:
             return PlainTextResponse("the answer was lost", status_code=504)
 
     return Route(path, endpoint, methods=["POST"])
 
 
-def _json(answer: Answer | DisputePage | Refusal, status: int) -> Response:
+def _json(answer: _Told | Refusal, status: int) -> Response:
     """A JSON response."""
     return Response(msgspec.json.encode(answer), status_code=status, media_type="application/json")
 

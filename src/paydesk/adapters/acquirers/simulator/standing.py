@@ -122,6 +122,8 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
             return replace(standing, captured=operation.amount)
         case Kind.REFUND:
             return replace(standing, refunded=standing.refunded + operation.amount)
+        case Kind.REFUND_FAILED:
+            return replace(standing, refunded=standing.refunded - operation.amount)
         case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED}:
             return replace(standing, status=Status.VOIDED, captured=Decimal(0))
     return _after_dispute(standing, operation)

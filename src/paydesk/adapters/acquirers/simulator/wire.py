@@ -9,6 +9,7 @@ import msgspec
 
 from paydesk.adapters.acquirers.interface import (
     Approved,
+    Captured,
     Challenged,
     Declined,
     DeclineReason,
@@ -17,6 +18,7 @@ from paydesk.adapters.acquirers.interface import (
     MovementFinding,
     NotFound,
     Refused,
+    Release,
     Voided,
 )
 
@@ -64,6 +66,13 @@ class Evidence(msgspec.Struct, frozen=True):
     text: str
 
 
+class Failure(msgspec.Struct, frozen=True):
+    """The end of a refund that the customer's bank did not take."""
+
+    reference: str
+    reason: str
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the bank says: one of the interface's findings, or the reference of a movement or dispute."""
 
@@ -72,22 +81,26 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     network_reference: str = ""
     reason: DeclineReason | None = None
     why: str = ""
+    amount: Decimal | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why the bank did not do what was asked (HTTP status 409)."""
+    """Why the bank did not do what was asked (HTTP status 409), and whether its key stands for something else."""
 
     refused: str
+    key_used: bool = False
 
 
 DONE: Final = "done"
 
 
-def answer_of(finding: Finding) -> Answer:
+def answer_of(finding: Release) -> Answer:
     """Write a finding down; the address of a challenge page is left to the reader, who knows where the bank is."""
     match finding:
         case Approved(reference, network_reference):
             return Answer("approved", reference, network_reference)
+        case Captured(reference, amount):
+            return Answer("captured", reference, amount=amount)
         case Declined(reason):
             return Answer("declined", reason=reason)
         case Challenged(reference):
@@ -112,6 +125,14 @@ def finding_of(answer: Answer) -> Finding:
         case Answer(kind="not_found"):
             return NotFound()
     raise ValueError(f'"{answer.kind}" is not an answer of the bank')
+
+
+def release_of(answer: Answer) -> Release:
+    """Read back what a void came to. Raises: ValueError if it is none of that."""
+    match answer:
+        case Answer(kind="captured", amount=Decimal() as amount):
+            return Captured(answer.reference, amount)
+    return finding_of(answer)
 
 
 def movement_answer_of(finding: MovementFinding) -> Answer:

@@ -18,16 +18,20 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     DisputePage,
+    FailedRefundPage,
     Finding,
+    KeyUsed,
     MovementFinding,
     NotFound,
     Outcome,
     Purchase,
+    Release,
     Voided,
 )
 from paydesk.adapters.acquirers.stripe.amounts import minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
+from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
 from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of
@@ -61,6 +65,7 @@ class StripeAcquirer:
         self._looking: Final = Looking(self._calls, now)
         self._movements: Final = Movements(self._calls, self._looking)
         self._disputes: Final = Disputes(self._calls, self._looking)
+        self._failed_refunds: Final = FailedRefunds(self._calls)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money.
@@ -89,9 +94,13 @@ class StripeAcquirer:
         """Take what an authorization holds. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         await self._movements.capture(key, reference, amount, currency)
 
-    async def void(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase, or use up its key. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+    async def void(self, key: str, of_key: str) -> Release:
+        """Let go of a hold, or use up its key. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._movements.void(key, of_key)
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        """Undo a purchase, or use up its key. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._movements.undo(key, of_key)
 
     async def end_challenge(self, of_key: str) -> Finding:
         """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown."""
@@ -101,9 +110,14 @@ class StripeAcquirer:
         """Give captured money back. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._movements.refund(key, reference, amount, currency)
 
-    async def find(self, key: str) -> Finding:
-        """What became of a purchase; one that has not arrived never will. Moves no money. Raises: OutcomeUnknown."""
-        intent = await self._looking.purchase(key)
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
+        """What became of a purchase; one that has not arrived in time never will. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
+        over = not_after is not None and self._now() > not_after
+        look = self._looking.purchase if over else self._looking.so_far
+        intent = await look(key, not_after)
         if intent is None:
             return NotFound()
         return finding_of(intent, voided=await self._looking.is_voided(intent))
@@ -116,6 +130,10 @@ class StripeAcquirer:
         """What happened to disputes after a cursor. Moves no money. Raises: OutcomeUnknown."""
         return await self._disputes.after(after)
 
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._failed_refunds.after(after)
+
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Hand in the merchant's side, once only. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         await self._disputes.submit_evidence(reference, text)
@@ -127,15 +145,15 @@ class StripeAcquirer:
     async def _once(self, purchase: Purchase, take: Callable[[Purchase], Any]) -> Outcome:
         """Send a purchase unless it is too late; say what its key stands for if that was used before. Moves money."""
         if self._now() > purchase.not_after:
-            return _as_outcome(await self.find(purchase.key))
+            return _as_outcome(await self.find(purchase.key, purchase.not_after))
         try:
             intent: Intent = await take(purchase)
         except Rejected as rejected:
             return Declined(rejected.reason)
         except KeyTaken:
-            if isinstance(await self.find(purchase.key), NotFound):
+            if await self._looking.purchase(purchase.key, purchase.not_after) is None:
                 return Declined(DeclineReason.TOO_LATE)
-            raise AcquirerRefused("the key was used for another purchase before") from None
+            raise KeyUsed("the key was used for another purchase before") from None
         self._looking.remember(purchase.key, intent)
         outcome = _as_outcome(finding_of(intent, voided=False))
         if isinstance(outcome, Challenged) and not outcome.url:

@@ -1,23 +1,31 @@
 """Finding a purchase at Stripe by our idempotency key, which Stripe has no strongly consistent way to do.
 
-Its search knows our metadata, but may lag behind by a minute or, on a bad day, an hour: what it finds is true, what it
-does not find may still be there. So an empty search is settled by **trying to use the key up**: an empty PaymentIntent
-(no card, so no money) is asked for under the very idempotency key of the purchase.
+Its search knows our metadata, but may lag behind by a minute or, on a bad day, an hour; its lists don't lag, and know
+only when an object was made. What they have is true. What they don't have may be on its way, **until the purchase's
+time is over**: so long a purchase is looked for and its key is left alone, for it may be about to be sent.
+
+Once its time is over, an empty search is settled by **trying to use the key up**: an empty PaymentIntent (no card, so
+no money) is asked for under the very idempotency key of the purchase.
 
 - Stripe makes it: the key was free. The purchase had not arrived, and now never can, since Stripe refuses a key that
   comes back with another request. Not found, for good.
-- Stripe refuses the key: the purchase has arrived. The newest intents, whose list does not lag, are looked through; if
-  it is not among them the outcome stays unknown, and a later search will have it.
+- Stripe refuses the key: the purchase has arrived. The intents of its time are looked through; if it is not among them
+  the outcome stays unknown, and a later search will have it.
 
 Stripe forgets keys after 24 hours at the earliest. By then search is long up to date, and a purchase is never sent
 after its `not_after` (minutes after it began), so a key that is free again can't be used for a late purchase.
+
+Source: docs.stripe.com/search, "Data freshness"; docs.stripe.com/api/idempotent_requests.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,17 +36,34 @@ from paydesk.adapters.acquirers.stripe.objects import KEY, VOID, Intent, IntentL
 _REFERENCE: Final = re.compile(r"(pi|seti)_[A-Za-z0-9_]{1,200}")
 _REMEMBERED: Final = 10_000
 _LIST_WINDOW: Final = timedelta(hours=26)
+_AROUND: Final = timedelta(minutes=20)
+"""How long before and after a purchase's last moment Stripe may have made it, clocks that differ included."""
 _MOST_PAGES: Final = 20
 _PAGE: Final = 100
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A time whose intents were all looked through, and when that began (on this process's own clock)."""
+
+    since: datetime
+    until: datetime
+    began: float
+
+    def answers(self, since: datetime, until: datetime, asked: float) -> bool:
+        """Whether who asks for a time at a moment needs no look of their own."""
+        return self.began >= asked and self.since <= since and until <= self.until
+
+
 class Looking:
-    """Looks purchases and refunds up; remembers which intent this process made for a key, to save a search."""
+    """Looks purchases and refunds up; remembers which intents stand for which keys, to save searches."""
 
     def __init__(self, calls: Calls, now: Callable[[], datetime]) -> None:
         self._calls: Final = calls
         self._now: Final = now
         self._made: Final[OrderedDict[str, str]] = OrderedDict()
+        self._one_lists: Final = asyncio.Lock()
+        self._listed: _Listed | None = None
 
     def remember(self, key: str, intent: Intent) -> None:
         """Keep which intent a purchase became; the oldest are forgotten."""
@@ -46,8 +71,18 @@ class Looking:
         if len(self._made) > _REMEMBERED:
             self._made.popitem(last=False)
 
-    async def purchase(self, key: str) -> Intent | None:
-        """The purchase under `key` as it stands, None if it never arrived (and never will). Moves no money.
+    async def so_far(self, key: str, not_after: datetime | None = None) -> Intent | None:
+        """The purchase under `key` as it stands, None if it has not arrived yet; the key is left alone. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
+        reference = self._made.get(key) or await self._searched(key) or await self._found_in_list(key, not_after)
+        return None if reference is None else await self._named(reference)
+
+    async def purchase(self, key: str, not_after: datetime | None = None) -> Intent | None:
+        """The purchase under `key` as it stands, None if it never arrived; then it never will. Moves no money.
+
+        Only for a purchase whose time is over, or that is to be ended: its key is used up if it is free.
 
         Raises: OutcomeUnknown.
         """
@@ -55,11 +90,10 @@ class Looking:
         if reference is None:
             if await self._use_up(key):
                 return None
-            reference = await self._listed(key)
-        found = await self.intent(reference)
-        if found is None:
-            raise OutcomeUnknown(f"Stripe knows {reference} by its key and not by its name")
-        return found
+            reference = await self._found_in_list(key, not_after)
+        if reference is None:
+            raise OutcomeUnknown("Stripe has seen the key, and does not show yet what became of it")
+        return await self._named(reference)
 
     async def intent(self, reference: str) -> Intent | None:
         """An intent by its name at Stripe, None if there is none. Moves no money. Raises: OutcomeUnknown."""
@@ -87,6 +121,13 @@ class Looking:
             return False
         return any(VOID in refund.metadata and refund.counts for refund in await self.refunds(intent))
 
+    async def _named(self, reference: str) -> Intent:
+        """What is known by a name that Stripe has just given. Raises: OutcomeUnknown."""
+        found = await self.intent(reference)
+        if found is None:
+            raise OutcomeUnknown(f"Stripe knows {reference} by its key and not by its name")
+        return found
+
     async def _searched(self, key: str) -> str | None:
         """The name of the purchase, if search has it already."""
         quoted = key.replace("\\", "\\\\").replace("'", "\\'")
@@ -109,17 +150,34 @@ class Looking:
             raise OutcomeUnknown(f"Stripe can't say what became of the key: {refused}") from None
         return True
 
-    async def _listed(self, key: str) -> str:
-        """The name of the purchase among the newest intents. Raises: OutcomeUnknown if it is not there."""
-        # Checked cards first: they are few, and search never has them.
+    async def _found_in_list(self, key: str, not_after: datetime | None) -> str | None:
+        """The name of the purchase among the intents of its time. Moves no money. Raises: OutcomeUnknown.
+
+        Whoever waits while others list uses what they found: a hundred look-ups at once are one list.
+        """
+        asked, now = time.monotonic(), self._now()
+        since = now - _LIST_WINDOW if not_after is None else not_after - _AROUND
+        until = now + _AROUND if not_after is None else not_after + _AROUND
+        async with self._one_lists:
+            if key not in self._made and not (self._listed and self._listed.answers(since, until, asked)):
+                # The time of those who wait is nearly the same, so that a little more answers them too.
+                since, until = since - _AROUND, until + _AROUND
+                began = time.monotonic()
+                await self._list(since, until)
+                self._listed = _Listed(since, until, began)
+            return self._made.get(key)
+
+    async def _list(self, since: datetime, until: datetime) -> None:
+        """Remember all purchases of a time, as far as pages go. Moves no money. Raises: OutcomeUnknown."""
+        made = {"gte": int(since.timestamp()), "lte": int(until.timestamp())}
+        # Checked cards too: search never has them.
         for service in (self._calls.v1.setup_intents, self._calls.v1.payment_intents):
-            asked: dict[str, Any] = {"limit": _PAGE, "created": {"gte": int((self._now() - _LIST_WINDOW).timestamp())}}
+            asked: dict[str, Any] = {"limit": _PAGE, "created": made}
             for _ in range(_MOST_PAGES):
                 page = await self._calls.look(service.list_async(asked), IntentList) or IntentList([])
                 for intent in page.data:
-                    if intent.metadata.get(KEY) == key:
-                        return intent.id
+                    if KEY in intent.metadata:
+                        self.remember(intent.metadata[KEY], intent)
                 if not page.has_more or not page.data:
                     break
                 asked["starting_after"] = page.data[-1].id
-        raise OutcomeUnknown("Stripe has seen the key, and does not show yet what became of it")

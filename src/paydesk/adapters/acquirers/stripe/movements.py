@@ -12,15 +12,18 @@ from typing import Any, Final, TypeVar
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
+    Captured,
     Finding,
+    KeyUsed,
     Moved,
     MovementFinding,
     NotFound,
     OutcomeUnknown,
     Refused,
+    Release,
     Voided,
 )
-from paydesk.adapters.acquirers.stripe.amounts import minor_units, plain
+from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units, plain
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import CAPTURE, KEY, VOID, Intent, Refund, finding_of
@@ -41,7 +44,7 @@ class Movements:
         intent, units = await self._money(reference, amount, currency, "capture")
         if intent.metadata.get(CAPTURE) == key:
             if intent.amount_received != units:
-                raise AcquirerRefused("the key was used for another capture")
+                raise KeyUsed("the key was used for another capture")
             return
         if not intent.held:
             gone = intent.status == "canceled"
@@ -62,18 +65,39 @@ class Movements:
         before = _under(key, refunds)
         if before is not None:
             if before.amount != units:
-                raise AcquirerRefused("the key was used for another refund")
-            return _final(before).id
+                raise KeyUsed("the key was used for another refund")
+            return _made(before).id
         left = intent.amount_received - _given_back(intent, refunds)
         if units > left:
             some = f"{plain(units, currency)} can't be refunded, {plain(left, currency)}"
             raise AcquirerRefused(f"{some} is left of what was captured")
-        return _final(await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key}})).id
+        return _made(await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key}})).id
 
-    async def void(self, key: str, of_key: str) -> Finding:
+    async def void(self, key: str, of_key: str) -> Release:
+        """Let go of what is held, or end what is open; what is taken stays taken. Moves money.
+
+        Stripe cancels only what is not captured, so a capture in between is seen. Raises: AcquirerRefused,
+        OutcomeUnknown.
+        """
+        ended = await self._end(key, of_key)
+        if not isinstance(ended, Intent):
+            return ended
+        if ended.is_setup:
+            return await self._give_all_back(ended, key)
+        return Captured(ended.id, main_units(ended.amount_received, ended.currency))
+
+    async def undo(self, key: str, of_key: str) -> Finding:
         """Undo a purchase: end what is open, release what is held, give back what is taken. Moves money.
 
-        Looks again if it changed under our hands. Raises: AcquirerRefused, OutcomeUnknown.
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        ended = await self._end(key, of_key)
+        return await self._give_all_back(ended, key) if isinstance(ended, Intent) else ended
+
+    async def _end(self, key: str, of_key: str) -> Finding | Intent:
+        """End or release a purchase, and say what is true of it then; the intent itself if it has succeeded.
+
+        Looks again if it changed under our hands. Raises: OutcomeUnknown.
         """
         for _ in range(2):
             intent = await self._looking.purchase(of_key)
@@ -83,8 +107,7 @@ class Movements:
             if intent.status not in {*_OPEN, "succeeded"} or isinstance(standing, Voided):
                 return standing
             if intent.status == "succeeded":
-                await self._undo(intent, key)
-                return Voided()
+                return intent
             try:
                 await self._cancel(intent, key)
             except AcquirerRefused:
@@ -123,10 +146,11 @@ class Movements:
             return Moved(intent.id)
         if intent.metadata.get(VOID) == key and (intent.status == "canceled" or intent.is_setup):
             return Moved(intent.id)
-        refund = _under(key, await self._looking.refunds(intent)) if intent.may_have_refunds else None
+        # Not by what the charge says was refunded: the amount of a refund that failed is taken out of that again.
+        refund = None if intent.is_setup else _under(key, await self._looking.refunds(intent))
         if refund is None:
             return NotFound()
-        return Moved(_final(refund).id) if refund.counts else Refused(f"Stripe's refund {refund.id} {refund.status}")
+        return Moved(_made(refund).id) if refund.counts else Refused(_why_not_made(refund))
 
     async def _money(self, reference: str, amount: Decimal, currency: str, action: str) -> tuple[Intent, int]:
         """The purchase and the amount that is to be moved, in minor units. Raises: AcquirerRefused, OutcomeUnknown."""
@@ -139,22 +163,23 @@ class Movements:
             raise AcquirerRefused(f"the payment is in {intent.currency.upper()}, not in {currency}")
         return intent, minor_units(amount, currency)
 
-    async def _undo(self, intent: Intent, key: str) -> None:
+    async def _give_all_back(self, intent: Intent, key: str) -> Voided:
         """Give a whole charge back, or mark a checked card as void. Raises: AcquirerRefused if it was refunded."""
         if intent.is_setup:
             marked = {"metadata": {VOID: key}}
             await self._do(self._calls.v1.setup_intents.update_async(intent.id, marked), Intent)
-            return
+            return Voided()
         if any(refund.counts for refund in await self._looking.refunds(intent)):
-            raise AcquirerRefused("the payment was refunded and can't be voided any more")
+            raise AcquirerRefused("the payment was refunded and can't be undone any more")
         await self._give_back(intent, key, {"metadata": {KEY: key, VOID: key}})
+        return Voided()
 
     async def _give_back(self, intent: Intent, key: str, asked: dict[str, Any]) -> Refund:
         """Make a refund. Raises: AcquirerRefused, OutcomeUnknown."""
         asked = {"payment_intent": intent.id, **asked}
         done = await self._do(self._calls.v1.refunds.create_async(asked, {"idempotency_key": key}), Refund)
         if not done.counts:
-            raise AcquirerRefused(f"Stripe's refund {done.id} {done.status}")
+            raise AcquirerRefused(_why_not_made(done))
         return done
 
     async def _cancel(self, intent: Intent, key: str) -> None:
@@ -169,7 +194,7 @@ class Movements:
         try:
             return await self._calls.ask(call, shape)
         except KeyTaken:
-            raise AcquirerRefused("the key was used for another request") from None
+            raise KeyUsed("the key was used for another request") from None
         except Rejected as rejected:
             raise AcquirerRefused(f"Stripe refused: {rejected.reason}") from None
 
@@ -183,11 +208,19 @@ def _given_back(intent: Intent, refunds: list[Refund]) -> int:
     return sum(refund.amount for refund in counted)
 
 
-def _final(refund: Refund) -> Refund:
-    """The refund, once it can't fail any more. Raises: OutcomeUnknown while it is on its way."""
-    if refund.counts and not refund.is_final:
+def _made(refund: Refund) -> Refund:
+    """The refund, once it is made. Raises: OutcomeUnknown while it is on its way, AcquirerRefused if it failed."""
+    if not refund.counts:
+        raise AcquirerRefused(_why_not_made(refund))
+    if not refund.is_final:
         raise OutcomeUnknown(f"Stripe's refund {refund.id} is {refund.status}")
     return refund
+
+
+def _why_not_made(refund: Refund) -> str:
+    """That a refund failed or was canceled, and Stripe's word for why."""
+    why = f": {refund.failure_reason}" if refund.failure_reason else ""
+    return f"Stripe's refund {refund.id} {refund.status}{why}"
 
 
 def _under(key: str, refunds: list[Refund]) -> Refund | None:

@@ -98,6 +98,7 @@ class Refund(msgspec.Struct, frozen=True):
     id: str
     amount: int
     status: str | None = None
+    failure_reason: str | None = None
     metadata: dict[str, str] = {}
 
     @property
@@ -107,7 +108,7 @@ class Refund(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether the customer's bank has it, or will never get it; some methods take days to say so."""
+        """Whether Stripe has made it, or gave it up; it may still fail once it is made, within 30 days."""
         return self.status not in {"pending", "requires_action"}
 
 

@@ -1,0 +1,56 @@
+"""Why the simulated bank refuses a request as such: pure, each function's answer is empty if it does not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from paydesk.adapters.acquirers.interface import Purchase
+from paydesk.adapters.acquirers.simulator import disputing
+from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, BY_NUMBER, CHALLENGED
+from paydesk.adapters.acquirers.simulator.record import Kind, plain
+from paydesk.adapters.acquirers.simulator.standing import Standing, Status
+
+
+def why_nonsense(purchase: Purchase, kind: Kind) -> str:
+    """What is wrong with a request that no bank could decide, empty if nothing."""
+    if not purchase.amount.is_finite() or purchase.amount < 0:
+        return f"the amount {purchase.amount} is not a sum of money"
+    if kind is Kind.CHARGE and not purchase.network_reference:
+        return "a charge of a stored card must name the customer's first payment"
+    asks_customer = kind is Kind.AUTHORIZE and BY_NUMBER.get(purchase.card.number, ANY_OTHER).at_checkout == CHALLENGED
+    if asks_customer and not purchase.return_url.startswith(("https://", "http://")):
+        return "3-D Secure needs a return_url that starts with https:// or http://"
+    return ""
+
+
+def why_not_money(standing: Standing, amount: Decimal, currency: str) -> str:
+    """Why this is not money of the payment's kind, empty if it is."""
+    if not amount.is_finite() or amount <= 0:
+        return f"{amount} is not an amount above 0"
+    return "" if currency == standing.currency else f"the payment is in {standing.currency}, not in {currency}"
+
+
+def why_not_capture(standing: Standing, amount: Decimal) -> str:
+    """Why an amount can't be captured, empty if it can."""
+    if not standing.held:
+        return "nothing is held any more" if standing.status is Status.VOIDED else "nothing is left to capture"
+    if amount > standing.held:
+        return f"{plain(amount)} can't be captured, {plain(standing.held)} is held"
+    return ""
+
+
+def why_not_void(standing: Standing) -> str:
+    """Why a purchase can't be voided, empty if it can."""
+    if standing.refunded:
+        return "the payment was refunded and can't be voided any more"
+    return disputing.why_disputed(standing)
+
+
+def why_not_refund(standing: Standing, amount: Decimal) -> str:
+    """Why an amount can't be refunded, empty if it can."""
+    disputed = disputing.why_disputed(standing)
+    if disputed:
+        return disputed
+    if amount > standing.net:
+        return f"{plain(amount)} can't be refunded, {plain(standing.net)} is left of what was captured"
+    return ""
