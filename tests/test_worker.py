@@ -68,7 +68,7 @@ def alarms(mailbox: Mailbox) -> list[Kept]:
 async def test_an_endpoint_that_keeps_failing_is_one_mail_to_the_owner_with_the_way_to_the_log(
     settings: Settings, database: Database, vault: Vault, desk: Desk, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paydesk.domain.mail.telling.SLOW_PAUSE", timedelta())
+    monkeypatch.setattr("paydesk.domain.mail.telling.SLOW_PAUSE", 0.05)
     asked: list[str] = []
 
     async def fail(request: web.Request) -> web.Response:

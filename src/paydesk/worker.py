@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 
@@ -16,7 +17,6 @@ from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
-from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
@@ -32,6 +32,7 @@ from paydesk.domain.pingbacks.resending import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
+from paydesk.loops.repeating import repeat
 from paydesk.settings import PREFIX, Settings
 from paydesk.web.mails.writing import Addresses, write
 
@@ -74,7 +75,7 @@ async def work(
                 tasks.create_task(mails.run(stop), name="mails")
                 tasks.create_task(run_telling(database, stop, keep_test=mailer is mailbox), name="telling")
             tasks.create_task(run_pulse(database, stop), name="pulse")
-            tasks.create_task(_keep_house(settings, database, stop), name="housekeeping")
+            tasks.create_task(run_housekeeping(settings, database, stop), name="housekeeping")
     finally:
         await outbound.close()
 
@@ -118,22 +119,23 @@ def billing_pace(settings: Settings) -> Pace:
     return Pace(batch=settings.billing_batch, in_flight=settings.billing_in_flight)
 
 
-async def _keep_house(settings: Settings, database: Database, stop: asyncio.Event) -> None:
-    """Make and drop the logs' partitions, forget old counters and answers, send what waited, measure what is open."""
-    while not stop.is_set():
-        try:
-            now = utc_now()
-            await keep_partitions(database, now=now, months=settings.retention_months)
-            await forget_form_counts(database, before=now - FORM_COUNTS_KEPT)
-            await forget_calls(database, before=now - KEPT)
-            await forget_past_entries(database, now=now)
-            await send_all_waiting(database, now=now)
-            await watch_open_outcomes(database, now=now)
-            await watch_alarms(database)
-        except Exception as error:
-            log.warning("housekeeping will try again", why=f"{type(error).__name__}: {error}")
-        try:
-            async with asyncio.timeout(HOUSEKEEPING.total_seconds()):
-                await stop.wait()
-        except TimeoutError:
-            continue
+async def run_housekeeping(settings: Settings, database: Database, stop: asyncio.Event) -> None:
+    """Make and drop the logs' partitions, forget old counters and answers, send what waited, measure what is open.
+
+    Each is a loop of its own, so that one that fails does not keep the others from being done.
+    """
+    chores: dict[str, Callable[[], Awaitable[object]]] = {
+        "partitions of the logs": lambda: keep_partitions(database, now=utc_now(), months=settings.retention_months),
+        "forgetting of form counts": lambda: forget_form_counts(database, before=utc_now() - FORM_COUNTS_KEPT),
+        "forgetting of calls": lambda: forget_calls(database, before=utc_now() - KEPT),
+        "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
+        "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
+        "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
+    }
+
+    async def do(chore: Callable[[], Awaitable[object]]) -> None:
+        await chore()
+
+    async with asyncio.TaskGroup() as tasks:
+        for name, chore in chores.items():
+            tasks.create_task(repeat(name, partial(do, chore), stop, rest=HOUSEKEEPING.total_seconds()), name=name)

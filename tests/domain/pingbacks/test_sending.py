@@ -419,7 +419,6 @@ async def test_a_sender_goes_on_when_the_database_is_back(
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("paydesk.domain.pingbacks.sending._PAUSE_WHEN_AWAY", 0.01)
     sender = make_sender()
     take, failures = sender._claims.take, list[datetime]()
 
@@ -445,7 +444,6 @@ async def test_connections_that_are_cut_again_and_again_lose_nothing(
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("paydesk.domain.pingbacks.sending._PAUSE_WHEN_AWAY", 0.01)
     await queue(shop, f"{receiver.base}/pay", number=400)
     async with database.acquire() as own:
         run_sender(make_sender(lease=21.0))

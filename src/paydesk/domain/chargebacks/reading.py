@@ -22,6 +22,7 @@ from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import AttemptState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.domain.subscriptions.ending import cancel
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -40,16 +41,11 @@ _UNDECIDED = frozenset({PaymentState.PROCESSING, PaymentState.CHALLENGED, Paymen
 
 async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
     """Read disputes until told to stop."""
-    while not stop.is_set():
-        try:
-            await read_disputes(desk, now=utc_now())
-        except Exception as error:
-            log.warning("disputes will be read again", why=f"{type(error).__name__}: {error}")
-        try:
-            async with asyncio.timeout(PAUSE):
-                await stop.wait()
-        except TimeoutError:
-            continue
+
+    async def read() -> None:
+        await read_disputes(desk, now=utc_now())
+
+    await repeat("disputes", read, stop, rest=PAUSE)
 
 
 async def read_disputes(desk: Desk, *, now: datetime) -> int:

@@ -82,12 +82,13 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
     """
     takes_money = (delivery.status, delivery.type) in TAKES_MONEY
     until = time.monotonic() + PATIENCE
-    while True:
+    in_vain = False
+    while not in_vain:
+        in_vain = time.monotonic() > until
         found = await _find(desk, shop, order, delivery)
         _refuse_part(order, found)
         _refuse_state(found, takes_money=takes_money, now=now)
         to_capture = takes_money and found.state is PaymentState.AUTHORIZED
-        in_vain = time.monotonic() > until
         if found.delivery_id is not None and (not to_capture or (found.moving is not None and in_vain)):
             return _confirmed(found, takes_money=takes_money)
         if found.delivery_id is not None and found.moving is not None:
@@ -95,8 +96,7 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
             await asyncio.sleep(_SOON)
         elif await _record(desk, shop, found, delivery, takes_money=takes_money, now=now):
             return _confirmed(await _find(desk, shop, order, delivery), takes_money=takes_money)
-        elif in_vain:
-            raise Busy("the order is changing all the time; try again")
+    raise Busy("the order is changing all the time; try again")
 
 
 async def _record(

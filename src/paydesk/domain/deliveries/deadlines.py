@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime
 
 import structlog
@@ -12,6 +11,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look, movement_of
 from paydesk.domain.payments.paying import Desk
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -50,13 +50,8 @@ async def act_on_due(
 
 async def run_deadlines(desk: Desk, stop: asyncio.Event, *, pause: float = PAUSE) -> None:
     """Act on what is due until told to stop; the pause between rounds is in seconds."""
-    while not stop.is_set():
-        try:
-            busy = await act_on_due(desk, real_now=utc_now()) > 0
-        except Exception as error:
-            log.warning("deadlines of shipments will be looked at again", why=f"{type(error).__name__}: {error}")
-            busy = False
-        if not busy:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await stop.wait()
+
+    async def act() -> bool:
+        return await act_on_due(desk, real_now=utc_now()) > 0
+
+    await repeat("deadlines of shipments", act, stop, rest=pause)

@@ -12,6 +12,7 @@ import structlog
 
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "closing.sql")
 log = structlog.get_logger()
@@ -36,13 +37,8 @@ async def close_ledger(database: Database) -> bool:
 
 async def run_closing(database: Database, stop: asyncio.Event) -> None:
     """Close the ledger from time to time until told to stop."""
-    while not stop.is_set():
-        try:
-            await close_ledger(database)
-        except Exception as error:
-            log.warning("closing the ledger will try again", why=f"{type(error).__name__}: {error}")
-        try:
-            async with asyncio.timeout(PAUSE):
-                await stop.wait()
-        except TimeoutError:
-            continue
+
+    async def close() -> None:
+        await close_ledger(database)
+
+    await repeat("closing of the ledger", close, stop, rest=PAUSE)

@@ -10,6 +10,7 @@ import structlog
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "settling.sql")
 log = structlog.get_logger()
@@ -41,16 +42,8 @@ async def settle_due(
 
 async def run_settling(database: Database, stop: asyncio.Event) -> None:
     """Settle what is due until told to stop."""
-    while not stop.is_set():
-        try:
-            busy = await settle_due(database, real_now=utc_now()) > 0
-        except Exception as error:
-            log.warning("settling will try again", why=f"{type(error).__name__}: {error}")
-            busy = False
-        if busy:
-            continue
-        try:
-            async with asyncio.timeout(PAUSE):
-                await stop.wait()
-        except TimeoutError:
-            continue
+
+    async def settle() -> bool:
+        return await settle_due(database, real_now=utc_now()) > 0
+
+    await repeat("settling", settle, stop, rest=PAUSE)

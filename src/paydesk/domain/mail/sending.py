@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,6 +23,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.mail.kinds import MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
 from paydesk.domain.mail.queueing import open_facts
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "sending.sql")
 log = structlog.get_logger()
@@ -41,7 +41,8 @@ LEASE = timedelta(minutes=3)
 PAUSE = 1.0
 """Seconds between looks when nothing is due."""
 
-HOUSEKEEPING = timedelta(minutes=10)
+HOUSEKEEPING = 600.0
+"""Seconds between looks at what may be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +77,25 @@ class MailSender:
         self._write = write
         self._in_flight = in_flight
         self._sending: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send until told to stop; what is being handed over then is finished first."""
-        next_cleaning = utc_now()
-        while not stop.is_set():
-            try:
-                if utc_now() >= next_cleaning:
-                    await queries.forget_mails(self._database, before=utc_now() - KEPT)
-                    next_cleaning = utc_now() + HOUSEKEEPING
-                busy = await self._start_some(utc_now()) > 0
-            except Exception as error:
-                log.warning("mails will be looked at again", why=f"{type(error).__name__}: {error}")
-                busy = False
-            if not busy:
-                await self._pause(stop)
+        await asyncio.gather(
+            repeat("mails", self._send_some, stop, rest=PAUSE, wake=self._room),
+            repeat("forgetting of mails", self._forget, stop, rest=HOUSEKEEPING),
+        )
         await self.finish()
+
+    async def _send_some(self) -> bool:
+        """Start what is due, as far as there is room; the connections rest when there is nothing to do."""
+        started = await self._start_some(utc_now())
+        if not started and not self._sending:
+            await self._mailer.rest()
+        return started > 0
+
+    async def _forget(self) -> None:
+        await queries.forget_mails(self._database, before=utc_now() - KEPT)
 
     async def send_due(self, *, now: datetime) -> int:
         """Try every mail that is due by `now` (UTC) once; returns how many that were."""
@@ -112,8 +116,7 @@ class MailSender:
         """Claim as many as may still be handed over at once, and start each; returns how many."""
         room = self._in_flight - len(self._sending)
         if room <= 0:
-            await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
-            return 1
+            return 0
         claimed = queries.claim(
             self._database, now=now, most=room, lease=LEASE, merchant_kinds=[str(kind) for kind in MERCHANT_KINDS]
         )
@@ -121,15 +124,13 @@ class MailSender:
         for row in rows:
             task = asyncio.create_task(self._send(row))
             self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
+            task.add_done_callback(self._is_sent)
         return len(rows)
 
-    async def _pause(self, stop: asyncio.Event) -> None:
-        if not self._sending:
-            await self._mailer.rest()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE):
-                await stop.wait()
+    def _is_sent(self, task: asyncio.Task[None]) -> None:
+        """There is room for another."""
+        self._sending.discard(task)
+        self._room.set()
 
     async def _send(self, row: Mapping[str, Any]) -> None:
         """Hand one mail over and record what came of it; what can't be recorded is left to the lease."""

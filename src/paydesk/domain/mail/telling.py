@@ -7,7 +7,6 @@ is read afterwards, and each event's name (`once`) makes sure that it is told on
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
@@ -17,6 +16,7 @@ from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "telling.sql")
 log = structlog.get_logger()
@@ -33,8 +33,8 @@ AFTER_ATTEMPTS = 3
 PAUSE = 2.0
 """Seconds between looks when nothing has happened."""
 
-SLOW_PAUSE = timedelta(seconds=30)
-"""Between looks at what fails, which stays so for hours."""
+SLOW_PAUSE = 30.0
+"""Seconds between looks at what fails, which stays so for hours."""
 
 
 async def tell_events(
@@ -46,8 +46,8 @@ async def tell_events(
     (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC.
     """
     await queries.add_places(database)
-    queued = 0
-    while True:
+    queued, places = 0, 1
+    while places:
         row = await queries.tell_pingbacks(
             database,
             real_now=real_now,
@@ -57,9 +57,8 @@ async def tell_events(
             most_merchants=most_merchants,
             most_events=most_events,
         )
-        queued += int(row["mails"])
-        if not row["places"]:
-            return queued + await _tell_marked(database, real_now=real_now, keep_test=keep_test, most=most_events)
+        queued, places = queued + int(row["mails"]), int(row["places"])
+    return queued + await _tell_marked(database, real_now=real_now, keep_test=keep_test, most=most_events)
 
 
 async def _tell_marked(database: Database, *, real_now: datetime, keep_test: bool, most: int) -> int:
@@ -106,16 +105,14 @@ async def choose_mails(database: Database, merchant_id: int, *, customer_mails: 
 
 async def run_telling(database: Database, stop: asyncio.Event, *, keep_test: bool) -> None:
     """Queue mails about what happens until told to stop."""
-    slow_at = utc_now()
-    while not stop.is_set():
-        try:
-            now = utc_now()
-            await tell_events(database, real_now=now, keep_test=keep_test)
-            if now >= slow_at:
-                await tell_failing(database, real_now=now, keep_test=keep_test)
-                slow_at = now + SLOW_PAUSE
-        except Exception as error:
-            log.warning("events will be looked at again for mails", why=f"{type(error).__name__}: {error}")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE):
-                await stop.wait()
+
+    async def tell_what_happened() -> None:
+        await tell_events(database, real_now=utc_now(), keep_test=keep_test)
+
+    async def tell_what_fails() -> None:
+        await tell_failing(database, real_now=utc_now(), keep_test=keep_test)
+
+    await asyncio.gather(
+        repeat("telling", tell_what_happened, stop, rest=PAUSE),
+        repeat("telling of failures", tell_what_fails, stop, rest=SLOW_PAUSE),
+    )

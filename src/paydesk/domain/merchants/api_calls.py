@@ -13,6 +13,7 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.loops.repeating import renewed
 
 queries = load_statements(__package__ or "", "api_calls.sql")
 
@@ -71,18 +72,11 @@ class ApiCall:
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         """Renew the lease for the length of a block."""
-        holding = asyncio.create_task(self._hold())
-        try:
+        async with renewed("hold on a call", self._hold, every=RENEWAL.total_seconds()):
             yield
-        finally:
-            holding.cancel()
-            await asyncio.gather(holding, return_exceptions=True)
 
     async def _hold(self) -> None:
-        while True:
-            await asyncio.sleep(RENEWAL.total_seconds())
-            with suppress(*AWAY):
-                await queries.hold_call(self.database, **self.name, lease=LEASE)
+        await queries.hold_call(self.database, **self.name, lease=LEASE)
 
 
 def check_request_key(key: str) -> str:
@@ -108,20 +102,32 @@ async def begin_call(
     """
     call = ApiCall(database, shop, check_request_key(key), digest)
     until = time.monotonic() + patience
-    while True:
-        begun = await queries.begin_call(
-            database, **call.name, request_digest=digest, real_now=real_now, kept_since=real_now - KEPT, lease=LEASE
-        )
-        if begun:
-            return call
-        row = await queries.find_call(database, **call.name)
-        if row is not None and row["request_digest"] != digest:
-            raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-        if row is not None and row["status"] is not None:
-            return Answer(row["status"], row["answer"])
+    while (begun := await _begin(call, real_now=real_now)) is None:
         if time.monotonic() > until:
             raise Conflict("the first request with this Idempotency-Key is still being made; ask again in a moment")
         await asyncio.sleep(_LOOK)
+    return begun
+
+
+async def _begin(call: ApiCall, *, real_now: datetime) -> ApiCall | Answer | None:
+    """Begin a call or give its first answer, None while another process is making it.
+
+    Raises: Conflict if the key came with another call.
+    """
+    begun = await queries.begin_call(
+        call.database,
+        **call.name,
+        request_digest=call.digest,
+        real_now=real_now,
+        kept_since=real_now - KEPT,
+        lease=LEASE,
+    )
+    if begun:
+        return call
+    row = await queries.find_call(call.database, **call.name)
+    if row is not None and row["request_digest"] != call.digest:
+        raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
+    return Answer(row["status"], row["answer"]) if row is not None and row["status"] is not None else None
 
 
 async def forget_calls(database: Database, *, before: datetime) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +13,7 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.loops.repeating import renewed
 
 queries = load_statements(__package__ or "", "clock.sql")
 
@@ -79,11 +79,8 @@ class HeldClock:
         return real_now + timedelta(seconds=ahead.total_seconds())
 
     async def keep(self) -> None:
-        """Renew the hold until cancelled; if the database is away, the next move finds out what came of it."""
-        while True:
-            await asyncio.sleep(RENEWAL_SECONDS)
-            with suppress(*AWAY):
-                await queries.hold_clock(self._database, merchant_id=self.merchant_id, holder=self.holder, lease=LEASE)
+        """Renew the hold; if the database is away, the next move finds out what came of it."""
+        await queries.hold_clock(self._database, merchant_id=self.merchant_id, holder=self.holder, lease=LEASE)
 
 
 @asynccontextmanager
@@ -101,12 +98,10 @@ async def held_clock(database: Database, merchant_id: int) -> AsyncIterator[Held
             f" (or {LEASE.seconds} seconds, if it was killed)"
         )
     clock = HeldClock(database, merchant_id, holder, real_now + row["ahead"], row["time_zone"])
-    keeping = asyncio.create_task(clock.keep())
     try:
-        yield clock
+        async with renewed("hold on a test clock", clock.keep, every=RENEWAL_SECONDS):
+            yield clock
     finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
         with suppress(*AWAY):
             await queries.let_clock_go(database, merchant_id=merchant_id, holder=holder)
 

@@ -79,9 +79,9 @@ async def _delete(database: Database, kind: str, merchant_id: int) -> int:
     """Delete all of a kind in batches, so that no statement takes long; returns how many rows."""
     delete, total = getattr(queries, f"delete_{kind}"), 0
     most = REFERRED_BATCH if kind in REFERRED_TO else BATCH
-    while True:
+    rows = most
+    while rows == most:
         status = await delete(database, merchant_id=merchant_id, most=most)
         rows = int(status.split()[-1])
         total += rows
-        if rows < most:
-            return total
+    return total

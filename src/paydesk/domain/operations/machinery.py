@@ -20,6 +20,7 @@ from paydesk.database.partitions import LOGS
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "machinery.sql")
 log = structlog.get_logger()
@@ -145,18 +146,13 @@ async def run_pulse(database: Database, stop: asyncio.Event) -> None:
     """Say every few seconds that this worker is alive, until told to stop; then say goodbye."""
     name = f"{socket.gethostname()[:60]} {os.getpid()} {secrets.token_hex(2)}"
     started_at = utc_now()
-    while not stop.is_set():
-        try:
-            now = utc_now()
-            await queries.say_alive(database, name=name, started_at=started_at, now=now)
-            await queries.forget_workers(database, before=now - _FORGOTTEN)
-        except Exception as error:
-            log.warning("this worker can't say that it is alive", why=f"{type(error).__name__}: {error}")
-        try:
-            async with asyncio.timeout(PULSE.total_seconds()):
-                await stop.wait()
-        except TimeoutError:
-            continue
+
+    async def say_alive() -> None:
+        now = utc_now()
+        await queries.say_alive(database, name=name, started_at=started_at, now=now)
+        await queries.forget_workers(database, before=now - _FORGOTTEN)
+
+    await repeat("pulse", say_alive, stop, rest=PULSE.total_seconds())
     try:
         await queries.say_goodbye(database, name=name)
     except Exception as error:

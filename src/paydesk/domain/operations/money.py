@@ -135,12 +135,9 @@ async def every_payout(
 ) -> AsyncIterator[MadePayout]:
     """All payouts of a period, newest first, read in pages so that a slow reader holds no connection."""
     place = Place(LATEST, LARGEST_ID)
-    while True:
-        found = await browse_all_payouts(database, Page(_BATCH, place, since, until), live=live)
+    while found := await browse_all_payouts(database, Page(_BATCH, place, since, until), live=live):
         for one in found:
             yield one
-        if len(found) < _BATCH:
-            return
         place = Place(found[-1].at, found[-1].id)
 
 

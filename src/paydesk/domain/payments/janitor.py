@@ -41,6 +41,7 @@ from paydesk.domain.payments.outcomes import (
 )
 from paydesk.domain.payments.paying import KEY_LIFETIME, Desk
 from paydesk.domain.payments.states import AttemptState
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -86,23 +87,16 @@ class Lookup:
 
 async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
     """Look after open outcomes until told to stop; the pause between rounds is in seconds."""
-    while not stop.is_set():
-        try:
-            now = utc_now()
-            busy = await settle_due(desk, now=now) + await finish_movements(desk, now=now) > 0
-        except Exception as error:
-            log.warning("the janitor will try again", why=f"{type(error).__name__}: {error}")
-            busy = False
-        if not busy:
-            await _wait(stop, pause)
 
+    async def settle() -> bool:
+        return await settle_due(desk, now=utc_now()) > 0
 
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
+    async def finish() -> bool:
+        return await finish_movements(desk, now=utc_now()) > 0
+
+    await asyncio.gather(
+        repeat("janitor", settle, stop, rest=pause), repeat("janitor of movements", finish, stop, rest=pause)
+    )
 
 
 async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:

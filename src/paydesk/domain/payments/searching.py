@@ -72,10 +72,7 @@ async def _is_common(database: Database, shop: Shop, last4: str) -> bool:
 async def all_payments(database: Database, shop: Shop, wanted: PaymentSearch, page: Page) -> AsyncIterator[SeenPayment]:
     """Every payment that a search finds, newest first, read a thousand at a time."""
     following = replace(page, most=_AT_ONCE)
-    while True:
-        found = await search_payments(database, shop, wanted, following)
+    while found := await search_payments(database, shop, wanted, following):
         for payment in found:
             yield payment
-        if len(found) < _AT_ONCE:
-            return
         following = replace(following, before=Place(found[-1].created_at, found[-1].id))

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import asyncpg
 import msgspec
 import structlog
 
 from paydesk.adapters.outbound import Answer
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.stamping import masked
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.loops.repeating import repeat
 
 _MOST_AT_ONCE = 500
-_LONGEST_PAUSE = 5.0
+_LONGEST_PAUSE = 1.0
 _GATHERING_PAUSE = 0.01
 
 queries = load_statements(__package__ or "")
@@ -62,19 +62,15 @@ class Recorder:
         self._attempts.append(attempt)
         self._some.set()
 
-    async def run(self) -> None:
-        """Record what comes in, until cancelled; waits for the database as long as it takes."""
-        pause = 0.1
-        while True:
-            await self._some.wait()
-            try:
-                await self.flush()
-                pause = 0.1
-                await asyncio.sleep(_GATHERING_PAUSE)
-            except (*AWAY, asyncpg.PostgresError) as error:
-                log.warning("pingback_attempts_not_recorded_yet", attempts=len(self._attempts), reason=str(error))
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+    async def run(self, stop: asyncio.Event) -> None:
+        """Record what comes in, until told to stop; waits for the database as long as it takes."""
+        await repeat("recording of pingbacks", self._gather, stop, rest=_LONGEST_PAUSE, wake=self._some)
+
+    async def _gather(self) -> None:
+        """Record all that is there, and let some more come together."""
+        if self._attempts:
+            await self.flush()
+            await asyncio.sleep(_GATHERING_PAUSE)
 
     async def flush(self) -> None:
         """Record all that is there.
@@ -87,7 +83,6 @@ class Recorder:
                 await self._record(batch)
                 del self._attempts[: len(batch)]
                 self._recorded([attempt.name for attempt in batch])
-            self._some.clear()
 
     async def _record(self, batch: Sequence[Attempt]) -> None:
         """Record a batch with one statement."""

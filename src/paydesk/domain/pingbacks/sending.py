@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import asyncpg
 import structlog
 
 from paydesk.adapters.outbound import Answer, OutboundClient
@@ -27,9 +26,9 @@ from paydesk.domain.pingbacks.keyring import Keyring
 from paydesk.domain.pingbacks.lanes import Lanes
 from paydesk.domain.pingbacks.recording import Attempt, Name, Recorder
 from paydesk.domain.pingbacks.stamping import stamp
+from paydesk.loops.repeating import repeat
 
 _BACKLOG_SECONDS = 15.0
-_PAUSE_WHEN_AWAY = 1.0
 _TO_RECORD_SECONDS = 5.0
 
 queries = load_statements(__package__ or "")
@@ -75,33 +74,39 @@ class PingbackSender:
 
         While the database is away it waits; outcomes are kept and recorded when it is back.
         """
-        recording = asyncio.ensure_future(self._recorder.run())
-        watching = asyncio.ensure_future(self._watch_backlog())
+        ended = asyncio.Event()
+        beside = [
+            asyncio.ensure_future(self._recorder.run(ended)),
+            asyncio.ensure_future(repeat("backlog of pingbacks", self._watch_backlog, ended, rest=_BACKLOG_SECONDS)),
+        ]
         try:
-            while not stop.is_set():
-                await self._pause(stop, await self._claim_once())
+            await repeat("pingbacks", self._claim_once, stop, rest=self._settings.poll, wake=self._lanes.hungry)
         finally:
             await self._lanes.stop(self._settings.grace)
             await self._wind_up()
-            for task in (watching, recording):
+            for task in beside:
                 task.cancel()
-            await asyncio.gather(watching, recording, return_exceptions=True)
+            await asyncio.gather(*beside, return_exceptions=True)
 
     async def send_due_once(self, now: datetime, *, merchant_id: int | None = None) -> int:
         """Send everything that is due at `now` (real time), record it, and return how many attempts that were.
 
         With `merchant_id` only that merchant's test side is sent for, and `now` is its time (its clock is being moved).
         """
-        sent = of_round = 0
-        while True:
-            claimed = await self._claim(now, merchant_id)
-            sent, of_round = sent + claimed, of_round + claimed
-            if merchant_id is not None or self._claims.is_round_complete:
-                if not of_round:
-                    return sent
-                of_round = 0
+        sent = 0
+        while of_round := await self._send_round(now, merchant_id):
+            sent += of_round
+        return sent
+
+    async def _send_round(self, now: datetime, merchant_id: int | None) -> int:
+        """Go once round the merchants, or to the one; returns how many attempts were made and recorded."""
+        sent, is_complete = 0, False
+        while not is_complete:
+            sent += await self._claim(now, merchant_id)
+            is_complete = merchant_id is not None or self._claims.is_round_complete
             await self._lanes.idle()
             await self._recorder.flush()
+        return sent
 
     async def try_out(
         self, url: str, payload: str, *, sign_version: str, body_format: str, private_key: str
@@ -123,26 +128,15 @@ class PingbackSender:
         """How many more may be claimed."""
         return max(self._settings.in_hand - len(self._in_hand), 0)
 
-    async def _claim_once(self) -> float:
-        """Claim what there is room for; returns how many seconds to wait before the next claim."""
-        try:
-            await self._claim(utc_now())
-        except AWAY as error:
-            log.warning("pingbacks_wait_for_the_database", reason=str(error))
-        except asyncpg.PostgresError:
-            log.exception("pingbacks_not_claimed")
-        else:
-            # Where there is no room nothing was awaited: to come back at once would stop everything, for ever.
-            return self._settings.poll if self._claims.is_round_complete or not self._room else 0.0
-        # A lane that ran dry before would end the pause at once, again and again.
-        self._lanes.hungry.clear()
-        return _PAUSE_WHEN_AWAY
+    async def _claim_once(self) -> bool:
+        """Claim what there is room for; true if there is room for more of the merchants who have not had their turn."""
+        await self._claim(utc_now())
+        return self._room > 0 and not self._claims.is_round_complete
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
         """Claim into the lanes what is due at `now`, of everybody or of one test side; returns how many."""
         room = self._room
         if not room:
-            self._lanes.hungry.clear()
             return 0
         share = Share(
             room=room,
@@ -157,15 +151,6 @@ class PingbackSender:
         metrics.IN_HAND.set(len(self._in_hand))
         self._lanes.add(fresh, loads)
         return len(fresh)
-
-    async def _pause(self, stop: asyncio.Event, seconds: float) -> None:
-        """Wait until a lane runs dry, the sender is to stop, or the time is over."""
-        if not seconds:
-            return
-        waiting = [asyncio.ensure_future(event.wait()) for event in (stop, self._lanes.hungry)]
-        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for task in waiting:
-            task.cancel()
 
     async def _deliver(self, one: Claimed) -> float:
         """Make one attempt, and return how long the endpoint took; what fails here is tried again later."""
@@ -209,9 +194,6 @@ class PingbackSender:
 
     async def _watch_backlog(self) -> None:
         """Tell the operator how much is due and for how long."""
-        while True:
-            with suppress(*AWAY):
-                row = await queries.backlog(self._database, now=utc_now())
-                metrics.BACKLOG.set(row["pingbacks"])
-                metrics.OLDEST.set(row["oldest"])
-            await asyncio.sleep(_BACKLOG_SECONDS)
+        row = await queries.backlog(self._database, now=utc_now())
+        metrics.BACKLOG.set(row["pingbacks"])
+        metrics.OLDEST.set(row["oldest"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +25,7 @@ from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
 from paydesk.domain.payments.paying import Desk, Unsettled
 from paydesk.domain.subscriptions.cards import CardChange, record, record_ending, record_finding
 from paydesk.domain.subscriptions.states import CardChangeState
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "cards.sql")
 log = structlog.get_logger()
@@ -43,16 +43,11 @@ class Lookup:
 
 async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
     """Look after open card changes until told to stop; the pause between rounds is in seconds."""
-    while not stop.is_set():
-        try:
-            busy = await settle_card_changes(desk, now=utc_now()) > 0
-        except Exception as error:
-            log.warning("card changes will be looked up again", why=f"{type(error).__name__}: {error}")
-            busy = False
-        if not busy:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await stop.wait()
+
+    async def settle() -> bool:
+        return await settle_card_changes(desk, now=utc_now()) > 0
+
+    await repeat("card changes", settle, stop, rest=pause)
 
 
 async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,6 +29,7 @@ from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals,
 from paydesk.domain.payments.paying import CARD_NUMBER, FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.subscriptions.ending import expire_due
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -84,22 +84,9 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
         return await expire_due(desk.database, real_now=utc_now()) > 0
 
     async with asyncio.TaskGroup() as tasks:
-        for work in [charge] * billing.pace.lanes + [expire]:
-            tasks.create_task(_work_until(stop, work, pause))
-
-
-async def _work_until(stop: asyncio.Event, work: Callable[[], Awaitable[bool]], pause: float) -> None:
-    """Repeat a piece of work until told to stop, with a pause whenever there was nothing to do or it failed."""
-    while not stop.is_set():
-        try:
-            busy = await work()
-        except Exception as error:
-            log.warning("billing will try again", why=f"{type(error).__name__}: {error}")
-            busy = False
-        if not busy:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await stop.wait()
+        for lane in range(1, billing.pace.lanes + 1):
+            tasks.create_task(repeat(f"billing {lane}", charge, stop, rest=pause))
+        tasks.create_task(repeat("ending of subscriptions", expire, stop, rest=pause))
 
 
 FIRST = (0, False)

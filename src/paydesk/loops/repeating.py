@@ -1,0 +1,112 @@
+"""The one way to write what runs in the background: do, rest, be woken, be stopped.
+
+Whatever a turn does, or fails to await, everything else in the process gets its own turn after it: no loop can go round
+without giving way. A turn that fails is logged and tried again after a pause that grows; it never ends the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from paydesk.core.clock import utc_now
+from paydesk.loops.metrics import FAILURES, LAST_TURN
+
+BREATH = 0.001
+"""Seconds between two turns at least: a real pause, in which the event loop sees to connections and timers."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = (0.1, 1.0), 8.0
+"""Seconds after the first failure, by the loop's own rest within these bounds; and how far they grow by doubling."""
+
+_A_FAULT = 6
+"""Failures in a row that are no restart of a database any more: the last is logged as an error, with its place."""
+
+Turn = Callable[[], Awaitable[bool | None]]
+"""One turn of a loop; true says that there is more to do at once."""
+
+log = structlog.get_logger()
+
+
+async def repeat(
+    name: str,
+    turn: Turn,
+    stop: asyncio.Event,
+    *,
+    rest: float,
+    wake: asyncio.Event | None = None,
+    beats: bool = True,
+) -> None:
+    """Take turns until `stop` is set; `rest` is the pause in seconds after a turn that found nothing more to do.
+
+    `wake` ends a rest early (not the pause after a failure); it is cleared before the turn that it leads to. The time
+    of the last turn is a metric under `name`, unless `beats` is false.
+    """
+    failures = 0
+    while not stop.is_set():
+        if wake is not None:
+            wake.clear()
+        try:
+            pause = BREATH if await turn() else rest
+            failures = 0
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            failures += 1
+            pause = _failed(name, error, failures, rest)
+        except Exception as error:
+            failures += 1
+            pause = _failed(name, error, failures, rest)
+        if beats:
+            LAST_TURN.labels(name).set(utc_now().timestamp())
+        await _rest(pause, stop, None if failures else wake)
+
+
+@asynccontextmanager
+async def renewed(name: str, renew: Turn, *, every: float) -> AsyncIterator[None]:
+    """Renew something every so many seconds for the length of a block: a lease on what the block does."""
+
+    async def renew_until_cancelled() -> None:
+        await asyncio.sleep(every)
+        await repeat(name, renew, asyncio.Event(), rest=every, beats=False)
+
+    renewing = asyncio.create_task(renew_until_cancelled())
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+
+def _is_cancelled() -> bool:
+    """Whether this task is to end: something that a turn waits for may also have been cancelled by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _failed(name: str, error: BaseException, failures: int, rest: float) -> float:
+    """Log a turn that failed; returns how many seconds to wait until the next."""
+    FAILURES.labels(name).inc()
+    least, most = _FIRST_PAUSE
+    pause = min(min(max(rest, least), most) * 2.0 ** min(failures - 1, 30), max(rest, _LONGEST_PAUSE))
+    why = f"{type(error).__name__}: {error}"
+    if failures == _A_FAULT:
+        log.error("a background loop keeps failing", loop=name, why=why, failures=failures, exc_info=error)
+    else:
+        log.warning("a background loop will try again", loop=name, why=why, failures=failures, in_seconds=pause)
+    return pause
+
+
+async def _rest(seconds: float, stop: asyncio.Event, wake: asyncio.Event | None) -> None:
+    """Wait so long, until woken or until told to stop; others get their turn in any case."""
+    await asyncio.sleep(BREATH)
+    if seconds <= BREATH:
+        return
+    waiting = [asyncio.ensure_future(event.wait()) for event in (stop, wake) if event is not None]
+    try:
+        await asyncio.wait(waiting, timeout=seconds - BREATH, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()

@@ -1,0 +1,163 @@
+"""Every background loop, driven with everything full: others have their turn all the same, and a stop ends it."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+import paydesk
+from paydesk.adapters.mail import Mailbox
+from paydesk.adapters.vault import Vault
+from paydesk.database.pool import Database
+from paydesk.domain.payments.paying import Desk
+from paydesk.settings import Settings
+from paydesk.worker import work
+
+SOURCE = Path(paydesk.__file__).parent
+HOME = SOURCE / "loops" / "repeating.py"
+
+WORK = {
+    "pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._claim_once",
+    "recording of pingbacks": "paydesk.domain.pingbacks.recording:Recorder._gather",
+    "backlog of pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._watch_backlog",
+    "janitor": "paydesk.domain.payments.janitor:settle_due",
+    "janitor of movements": "paydesk.domain.payments.janitor:finish_movements",
+    "card changes": "paydesk.domain.subscriptions.card_lookups:settle_card_changes",
+    "billing 1": "paydesk.domain.subscriptions.charging:BillingRun.charge_due",
+    "ending of subscriptions": "paydesk.domain.subscriptions.charging:expire_due",
+    "disputes": "paydesk.domain.chargebacks.reading:read_disputes",
+    "deadlines of shipments": "paydesk.domain.deliveries.deadlines:act_on_due",
+    "settling": "paydesk.domain.ledger.settling:settle_due",
+    "closing of the ledger": "paydesk.domain.ledger.closing:close_ledger",
+    "mails": "paydesk.domain.mail.sending:MailSender._start_some",
+    "forgetting of mails": "paydesk.domain.mail.sending:MailSender._forget",
+    "telling": "paydesk.domain.mail.telling:tell_events",
+    "telling of failures": "paydesk.domain.mail.telling:tell_failing",
+    "pulse": "paydesk.domain.operations.machinery:queries.say_alive",
+    "partitions of the logs": "paydesk.worker:keep_partitions",
+    "forgetting of form counts": "paydesk.worker:forget_form_counts",
+    "forgetting of calls": "paydesk.worker:forget_calls",
+    "forgetting of log-in attempts": "paydesk.worker:forget_past_entries",
+    "sending of what waited": "paydesk.worker:send_all_waiting",
+    "open outcomes": "paydesk.worker:watch_open_outcomes",
+}
+"""Each loop of a worker, and the function that does its work."""
+
+
+def last_turns() -> dict[str, float]:
+    """When each loop ended its last turn."""
+    return {
+        sample.labels["loop"]: sample.value
+        for metric in REGISTRY.collect()
+        for sample in metric.samples
+        if sample.name == "paydesk_loop_last_turn_timestamp_seconds"
+    }
+
+
+async def always_more(*_: Any, **__: Any) -> int:
+    """Work that awaits nothing, and says that there is more to do at once."""
+    return 100
+
+
+def replace(monkeypatch: pytest.MonkeyPatch, place: str, work: Callable[..., Awaitable[Any]]) -> None:
+    module, _, path = place.partition(":")
+    owner, _, name = path.rpartition(".")
+    target: Any = importlib.import_module(module)
+    monkeypatch.setattr(getattr(target, owner) if owner else target, name, work)
+
+
+async def run_worker_until(
+    settled: Callable[[], bool], settings: Settings, database: Database, vault: Vault, desk: Desk
+) -> None:
+    """Let a whole worker work until something is true, and end it by its stop; the test run's timeout ends the rest."""
+    stop = asyncio.Event()
+    working = asyncio.create_task(work(settings, database, vault, desk, stop, mailbox=Mailbox()))
+    while not settled():
+        assert not working.done(), working.exception()
+        await asyncio.sleep(0.001)
+    stop.set()
+    await working
+
+
+async def test_with_everything_full_each_loop_gives_way_and_stops(
+    settings: Settings, database: Database, vault: Vault, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = dict.fromkeys(WORK, 0)
+
+    def counted(name: str) -> Callable[..., Awaitable[int]]:
+        async def turn(*_: Any, **__: Any) -> int:
+            turns[name] += 1
+            return 100
+
+        return turn
+
+    for name, place in WORK.items():
+        replace(monkeypatch, place, counted(name))
+    await run_worker_until(lambda: all(turns.values()), settings, database, vault, desk)
+    assert min(turns.values()) > 0
+
+
+@pytest.mark.parametrize("name", WORK)
+async def test_a_loop_whose_work_fails_stops_no_other(
+    name: str, settings: Settings, database: Database, vault: Vault, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = []
+
+    async def fails(*_: Any, **__: Any) -> None:
+        failures.append(1)
+        raise ZeroDivisionError
+
+    for other, place in WORK.items():
+        replace(monkeypatch, place, fails if other == name else always_more)
+    began = last_turns()
+    await run_worker_until(
+        lambda: bool(failures) and all(last_turns().get(other) != began.get(other) for other in WORK),
+        settings, database, vault, desk,
+    )  # fmt: skip
+
+
+async def test_no_loop_of_a_worker_is_left_out_here(
+    settings: Settings, database: Database, vault: Vault, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in WORK.values():
+        replace(monkeypatch, place, always_more)
+    names, looks = set[str](), list[int]()
+
+    async def noted(name: str, _turn: object, stop: asyncio.Event, **_: Any) -> None:
+        names.add(name)
+        await stop.wait()
+
+    def all_have_begun() -> bool:
+        looks.append(1)
+        return len(looks) > 100
+
+    for file in SOURCE.rglob("*.py"):
+        if file != HOME and "import repeat" in file.read_text():
+            monkeypatch.setattr(f"paydesk.{'.'.join(file.relative_to(SOURCE).with_suffix('').parts)}.repeat", noted)
+    await run_worker_until(all_have_begun, settings, database, vault, desk)
+    assert {name for name in names if not name.startswith("billing ")} | {"billing 1"} == set(WORK)
+
+
+def goes_round_by_itself(node: ast.AST) -> bool:
+    """Whether this is a loop without an end of its own, or one that a stop ends."""
+    if not isinstance(node, ast.While):
+        return False
+    return isinstance(node.test, ast.Constant) or "is_set" in ast.unparse(node.test)
+
+
+def test_nothing_in_the_background_goes_round_but_by_the_one_way_to_do_so() -> None:
+    files = [*(SOURCE / "domain").rglob("*.py"), SOURCE / "worker.py", *(SOURCE / "loops").rglob("*.py")]
+    found = [
+        f"{file.relative_to(SOURCE)}:{node.lineno}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.While) and goes_round_by_itself(node)
+    ]
+    assert [place.partition(":")[0] for place in found] == ["loops/repeating.py"], found
