@@ -24,6 +24,7 @@ from paydesk.commands import (
     serving,
     settings_table,
     subscriptions,
+    vault,
     working,
 )
 
@@ -69,6 +70,7 @@ app.add_typer(clock.app, name="clock")
 app.add_typer(chargebacks.app, name="chargeback")
 app.add_typer(ledger.ledger, name="ledger")
 app.add_typer(ledger.payouts, name="payout")
+app.add_typer(vault.app, name="vault")
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ from paydesk.commands import (
     profiles,
     refunds,
     subscriptions,
+    vault,
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
@@ -83,6 +84,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.add_typer(ledger.payouts, name="payout")
     app.command()(ledger.balance)
     app.add_typer(profiles.app, name="profile")
+    app.add_typer(vault.app, name="vault")
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 

@@ -106,4 +106,4 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
     async with server_for(tmp_path / "restored") as server, connected(server.url, most=2) as database:
         assert await pairs_of(database, vault, made.id) == [(made.public_key, made.private_key)]
         counted = run(rotation, PAYDESK_DATA_DIR=str(tmp_path / "restored"))
-    assert re.search(rf"{vault.current_key_id} +\| +1", counted)
+    assert re.search(rf"merchant_key.private_key_sealed +{vault.current_key_id} +1 +newest", counted)

@@ -75,6 +75,10 @@ class Vault:
         """The id of the key that seals; values under another one may be sealed anew (key rotation)."""
         return self._current
 
+    def knows(self, key_id: str) -> bool:
+        """Whether values under this key can be opened."""
+        return key_id in self._ciphers
+
     def seal(self, plaintext: bytes, *, purpose: str, merchant_id: int, row_id: int) -> Sealed:
         """Encrypt a value so that it opens only for the same purpose, merchant and row."""
         nonce = secrets.token_bytes(_NONCE_BYTES)

@@ -66,6 +66,22 @@ def open_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _opened(vault, value) if _is_sealed(value) else value for name, value in facts.items()}
 
 
+def reseal_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts with each sealed one sealed anew, under the vault's newest key.
+
+    Raises: VaultError if one was sealed under a key that is not configured.
+    """
+    return {
+        name: seal_fact(vault, _opened(vault, value), row_id=value["row_id"]) if _is_sealed(value) else value
+        for name, value in facts.items()
+    }
+
+
+def sealed_under(facts: Mapping[str, Any]) -> list[str]:
+    """The ids of the keys that sealed what is sealed among the facts."""
+    return [value["vault_key_id"] for value in facts.values() if _is_sealed(value)]
+
+
 def _is_sealed(value: object) -> bool:
     return isinstance(value, dict) and set(value) == _SEALED
 

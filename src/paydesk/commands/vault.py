@@ -1,0 +1,108 @@
+"""`paydesk vault`: what rests sealed under which key, moving it to the newest, erasing what nothing needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
+from paydesk.adapters.vault import Vault
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.showing import AsJson, counted, note, progress, show_json, show_table
+from paydesk.core.clock import utc_now
+from paydesk.domain.sealing.resealing import Held, forget_spare_numbers, held, merchants_with_numbers
+from paydesk.domain.sealing.resealing import reseal as reseal_all
+
+app = typer.Typer(help="See and renew what rests encrypted.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: paydesk vault status --json")
+@command
+async def status(as_json: AsJson = False) -> None:
+    """Count the values of each place by the key that they are sealed under."""
+    async with deployment() as here:
+        found = await held(here.database)
+    if as_json:
+        show_json(_report(found, here.vault))
+    else:
+        _show(found, here.vault)
+
+
+@app.command(epilog="Example: paydesk vault reseal")
+@command
+async def reseal(as_json: AsJson = False) -> None:
+    """Move every sealed value to the newest key, while the service runs; may be stopped and called again.
+
+    Exit status 1 if something is left under another key, because that key is not configured.
+    """
+    async with deployment() as here:
+        before = await held(here.database)
+        total = sum(one.older_than(here.vault.current_key_id) for one in before)
+        with progress("Sealing anew", total) as step:
+            moved = await reseal_all(here.database, here.vault, report=step)
+        after = await held(here.database)
+    left = sum(one.older_than(here.vault.current_key_id) for one in after)
+    if as_json:
+        show_json(_report(after, here.vault) | {"moved": moved})
+    else:
+        typer.echo(f"sealed anew under {here.vault.current_key_id}: {counted(sum(moved.values()), 'value')}")
+        _show(after, here.vault)
+    if left:
+        note(f"left under another key: {counted(left, 'value')}; put that key back behind, and call this again")
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: paydesk vault sweep")
+@command
+async def sweep(as_json: AsJson = False) -> None:
+    """Erase card numbers that nothing needs: once after an upgrade, since processes of the version before kept them."""
+    # Stripe's library is large: only who uses it loads it.
+    from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+    keepers = [kind.name for kind in (SimulatedAcquirer, StripeAcquirer) if kind.keeps_cards]
+    forgotten = 0
+    async with deployment() as here:
+        merchants = await merchants_with_numbers(here.database)
+        with progress("Looking through merchants", len(merchants)) as step:
+            for merchant_id in merchants:
+                forgotten += await forget_spare_numbers(here.database, merchant_id, keepers, now=utc_now())
+                step()
+    if as_json:
+        show_json({"erased": forgotten})
+    else:
+        typer.echo(f"erased: {counted(forgotten, 'card number')}")
+
+
+def _report(found: list[Held], vault: Vault) -> dict[str, Any]:
+    newest = vault.current_key_id
+    return {
+        "newest_key": newest,
+        "left": sum(one.older_than(newest) for one in found),
+        "places": [
+            {
+                "name": one.place.name,
+                "table": one.place.table,
+                "column": one.place.column,
+                "needed": one.place.needed,
+                "by_key": dict(one.by_key),
+                "left": one.older_than(newest),
+            }
+            for one in found
+        ],
+    }
+
+
+def _show(found: list[Held], vault: Vault) -> None:
+    rows = [
+        (f"{one.place.table}.{one.place.column}", key, count, _standing(key, vault), one.place.needed)
+        for one in found
+        for key, count in sorted(one.by_key.items())
+    ]
+    show_table(("column", "key", "values", "", "needed"), rows)
+
+
+def _standing(key_id: str, vault: Vault) -> str:
+    if key_id == vault.current_key_id:
+        return "newest"
+    return "older" if vault.knows(key_id) else "not configured"
