@@ -105,8 +105,22 @@ async def test_a_database_that_is_away_is_a_short_break(
     page = await web.post("/payment/form", data=signed_form())
     answer = await web.post("/payment/form", data=signed_form(), headers=JSON)
     assert (page.status_code, answer.status_code) == (503, 503)
-    assert page.headers["retry-after"] == answer.headers["retry-after"] == "3"
+    assert page.headers["retry-after"] == "3"
+    assert "retry-after" not in answer.headers, "who can't tell whether it was done looks before it tries again"
     assert answer.json()["success"] is False
+    assert "it is not known whether this was done" in answer.json()["message"]
+
+
+async def test_a_reader_is_told_when_to_try_again(
+    web: httpx.AsyncClient, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise OSError("gone")
+
+    monkeypatch.setattr("paydesk.web.api.payments.browse_payments", away)
+    answer = await web.get("/api/v1/payments", headers={"X-ApiKey": merchant.private_key})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
+    assert answer.json()["message"] == "the service is starting again; try again"
 
 
 async def test_a_payment_under_way_is_finished_before_the_service_stops(

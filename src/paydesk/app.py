@@ -288,15 +288,31 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 async def _database_away(request: Request, error: Exception) -> Response:
     log.warning("the database is away", why=f"{type(error).__name__}: {error}")
     if wants_json(request):
-        return problem_json(503, "the service is starting again; nothing was changed, try again", {"Retry-After": "3"})
+        # A program that is told when to try again does so without looking, so only one that reads is told.
+        headers = {"Retry-After": "3"} if _reads(request) else {}
+        return problem_json(503, f"the service is starting again; {_whether_done(request)}", headers)
     return _page(request, 503, retry_after=3)
 
 
 async def _unknown_error(request: Request, error: Exception) -> Response:
     log.error("a request failed", exc_info=error)
     if wants_json(request):
-        return problem_json(500, "something went wrong on our side; nothing is lost, try again")
+        return problem_json(500, f"something went wrong on our side; {_whether_done(request)}")
     return _page(request, 500)
+
+
+def _whether_done(request: Request) -> str:
+    """What a program is to do after a failure: a write may have been sent before it, so nobody says that none was."""
+    if _reads(request):
+        return "try again"
+    return (
+        "it is not known whether this was done: send it again with the same Idempotency-Key, which does nothing twice, "
+        "or look how it stands before you send it again without one"
+    )
+
+
+def _reads(request: Request) -> bool:
+    return request.method in ("GET", "HEAD")
 
 
 def _page(request: Request, status: int, retry_after: int | None = None) -> Response:

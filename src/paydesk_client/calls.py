@@ -21,12 +21,15 @@ class ApiError(Exception):
     Attributes:
         status: the HTTP status; 0 if no answer came, so that what was asked may or may not have happened.
         message: what is wrong, for the log.
+        idempotency_key: the key that the call was made under, if it has one: call again with it and nothing is done
+            twice.
     """
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(status, message)
         self.status = status
         self.message = message
+        self.idempotency_key: str | None = None
 
     def __str__(self) -> str:
         return f"{self.status}: {self.message}" if self.status else self.message
@@ -56,7 +59,7 @@ class Calls:
             raise ValueError("private_key has characters that no key has; copy it from your account")
 
     def post(self, path: str, fields: Parameters | None = None, headers: Mapping[str, str] | None = None) -> Any:
-        """POST fields as JSON, none unless given; returns the `data` of the answer. Decimals are sent as text.
+        """POST fields as JSON, or without any no body at all; returns the `data` of the answer. Decimals become text.
 
         Raises: ApiError; TypeError for a value that JSON has no form for.
         """
@@ -66,7 +69,7 @@ class Calls:
             "Accept": "application/json",
             **(headers or {}),
         }
-        sent = json.dumps(fields or {}, default=_as_text).encode()
+        sent = b"" if fields is None else json.dumps(fields, default=_as_text).encode()
         # Gateway has checked that the base is an http(s) address.
         request = Request(self.base + path, sent, headers, method="POST")  # noqa: S310
         try:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
-from paydesk_client.calls import Calls
+from paydesk_client.calls import ApiError, Calls
 
 _LONGEST_KEY = 255
 
@@ -23,11 +24,12 @@ class Payments:
         *,
         idempotency_key: str | None = None,
     ) -> dict[str, Any]:
-        """Give back an amount, or all that is left; as often as you like, never more than was paid.
+        """Give back an amount, or (None) all that is left; as often as you like, never more than was paid.
 
         A pingback tells of it too: `refund`, or `partial_refund` while something is left. Give an `idempotency_key` of
         your own for each refund that you mean to make (the id of your refund's row, a UUID): called again with the same
-        one, after an error or no answer, it moves money once.
+        one, after an error or no answer, it moves money once. Without one a key is drawn for each call, and an ApiError
+        has it as `idempotency_key`.
 
         Args: payment_id is the `payment_order.id` of a pingback; amount is in the order's currency, never a float.
         Returns: `id`, `reference_id` (the refund's own), `status` (`reversal_refunded`, `reversal_refunded_partially`,
@@ -40,11 +42,15 @@ class Payments:
         if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal | None):
             raise TypeError(f'amount is a {type(amount).__name__}; give it as text or Decimal, such as "4.00"')
         fields = (
-            {} if amount is None else {"amount": format(amount, "f") if isinstance(amount, Decimal) else str(amount)}
+            None if amount is None else {"amount": format(amount, "f") if isinstance(amount, Decimal) else str(amount)}
         )
         path = f"/payment/{quote(str(payment_id), safe='')}/refund"
-        headers = {} if idempotency_key is None else {"Idempotency-Key": _checked(idempotency_key)}
-        refunded: dict[str, Any] = self.calls.post(path, fields, headers)
+        key = str(uuid4()) if idempotency_key is None else _checked(idempotency_key)
+        try:
+            refunded: dict[str, Any] = self.calls.post(path, fields, {"Idempotency-Key": key})
+        except ApiError as error:
+            error.idempotency_key = key
+            raise
         return refunded
 
 

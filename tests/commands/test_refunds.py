@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
 from typing import Any
 
+import asyncpg
 import pytest
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.adapters.acquirers.simulator.standing import standings
+from paydesk.database import surely
 from paydesk.database.pool import Database
+from paydesk.domain.payments import movements
 from paydesk.settings import load_settings
 
 
@@ -45,7 +49,9 @@ async def test_a_part_then_the_rest(paydesk: Any, payment: int, environment: dic
     ("options", "words"),
     [
         (["--amount", "0"], "must be greater than 0"),
-        (["--amount", "10.01"], "--amount 10.01 is more than the 10.00 USD that are left"),
+        (["--amount", "10.01"], "10.01 USD is too much, 10.00 USD are left"),
+        (["--amount", ""], "not a plain decimal number"),
+        (["--key", "a b"], "visible ASCII characters"),
         (["--amount", "4.001"], "USD allows 2"),
         (["--amount", "4.000"], "may mean thousands"),
         (["--amount", "x"], "not a plain decimal number"),
@@ -60,6 +66,42 @@ async def test_what_can_t_be_done_is_one_line(
     assert (said.status, said.out, said.err.count("\n")) == (1, "", 1)
     assert words in said.err
     assert kept(environment) == 10
+
+
+async def test_under_one_key_money_moves_once(paydesk: Any, payment: int, environment: dict[str, str]) -> None:
+    wish = ("refund", payment, "--amount", "6.00", "--key", "r-1", "--json")
+    first, again = await paydesk(*wish), await paydesk(*wish)
+    assert (first.status, again.status) == (0, 0)
+    assert again.result == first.result
+    assert kept(environment) == 4
+    other = await paydesk("refund", payment, "--amount", "1.00", "--key", "r-1")
+    assert (other.status, "another request" in other.err) == (1, True)
+    assert kept(environment) == 4
+
+
+async def test_who_can_t_be_told_whether_it_was_done_is_told_how_to_ask_again(
+    paydesk: Any, payment: int, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = movements.queries.begin_refund
+
+    async def begin_and_lose(connection: Any, **asked: Any) -> None:
+        await honest(connection, **asked)
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    async def lose(_connection: Any, **_: Any) -> None:
+        raise OSError("the database is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(movements.queries, "begin_refund", begin_and_lose)
+        broken.setattr(movements.queries, "find_intent", lose)
+        broken.setattr(surely, "PATIENCE", 0)
+        said = await paydesk("refund", payment, "--amount", "4.00")
+    assert (said.status, "not known whether" in said.err) == (1, True)
+    again = shlex.split(said.err.rsplit("run: paydesk ", 1)[1])
+    assert again[:-1] == ["refund", str(payment), "--amount", "4.00", "--key"]
+    assert (await paydesk(*again)).status == 0
+    begun = "select count(*) from movement where payment_id = $1"
+    assert await database.fetchval(begun, payment) == 1
 
 
 async def test_an_unknown_payment_is_one_line(paydesk: Any) -> None:

@@ -103,14 +103,14 @@ class TestWhatIsSent:
     @pytest.mark.parametrize(
         ("amount", "fields"),
         [
-            (None, {}),
+            (None, None),
             ("4.00", {"amount": "4.00"}),
             (4, {"amount": "4"}),
             (Decimal("4.10"), {"amount": "4.10"}),
             (Decimal("1E+2"), {"amount": "100"}),
         ],
     )
-    def test_an_amount_is_sent_as_text_and_none_is_left_out(self, amount: Any, fields: dict[str, str]) -> None:
+    def test_an_amount_is_sent_as_text_and_none_is_left_out(self, amount: Any, fields: dict[str, str] | None) -> None:
         with listening() as (address, seen):
             gateway = Gateway("p", "private", address, is_test=True)
             assert gateway.payments().refund(7, amount, idempotency_key="k-1") == {"id": 7}
@@ -120,12 +120,24 @@ class TestWhatIsSent:
             "private",
             "k-1",
         )
-        assert json.loads(body) == fields
+        assert (json.loads(body) if body else None) == fields
 
-    def test_without_a_key_none_is_sent(self) -> None:
+    def test_without_a_key_each_call_draws_one(self) -> None:
         with listening() as (address, seen):
-            Gateway("p", "private", address).payments().refund(7)
-        assert "Idempotency-Key" not in seen[0][1]
+            for _ in range(2):
+                Gateway("p", "private", address).payments().refund(7)
+        first, second = (headers["Idempotency-Key"] for _, headers, _ in seen)
+        assert first != second
+        assert {len(first), len(second)} == {36}
+
+    @pytest.mark.parametrize("key", [None, "r-1"])
+    def test_an_error_has_the_key_under_which_to_call_again(self, key: str | None) -> None:
+        payments = Gateway("p", "private", "http://127.0.0.1:9").payments()
+        with pytest.raises(ApiError) as raised:
+            payments.refund(7, idempotency_key=key)
+        assert raised.value.status == 0
+        assert raised.value.idempotency_key
+        assert key in (None, raised.value.idempotency_key)
 
     @pytest.mark.parametrize("amount", [4.0, True, b"4", ["4"], {"amount": 4}])
     def test_an_amount_of_another_type_is_refused_before_anything_is_sent(self, amount: Any) -> None:

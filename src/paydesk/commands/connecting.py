@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ import uvloop
 
 from paydesk.adapters.vault import Vault
 from paydesk.app import vault_of
-from paydesk.core.errors import PaydeskError
+from paydesk.core.errors import PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
@@ -123,6 +124,19 @@ def one_line_errors() -> Iterator[None]:
             raise
         sys.stderr.write(f"paydesk: {message}\n")
         raise typer.Exit(1) from None
+
+
+@contextmanager
+def again_under(key: str, call: str) -> Iterator[None]:
+    """Where the block can't tell whether it moved money, or loses the database over it: say how to ask again safely.
+
+    Raises: Unsure, with the command that takes up this very wish by its key.
+    """
+    try:
+        yield
+    except (Unsure, *AWAY) as error:
+        why = error.message if isinstance(error, Unsure) else f"the database went away ({type(error).__name__})"
+        raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
 
 
 def _message(error: BaseException) -> str | None:

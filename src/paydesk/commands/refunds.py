@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
@@ -11,13 +12,14 @@ from typing import Annotated
 import typer
 
 from paydesk.app import live_acquirer, payment_desk, test_acquirer
-from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.connecting import Deployment, again_under, command, deployment
 from paydesk.commands.showing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.errors import NotFound
 from paydesk.core.money import parse_typed, written
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.api_calls import check_request_key
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.payments.browsing import SeenPayment, show_payment
 from paydesk.domain.payments.paying import Desk
@@ -33,19 +35,24 @@ async def refund(
     amount: Annotated[str | None, typer.Option(help="How much, like 4.00; all that is left if left out.")] = None,
     merchant: Annotated[int | None, typer.Option(min=1, help="Only if it is this merchant's.")] = None,
     live: Annotated[bool | None, typer.Option("--live/--test", help="Only if it is on this side.")] = None,
+    key: Annotated[str, typer.Option(help="Your name for this refund: run again under it, money moves once.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask before live money is given back.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Give a payment's money back, a part or all of it, and tell the merchant; what is only held is let go."""
+    wish = check_request_key(key) if key else secrets.token_hex(16)
     async with deployment() as here:
         shop = await _shop(here.database, payment_id, merchant, live)
         seen, _ = await show_payment(here.database, shop, payment_id)
-        part = _part(amount, seen) if amount is not None else None
+        part = parse_typed(amount, seen.currency, "--amount") if amount is not None else None
         if shop.live and not yes:
             typer.confirm(_question(shop, seen, part), abort=True, err=True)
         async with _desk(here) as desk:
             now = await shop_time(here.database, shop, real_now=utc_now())
-            given = await give_back(desk, shop, payment_id, part, requested_by="operator", now=now)
+            with again_under(wish, f"paydesk refund {payment_id}{'' if amount is None else f' --amount {part}'}"):
+                given = await give_back(
+                    desk, shop, payment_id, part, requested_by="operator", request_key=f"command {wish}", now=now
+                )
     _show(given, as_json=as_json)
 
 
@@ -59,19 +66,6 @@ async def _shop(database: Database, payment_id: int, merchant: int | None, live:
         side = "live" if shop.live else "test"
         raise NotFound(f"payment {payment_id} is another one: a {side} payment of merchant {shop.merchant_id}")
     return shop
-
-
-def _part(amount: str, seen: SeenPayment) -> Decimal:
-    """How much to give back, if that much is left; a race for it is decided later.
-
-    Raises: Malformed.
-    """
-    part, left = parse_typed(amount, seen.currency, "--amount"), seen.amount - seen.refunded
-    if 0 < left < part:
-        raise Malformed(
-            f"--amount {part} is more than the {written(left, seen.currency)} {seen.currency} that are left"
-        )
-    return part
 
 
 def _question(shop: Shop, seen: SeenPayment, part: Decimal | None) -> str:

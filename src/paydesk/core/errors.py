@@ -7,6 +7,8 @@ class PaydeskError(Exception):
     """Something that a user can understand and act on; the message is shown to them."""
 
     status = 400
+    passing = False
+    """Whether it speaks of the moment alone: the very same request may succeed later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -18,15 +20,17 @@ class Malformed(PaydeskError):
 
     status = 400
 
-    def __init__(self, message: str, *fields: str) -> None:
+    def __init__(self, message: str, *fields: str, passing: bool = False) -> None:
         super().__init__(message)
         self.fields = fields
+        self.passing = passing
 
 
 class Unauthorized(PaydeskError):
     """The key is missing or unknown."""
 
     status = 401
+    passing = True
 
 
 class Forbidden(PaydeskError):
@@ -42,9 +46,10 @@ class NotFound(PaydeskError):
 
 
 class Conflict(PaydeskError):
-    """The thing has moved on: what was asked is not possible in its present state."""
+    """What was asked is not possible in the thing's present state, which may change."""
 
     status = 409
+    passing = True
 
 
 class Busy(Conflict):
@@ -67,6 +72,7 @@ class TooMany(PaydeskError):
     """The sender has used up a limit; `retry_after` is in seconds."""
 
     status = 429
+    passing = True
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -74,9 +80,17 @@ class TooMany(PaydeskError):
 
 
 class Unavailable(PaydeskError):
-    """Something that Paydesk depends on does not answer just now; nothing was changed."""
+    """Something that Paydesk depends on does not answer just now; the message says what was done until then."""
 
     status = 503
+    passing = True
+
+
+class Unsure(PaydeskError):
+    """The answer to a write was lost, and with it whether it was done; the message says how to find out."""
+
+    status = 503
+    passing = True
 
 
 class SetupError(PaydeskError):

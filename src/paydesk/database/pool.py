@@ -20,7 +20,7 @@ AWAY = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
 )
-"""Raised when the server restarts, is full or can't be reached: nothing is known to be changed, try again.
+"""Raised when the server restarts, is full or can't be reached: what was just sent may be done or not (see surely.py).
 
 The driver calls it an internal error (InternalClientError) when the server's last words reach a connection just as it
 is used: it is in no state to take the statement.

@@ -192,8 +192,25 @@ class TestPartialRefunds:
         payment_id = await refunds.paid()
         with pytest.raises(Malformed) as raised:
             await refunds.refund(payment_id, amount)
-        assert raised.value.message == "Invalid requested amount"
+        assert raised.value.message.startswith("Invalid requested amount: ")
         assert refunds.standing().net == 10
+
+    async def test_what_is_too_much_says_how_much_is_left(self, refunds: Refunds) -> None:
+        payment_id = await refunds.paid()
+        await refunds.refund(payment_id, "4.00")
+        with pytest.raises(Malformed) as raised:
+            await refunds.refund(payment_id, "6.01")
+        assert raised.value.message == "Invalid requested amount: 6.01 USD is too much, 6.00 USD are left"
+        assert not raised.value.passing
+
+    async def test_what_is_too_much_beside_refunds_on_their_way_speaks_of_the_moment(self, refunds: Refunds) -> None:
+        payment_id = await refunds.paid()
+        deaf = refunds.at(LyingAcquirer(refunds.desk.acquirers["simulator"], Lies(lose_answers=1.0)))
+        await deaf.refund(payment_id, "4.00")
+        for amount, passing in (("6.01", True), ("10.01", False)):
+            with pytest.raises(Malformed, match=r"6\.00 USD are left, and 4\.00 USD on their way back") as raised:
+                await refunds.refund(payment_id, amount)
+            assert raised.value.passing is passing
 
     @pytest.mark.parametrize(
         ("currency", "right", "wrong"),
@@ -220,7 +237,7 @@ class TestPartialRefunds:
         done = [one for one in answers if isinstance(one, Refund)]
         refused = [one for one in answers if isinstance(one, Malformed)]
         assert (len(done), len(refused)) == (6, 14)
-        assert {one.message for one in refused} == {"Invalid requested amount"}
+        assert all(one.message.startswith("Invalid requested amount: 1.5 USD is too much") for one in refused)
         assert all(one.status is RefundStatus.PART for one in done)
         assert refunds.standing().net == 1
         assert (await refunds.payment(payment_id))["refunded"] == 9

@@ -4,6 +4,7 @@ import asyncio
 from decimal import Decimal
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
@@ -11,8 +12,10 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
+from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant
+from paydesk.domain.payments import movements, refunding
 from paydesk.web.api import clock
 
 KEYS = {"success", "type", "message", "code"}
@@ -62,28 +65,65 @@ async def test_a_part_is_given_back_with_all_that_clients_read(server: Any, paid
     assert kept(bank) == 6
 
 
+JSON, FORM = ({"Content-Type": kind} for kind in ("application/json", "application/x-www-form-urlencoded"))
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"json": {}},
-        {"json": []},
-        {"data": {}},
+        {"content": b""},
+        {"headers": JSON},
+        {"headers": FORM},
         {"json": {"amount": "10"}},
         {"json": {"amount": 10}},
         {"json": {"amount": 10.0}},
-        {"content": b'{"amount": 10.000}'},
-        {"content": b'{"amount": 1e1}'},
+        {"content": b'{"amount": 10.000}', "headers": JSON},
+        {"content": b'{"amount": 1e1}', "headers": {"Content-Type": "Application/JSON; charset=utf-8"}},
         {"data": {"amount": "10.00"}},
-        {"json": {"amount": "10.00", "reason": "too small"}},
     ],
 )
-async def test_all_is_given_back_by_whatever_body(server: Any, paid: int, options: dict[str, Any], bank: Bank) -> None:
+async def test_all_is_given_back_for_no_body_or_all_of_it(
+    server: Any, paid: int, options: dict[str, Any], bank: Bank
+) -> None:
     answered = await refund(server, paid, **options)
     assert answered.status_code == 200, answered.text
     assert answered.json()["data"]["status"] == "reversal_refunded"
     assert answered.json()["data"]["total_refunded_amount"] == 10
     assert kept(bank) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"json": {}}, 'the body "{}" holds no field'),
+        ({"json": []}, 'the body "[]" holds no field'),
+        ({"content": b"null", "headers": JSON}, 'the body "null" holds no field'),
+        ({"content": b" { } ", "headers": JSON}, "holds no field"),
+        ({"content": b"\n", "headers": FORM}, "malformed"),
+        ({"content": b"&", "headers": FORM}, "holds no field"),
+        ({"data": {"amuont": "1"}}, 'there is no field "amuont", only amount'),
+        ({"json": {"amuont": 4}}, 'there is no field "amuont", only amount'),
+        ({"json": {"amount": "4.00", "reason": "too small"}}, 'there is no field "reason", only amount'),
+        ({"data": {"amount": "4.00", "Amount": "4.00"}}, 'there is no field "Amount"'),
+        ({"data": {"amount": ["1.00", "4.00"]}}, 'field "amount" is given twice'),
+        ({"params": {"amount": "1.00"}}, '"amount" stands in the address'),
+        ({"params": {"amount": "1.00"}, "json": {"amount": "1.00"}}, '"amount" stands in the address'),
+        ({"params": {"x": ""}}, '"x" stands in the address'),
+        ({"content": b'{"amount": 1}'}, "the content type is missing"),
+        ({"content": b"amount=1"}, "the content type is missing"),
+        ({"content": b'{"amount": 1}', "headers": FORM}, "the body is JSON, but its content type"),
+        ({"content": b"amount=1", "headers": JSON}, "the body is no JSON object"),
+        ({"content": b"amount=1", "headers": {"Content-Type": "text/plain"}}, 'the content type is "text/plain"'),
+        ({"files": {"amount": b"1"}}, 'the content type is "multipart/form-data"'),
+    ],
+)
+async def test_a_body_in_which_an_amount_may_be_overlooked_is_refused(
+    server: Any, paid: int, options: dict[str, Any], words: str, bank: Bank
+) -> None:
+    answered = await refund(server, paid, **options)
+    refused(answered, 400, words)
+    assert kept(bank) == 10
 
 
 @pytest.mark.parametrize(
@@ -96,8 +136,10 @@ async def test_all_is_given_back_by_whatever_body(server: Any, paid: int, option
             for amount in (0, -1, 10.01, 4.001, None, True, [], {}, ["4"], {"a": 1}, 10**30)
         ),
         *({"data": {"amount": amount}} for amount in ("0", "-1", "10.01", "4.001", "abc", "")),
-        *({"content": b'{"amount": %s}' % amount} for amount in (b"1e999999999", b"1e-30", b"4." + b"0" * 60 + b"1")),
-        {"data": {"amount[a]": "4"}},
+        *(
+            {"content": b'{"amount": %s}' % amount, "headers": JSON}
+            for amount in (b"1e999999999", b"1e-30", b"4." + b"0" * 60 + b"1")
+        ),
     ],
 )
 async def test_an_amount_that_can_t_be_given_back_is_told_in_known_words(
@@ -105,14 +147,30 @@ async def test_an_amount_that_can_t_be_given_back_is_told_in_known_words(
 ) -> None:
     answered = await refund(server, paid, **options)
     refused(answered, 400)
-    assert answered.json()["message"] == INVALID
+    assert answered.json()["message"].startswith(f"{INVALID}: ")
+    assert len(answered.json()["message"]) < 200
     assert kept(bank) == 10
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        ("10.01", "10.01 USD is too much, 10.00 USD are left"),
+        ("", "amount is empty; to give back all that is left send no body at all"),
+        (None, "amount is empty"),
+        ("4,00", '"4,00" is not a plain decimal number; write it like "4.00"'),
+        ("0.00", "0.00 is not above 0"),
+        ("4.001", "4.001 has more decimals than USD allows (2)"),
+    ],
+)
+async def test_a_refused_amount_says_which_it_was(server: Any, paid: int, amount: str | None, words: str) -> None:
+    refused(await refund(server, paid, json={"amount": amount}), 400, words)
 
 
 async def test_nothing_left_is_told_in_known_words(server: Any, paid: int) -> None:
     assert (await refund(server, paid)).status_code == 200
-    for body in ({}, {"amount": "1.00"}, {"amount": "0"}):
-        again = await refund(server, paid, json=body)
+    for options in ({}, {"json": {"amount": "1.00"}}, {"json": {"amount": "0"}}):
+        again = await refund(server, paid, **options)
         refused(again, 400)
         assert again.json()["message"] == NOTHING_LEFT
 
@@ -162,7 +220,7 @@ async def test_any_other_method_is_answered_in_json(server: Any, paid: int) -> N
 async def test_a_body_that_is_no_body_is_refused(server: Any, paid: int, bank: Bank) -> None:
     for body in (b"{", b'"4.00"', b"[1]", b"4.00", b"\xff", b"{" * 5000):
         refused(await refund(server, paid, content=body, headers={"Content-Type": "application/json"}), 400)
-    refused(await refund(server, paid, content=b"amount=1&amount=2&x=" + b"y" * 70_000), 413)
+    refused(await refund(server, paid, content=b"amount=1&amount=2&x=" + b"y" * 70_000, headers=FORM), 413)
     assert kept(bank) == 10
 
 
@@ -259,7 +317,76 @@ class TestShippedGoods:
         refused(await refund(server, held), 400, NOTHING_LEFT)
 
 
+def broken_after(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> list[int]:
+    """The connection breaks right after an intent was committed, so many times."""
+    honest = movements.queries.begin_refund
+    breaks: list[int] = []
+
+    async def breaking(connection: Any, **asked: Any) -> Any:
+        row = await honest(connection, **asked)
+        if len(breaks) < times:
+            breaks.append(1)
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+        return row
+
+    monkeypatch.setattr(movements.queries, "begin_refund", breaking)
+    return breaks
+
+
+class TestAConnectionThatBreaks:
+    @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "r-1"}])
+    async def test_after_the_intent_was_committed_the_refund_is_made_once_and_told(
+        self, server: Any, paid: int, bank: Bank, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = broken_after(monkeypatch)
+        answered = await refund(server, paid, json={"amount": "4.00"}, headers=headers)
+        assert broken
+        assert (answered.status_code, answered.json()["data"]["status"]) == (200, "reversal_refunded_partially")
+        assert kept(bank) == 6
+
+    async def test_for_long_never_says_that_nothing_was_changed(
+        self, server: Any, paid: int, bank: Bank, desk: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        options = {"json": {"amount": "4.00"}, "headers": {"Idempotency-Key": "r-1"}}
+        with monkeypatch.context() as away:
+
+            async def lost(*_: Any, **__: Any) -> None:
+                raise OSError("the database is away")
+
+            broken_after(away)
+            away.setattr(movements.queries, "find_intent", lost)
+            away.setattr(surely, "PATIENCE", 0)
+            answered = await refund(server, paid, **options)
+            refused(answered, 503, "it is not known whether a refund")
+            assert "retry-after" not in answered.headers
+        again = await refund(server, paid, **options)
+        assert (again.status_code, again.json()["data"]["status"]) == (200, "processing")
+        await movements.finish_movements(desk, now=utc_now() + movements.FIRST_LOOK * 2)
+        assert kept(bank) == 6
+
+    async def test_before_anything_else_says_that_nobody_knows(
+        self, server: Any, paid: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def lost(*_: Any, **__: Any) -> None:
+            raise OSError("the database is away")
+
+        monkeypatch.setattr(refunding.queries, "refundable", lost)
+        answered = await refund(server, paid, json={"amount": "4.00"})
+        refused(answered, 503, "it is not known whether this was done")
+        assert "retry-after" not in answered.headers
+
+
 class TestAKey:
+    async def test_under_which_it_was_not_paid_yet_works_once_it_is(
+        self, server: Any, paid: int, bank: Bank, database: Database
+    ) -> None:
+        options = {"json": {"amount": "4.00"}, "headers": {"Idempotency-Key": "r-1"}}
+        await database.execute("update payment set state = 'processing' where id = $1", paid)
+        refused(await refund(server, paid, **options), 409, "not paid")
+        await database.execute("update payment set state = 'captured' where id = $1", paid)
+        assert (await refund(server, paid, **options)).status_code == 200
+        assert kept(bank) == 6
+
     async def test_twenty_times_at_once_moves_money_once(self, server: Any, paid: int, bank: Bank, told: Any) -> None:
         options = {"json": {"amount": "4.00"}, "headers": {"Idempotency-Key": "r-1"}}
         answers = await asyncio.gather(*(refund(server, paid, **options) for _ in range(20)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
@@ -13,6 +14,7 @@ from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.database.surely import surely
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.paying import Desk
@@ -21,6 +23,11 @@ queries = load_statements(__package__ or "")
 
 LONGEST_EVIDENCE = 20_000
 """Characters."""
+
+_UNSURE = (
+    "it is not known whether the evidence was recorded: the database went away over it. Send it again: a later text "
+    "replaces an earlier one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +85,16 @@ async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *
 
     `now` is the shop's time, UTC.
     Raises: Malformed if the text is empty or too long, NotFound, Conflict if it is closed, Unavailable if the bank
-    could not be told (it is recorded then).
+    could not be told (it is recorded then), Unsure if nobody can say whether it was recorded.
     """
     if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
         raise Malformed(f"evidence is a text of 1 to {LONGEST_EVIDENCE} characters", "text")
     before = await _row(desk.database, shop, chargeback_id)
-    row = await queries.record_evidence(
-        desk.database, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id, evidence=text, now=now
+    write = partial(
+        queries.record_evidence, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id, evidence=text, now=now
     )
+    # The same text again does no harm, so there is nothing to look for.
+    row = await surely(desk.database, write, _nothing, unsure=_UNSURE)
     if row is None:
         raise Conflict(f"chargeback {chargeback_id} is closed; evidence comes too late")
     try:
@@ -95,6 +104,10 @@ async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *
     except (OutcomeUnknown, KeyError) as error:
         raise Unavailable("the evidence is recorded, but the bank can't be reached; send it again later") from error
     return await show_chargeback(desk.database, shop, chargeback_id)
+
+
+async def _nothing(_connection: Any) -> None:
+    return None
 
 
 async def shop_of_chargeback(database: Database, chargeback_id: int) -> Shop:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,10 +17,11 @@ import msgspec
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound
 from paydesk.core.money import plain_number
 from paydesk.database.statements import load_statements
+from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.states import TAKES_MONEY
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.movements import Refused, carry_out, first_look, movement_of
+from paydesk.domain.payments.movements import Refused, carry_out, find_intent, first_look, movement_of
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import TAKEN, MovementKind, PaymentState
 
@@ -29,6 +31,10 @@ PATIENCE = 10.0
 """Seconds that the same confirmation, sent twice at once, waits for what comes of the first."""
 
 _SOON = 0.05
+_UNSURE = (
+    "it is not known whether the delivery was recorded: the database went away over it. Send the same confirmation "
+    "again: it counts once, and takes the money once"
+)
 
 
 class Result(StrEnum):
@@ -77,7 +83,7 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
 
     Raises: NotFound if the shop has no such order; Malformed if id and reference are of different orders, or only a
         part is shipped; Conflict if the order is not paid, was voided or is too late to ship, and, with the acquirer's
-        reason, if it would not capture.
+        reason, if it would not capture; Unsure if nobody can say whether it was written down.
     Source: spec, Order delivery; wire.md §3.
     """
     takes_money = (delivery.status, delivery.type) in TAKES_MONEY
@@ -106,17 +112,21 @@ async def _record(
 
     Raises: Conflict with the acquirer's reason.
     """
-    row = await queries.record_delivery(
-        desk.database,
+    key = drawn_key()
+    write = partial(
+        queries.record_delivery,
         merchant_id=shop.merchant_id,
         live=shop.live,
         payment_id=found.payment_id,
         takes_money=takes_money,
+        request_key=key,
         lookup_at=first_look(),
         now=now,
         digest=delivery.digest(),
         **_columns(delivery),
     )
+    look = partial(find_intent, shop=shop, request_key=key)
+    row = await surely(desk.database, write, look, unsure=_UNSURE)
     if row is None:
         return False
     outcome = await carry_out(desk, movement_of(row), now=now)

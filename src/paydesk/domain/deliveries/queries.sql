@@ -15,7 +15,7 @@ select p.id as payment_id, p.merchant_order_id, p.state, p.amount, p.currency, p
                   end)
  order by p.id;
 
--- name: record_delivery(merchant_id, live, payment_id, takes_money, status, type, carrier, tracking_id, tracking_url, refundable, notify_user, product_description, details, reason, estimated_at, attachments, shipping_address, digest, lookup_at, now)^
+-- name: record_delivery(merchant_id, live, payment_id, takes_money, status, type, carrier, tracking_id, tracking_url, refundable, notify_user, product_description, details, reason, estimated_at, attachments, shipping_address, digest, request_key, lookup_at, now)^
 -- One more line of an order's timeline, and if it takes the money of an authorization, the intent to capture it: of a
 -- capture and a void one gets through, and only before ship_by. What comes too late for that is not written either, nor
 -- is the same confirmation a second time.
@@ -41,9 +41,9 @@ with held as (
  returning id
 ), begun as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
-                          requested_by, created_at, lookup_at)
+                          requested_by, request_key, created_at, lookup_at)
     select h.merchant_id, h.live, h.moving_id, h.id, 'capture', 'processing', h.amount, h.currency,
-           h.moving_id || '-' || gen_random_uuid(), a.acquirer, 'delivery', :now, :lookup_at
+           h.moving_id || '-' || gen_random_uuid(), a.acquirer, 'delivery', :request_key, :now, :lookup_at
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *

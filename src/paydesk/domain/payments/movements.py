@@ -107,6 +107,14 @@ def movement_of(row: Mapping[str, Any]) -> Movement:
     )
 
 
+async def find_intent(connection: Any, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
+    """The row of a movement that was begun under a key and whose outcome nobody has recorded, None if there is none."""
+    row: Mapping[str, Any] | None = await queries.find_intent(
+        connection, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key
+    )
+    return row
+
+
 async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
     """Ask the acquirer for a movement whose intent is committed, and record its answer. Moves money.
 

@@ -55,6 +55,15 @@ select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
 -- The movement that a caller's key has begun before.
 select * from movement where merchant_id = :merchant_id and live = :live and request_key = :request_key;
 
+-- name: find_intent(merchant_id, live, request_key)^
+-- The movement that was begun under a key and is still to be carried out, as the statement that began it gave it back:
+-- its answer was lost.
+select m.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+  from movement m
+  join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+ where m.merchant_id = :merchant_id and m.live = :live and m.request_key = :request_key and m.state = 'processing';
+
 -- name: find_movement(merchant_id, live, id)^
 select * from movement where merchant_id = :merchant_id and live = :live and id = :id;
 

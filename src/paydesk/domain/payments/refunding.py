@@ -12,13 +12,14 @@ from typing import Any
 import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound, Unavailable
-from paydesk.core.money import fits
+from paydesk.core.money import fits, minor_digits, plain_number, written
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
+from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.after import PART, WHOLE
-from paydesk.domain.payments.movements import carry_out, first_look, movement_of
+from paydesk.domain.payments.movements import carry_out, find_intent, first_look, movement_of
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
 
@@ -30,6 +31,7 @@ NOTHING_LEFT = "This transaction was already refunded"
 
 REFUNDABLE = frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED})
 GIVEN_BACK = frozenset({PaymentState.REFUNDED, PaymentState.VOIDED})
+_MOST_SHOWN = 40
 _LOOK_AGAIN = 50
 """How often a payment is looked at anew that somebody else changes at the same moment."""
 
@@ -84,27 +86,31 @@ async def refund(
 
     Of an authorization that is not captured yet the hold is let go, which is possible for all of it only. `amount` is
     in main units of the payment's currency; zeros that it has no decimals for do no harm. `request_key` is the caller's
-    own name for this request: one key moves money once, whoever sends it again gets what became of it. `now` is the
-    shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells of its end.
+    own name for this request: one key moves money once, whoever sends it again gets what became of it. Without one a
+    name is drawn, so that a refund whose intent may or may not have been committed is looked for and not made twice.
+    `now` is the shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells of its
+    end.
 
     Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that can't be given back, or
         if nothing is left; Conflict if the payment is not paid, is charged back or is just being captured, and if the
-        acquirer refuses, with its reason.
+        acquirer refuses, with its reason; Unsure if nobody can say whether the intent was committed.
     """
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id}
-    for _ in range(_LOOK_AGAIN):
-        if request_key is not None and (known := await _known(desk.database, shop, request_key)) is not None:
+    key = request_key or drawn_key()
+    for looked in range(_LOOK_AGAIN):
+        may_be_known = request_key is not None or looked
+        if may_be_known and (known := await _known(desk.database, shop, key)) is not None:
             return await _same(desk.database, shop, known, payment_id, amount)
         row = await queries.refundable(desk.database, **names)
         if row is None:
             raise NotFound(f"there is no payment {payment_id}")
         kind = _what_to_do(row, payment_id, amount)
-        asked = {"requested_by": requested_by, "request_key": request_key, "lookup_at": first_look(), "now": now}
+        asked = {"requested_by": requested_by, "request_key": key, "lookup_at": first_look(), "now": now}
         begun = await _begin(desk.database, kind, amount, names | asked)
         if begun is not None:
             await carry_out(desk, movement_of(begun), now=now)
             return await _shown_or_begun(desk.database, shop, row, begun)
-    raise Unavailable(f"payment {payment_id} is being changed by many at once; nothing was given back, try again")
+    raise Unavailable(f"payment {payment_id} is being changed by many at once; nothing was begun, try again")
 
 
 def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None) -> MovementKind:
@@ -122,10 +128,12 @@ def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None)
     if row["amount"] == 0:
         raise Conflict(f"payment {payment_id} cost nothing, there is nothing to give back")
     left = row["amount"] - row["refunded"] - row["refunding"]
+    # What refunds on their way have reserved is free again if the acquirer refuses them.
+    reserved = row["refunding"] > 0
     if left <= 0:
-        raise Malformed(NOTHING_LEFT)
-    if amount is not None and not _is_amount(amount, row["currency"], left):
-        raise Malformed(INVALID_AMOUNT, "amount")
+        raise Malformed(NOTHING_LEFT, passing=reserved)
+    if amount is not None:
+        _refuse_amount(amount, row["currency"], left, row["refunding"])
     if state in REFUNDABLE:
         return MovementKind.REFUND
     if row["moving"] is not None:
@@ -133,31 +141,65 @@ def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None)
         raise Busy(f"payment {payment_id} is just being {under_way}; ask anew in a moment")
     if amount not in (None, left):
         raise Malformed(
-            f"payment {payment_id} is authorized and not captured yet: only all of it can be given back; "
-            "leave the amount out, or wait until its shipment is confirmed",
+            f"{INVALID_AMOUNT}: payment {payment_id} is authorized and not captured yet: only all of it can be given "
+            "back; leave the amount out, or wait until its shipment is confirmed",
             "amount",
+            passing=True,
         )
     return MovementKind.VOID
 
 
-def _is_amount(amount: Decimal, currency: str, most: Decimal) -> bool:
-    """Whether this can be given back: above 0, at most `most`, with no more decimals than the currency has."""
-    return amount.is_finite() and 0 < amount <= most and fits(amount, currency)
+def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Decimal) -> None:
+    """Refuse what can't be given back of what is left: it must be above 0, exact in the currency, and not too much.
+
+    Raises: Malformed, saying which it was.
+    """
+    if not amount.is_finite() or amount <= 0:
+        raise Malformed(f"{INVALID_AMOUNT}: {amount} is not above 0", "amount")
+    if amount > left:
+        under_way = f", and {written(refunding, currency)} {currency} on their way back" if refunding else ""
+        asked, most = f"{plain_number(amount):f}"[:_MOST_SHOWN], written(left, currency)
+        raise Malformed(
+            f"{INVALID_AMOUNT}: {asked} {currency} is too much, {most} {currency} are left{under_way}",
+            "amount",
+            passing=amount <= left + refunding,
+        )
+    if not fits(amount, currency):
+        raise Malformed(
+            f"{INVALID_AMOUNT}: {amount} has more decimals than {currency} allows ({minor_digits(currency)})", "amount"
+        )
 
 
 async def _begin(
     database: Database, kind: MovementKind, amount: Decimal | None, asked: dict[str, Any]
 ) -> Mapping[str, Any] | None:
     """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
-    row: Mapping[str, Any] | None
-    try:
+
+    async def write(connection: Any) -> Mapping[str, Any] | None:
+        row: Mapping[str, Any] | None
         if kind is MovementKind.VOID:
-            row = await movements.queries.begin_void(database, **asked)
+            row = await movements.queries.begin_void(connection, **asked)
         else:
-            row = await movements.queries.begin_refund(database, **asked, amount=amount)
+            row = await movements.queries.begin_refund(connection, **asked, amount=amount)
+        return row
+
+    async def look(connection: Any) -> Mapping[str, Any] | None:
+        found = await find_intent(connection, Shop(asked["merchant_id"], asked["live"]), asked["request_key"])
+        if found is None or found["payment_id"] != asked["payment_id"] or found["kind"] != kind:
+            return None
+        return found if amount in (None, found["amount"]) else None
+
+    try:
+        return await surely(database, write, look, unsure=_unsure(asked["payment_id"]))
     except asyncpg.UniqueViolationError:
         return None
-    return row
+
+
+def _unsure(payment_id: int) -> str:
+    return (
+        f"it is not known whether a refund of payment {payment_id} was begun: the database went away over it. Ask "
+        "again with the same key, and money moves once; without one look at the payment's refunds before you ask again"
+    )
 
 
 async def _known(database: Database, shop: Shop, request_key: str) -> Mapping[str, Any] | None:

@@ -14,6 +14,7 @@ from paydesk_client.parameters import MalformedForm
 from paydesk_client.signature import parse_form
 
 LARGEST_BODY = 64 * 1024
+JSON_TYPE = "application/json"
 _NOTHING = (b"", b"[]", b"{}")
 _MOST_DIGITS = 40
 _ABSURD = Decimal("Infinity")
@@ -55,12 +56,61 @@ async def read_fields(request: Request) -> dict[str, Any]:
     body = (await raw_body(request)).strip()
     if body in _NOTHING:
         return {}
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type == FORM_TYPE:
-        try:
-            return dict(parse_form(body))
-        except MalformedForm as error:
-            raise Malformed(str(error)) from error
+    return _form_fields(body) if media_type(request) == FORM_TYPE else _json_fields(body)
+
+
+async def read_strictly(request: Request, *known: str) -> dict[str, Any] | None:
+    """The fields of a call that moves money, None for a body of zero bytes; nothing that was meant goes unseen.
+
+    Parameters in the address, fields that are not `known`, a body that its content type doesn't name, and
+    one that holds no field at all (`{}`, `[]`, `null`) are refused: each may be a mistyped or misplaced amount.
+    Raises: Malformed, TooLarge.
+    """
+    if request.query_params:
+        name = next(iter(request.query_params))
+        raise Malformed(f'"{name[:40]}" stands in the address; send {" and ".join(known)} in the body', name)
+    body = await raw_body(request)
+    if not body:
+        return None
+    fields = _typed_fields(request, body)
+    unknown = [name for name in fields if name not in known]
+    if unknown:
+        raise Malformed(f'there is no field "{unknown[0][:40]}", only {" and ".join(known)}', unknown[0])
+    if not fields:
+        shown = body[:40].decode("utf-8", "replace").strip()
+        raise Malformed(f'the body "{shown}" holds no field; send {" and ".join(known)}, or no body at all', *known)
+    return fields
+
+
+def _typed_fields(request: Request, body: bytes) -> dict[str, Any]:
+    """The fields of a body that is what its content type says.
+
+    Raises: Malformed.
+    """
+    given = media_type(request)
+    if given == JSON_TYPE:
+        return {} if body.strip() in (*_NOTHING, b"null") else _json_fields(body)
+    if given != FORM_TYPE:
+        said = f'the content type is "{given[:60]}"' if given else "the content type is missing"
+        raise Malformed(f"{said}; send the body as {JSON_TYPE} or {FORM_TYPE}, and name it in the header")
+    if body.lstrip()[:1] in (b"{", b"["):
+        raise Malformed(f"the body is JSON, but its content type is {FORM_TYPE}; send {JSON_TYPE}")
+    return _form_fields(body)
+
+
+def media_type(request: Request) -> str:
+    """The content type without its parameters, in lower case; empty if there is none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _form_fields(body: bytes) -> dict[str, Any]:
+    try:
+        return dict(parse_form(body))
+    except MalformedForm as error:
+        raise Malformed(str(error)) from error
+
+
+def _json_fields(body: bytes) -> dict[str, Any]:
     try:
         return _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -11,19 +11,16 @@ from fastapi import Depends, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from paydesk.core.errors import Busy, Malformed, PaydeskError
+from paydesk.core.errors import Malformed, PaydeskError
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call
-from paydesk.web.api.bodies import raw_body
+from paydesk.web.api.bodies import media_type, raw_body
 from paydesk.web.api.services import ApiServices, Services
 from paydesk.web.errors import error_json
 
 NAME = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 """The header of an answer that was given before."""
-
-_NOT_KEPT = frozenset({401, 429})
-"""Answers about the moment, not about the call; those from 500 on are not kept either."""
 
 Work = Callable[[str | None], Awaitable[Response]]
 """Makes a call and answers it; it gets the caller's key, if there is one."""
@@ -56,11 +53,10 @@ class Once:
     async def _digest(self) -> bytes:
         """Tells calls apart by method, path, media type and body."""
         scope, digest = self.request.scope, hashlib.sha256()
-        media_type = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         for part in (
             scope["method"].encode(),
             scope["path"].encode(),
-            media_type.encode(),
+            media_type(self.request).encode(),
             await raw_body(self.request),
         ):
             digest.update(len(part).to_bytes(8, "big") + part)
@@ -76,8 +72,8 @@ async def _first_answer(call: ApiCall, work: Work) -> Response:
                 response = await work(call.key)
             except PaydeskError as error:
                 response = error_json(error)
-                passing = isinstance(error, Busy)
-        if not passing and response.status_code < 500 and response.status_code not in _NOT_KEPT:
+                passing = error.passing
+        if not passing and response.status_code < 500:
             await call.keep(Answer(response.status_code, bytes(response.body).decode()))
             kept = True
     finally:

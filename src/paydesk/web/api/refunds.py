@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 from starlette.requests import Request
@@ -16,7 +17,7 @@ from paydesk.core.money import plain_number
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.payments.refunding import INVALID_AMOUNT, Refund, refund
 from paydesk.web.api.answers import answer, described
-from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.bodies import read_strictly
 from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.parameters import known_id
 from paydesk.web.api.refund_shapes import OneRefund, Refunded
@@ -30,9 +31,11 @@ _BODY = {
         "amount": {
             "type": ["string", "number"],
             "examples": ["4.00"],
-            "description": "How much, in the order's currency; left out, all that is left.",
+            "description": "How much, in the order's currency.",
         }
     },
+    "required": ["amount"],
+    "additionalProperties": False,
 }
 
 router = APIRouter(tags=["Payments"])
@@ -62,11 +65,12 @@ async def post_refund(
 ) -> Response:
     """Give back an amount, or all that is left; as often as you like, never more than was paid.
 
-    A `refund` pingback, or a `partial_refund` while something is left, tells of it once. An order that is not captured
-    yet is let go, which is possible for all of it only. If the bank answers late the status is `processing` and the
-    pingback follows. 400 `Invalid requested amount`, or `This transaction was already refunded` if nothing is left;
-    409 if it is not paid, is charged back, or the bank refuses. Send an `Idempotency-Key`, so that you can safely try
-    again.
+    All is given back for a call without any body, of zero bytes; a body must hold the `amount` and nothing else, and be
+    what its content type says. A `refund` pingback, or a `partial_refund` while something is left, tells of it once. An
+    order that is not captured yet is let go, which is possible for all of it only. If the bank answers late the status
+    is `processing` and the pingback follows. 400 `Invalid requested amount: …` says what is wrong with it, and
+    `This transaction was already refunded` that nothing is left; 409 if it is not paid, is charged back, or the bank
+    refuses. Send an `Idempotency-Key`, so that you can safely try again.
     """
     return await once.answer(caller.shop, partial(_refund, request, caller, services, payment_id))
 
@@ -75,26 +79,29 @@ async def _refund(
     request: Request, caller: Caller, services: ApiServices, payment_id: str, key: str | None
 ) -> Response:
     known = known_id(payment_id, "payment")
-    amount = _amount(await read_fields(request))
+    fields = await read_strictly(request, "amount")
+    amount = None if fields is None else _amount(fields["amount"])
     given = await refund(services.desk, caller.shop, known, amount, requested_by="api", request_key=key, now=caller.now)
     return answer(OneRefund(True, _shape(given)))
 
 
-def _amount(fields: dict[str, Any]) -> Decimal | None:
-    """How much to give back, None for all that is left; an amount that is there but empty is no such thing.
+def _amount(given: object) -> Decimal:
+    """How much to give back; an amount that is there but empty is not all of it.
 
     Raises: Malformed if it is no number that an amount could be.
     """
-    if "amount" not in fields:
-        return None
-    given = fields["amount"]
     if isinstance(given, str) and _PLAIN_NUMBER.fullmatch(given):
         return Decimal(given)
     if isinstance(given, int | Decimal) and not isinstance(given, bool):
         number = plain_number(Decimal(given))
-        if number == given:
+        if number == given and number.is_finite():
             return number
-    raise Malformed(INVALID_AMOUNT, "amount")
+    if given in ("", None):
+        raise Malformed(
+            f"{INVALID_AMOUNT}: amount is empty; to give back all that is left send no body at all", "amount"
+        )
+    shown = given if isinstance(given, str) else json.dumps(given, default=str)
+    raise Malformed(f'{INVALID_AMOUNT}: "{shown[:40]}" is not a plain decimal number; write it like "4.00"', "amount")
 
 
 def _shape(given: Refund) -> Refunded:

@@ -1,0 +1,58 @@
+"""Writes whose answer may get lost: a name that was drawn before says afterwards what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import structlog
+
+from paydesk.core.errors import Unsure
+from paydesk.database.pool import AWAY, Database
+
+PATIENCE = 10.0
+"""Seconds for which a database that broke off over a write is asked again; callers wait longer for an answer."""
+
+_PAUSE = 0.1
+
+_Row = TypeVar("_Row")
+log = structlog.get_logger()
+
+
+def drawn_key() -> str:
+    """A name for one wish that its caller has not named; with a space, which no caller's own key has."""
+    return f"drawn {secrets.token_hex(16)}"
+
+
+async def surely(
+    database: Database,
+    write: Callable[[Any], Awaitable[_Row]],
+    look: Callable[[Any], Awaitable[_Row | None]],
+    *,
+    unsure: str,
+) -> _Row:
+    """Write once, whatever breaks over it: after a lost answer look for it, and write again only if it is not there.
+
+    `write` and `look` get a connection. `write` is named by something drawn before, so that a first try that is still
+    under way in the database and a second one can't both come true; `look` finds it by that name, or gives None.
+
+    Raises: what the database raises when it is away, if nothing was sent; Unsure with these words if it stays away.
+    """
+    sent, until = False, time.monotonic() + PATIENCE
+    while True:
+        try:
+            async with database.acquire() as connection:
+                if sent and (found := await look(connection)) is not None:
+                    return found
+                sent = True
+                return await write(connection)
+        except AWAY as error:
+            if not sent:
+                raise
+            log.warning("the answer to a write was lost", why=f"{type(error).__name__}: {error}")
+            if time.monotonic() > until:
+                raise Unsure(unsure) from error
+        await asyncio.sleep(_PAUSE)
