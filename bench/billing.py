@@ -27,6 +27,7 @@ import uvloop
 
 from paydesk.adapters.acquirers.interface import (
     Approved,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -184,6 +185,10 @@ class Yes:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """There are none."""
         return FailedRefundPage((), after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """There are none."""
+        return None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Nobody asks here."""

@@ -9,6 +9,7 @@ import typer
 
 from paydesk import __version__
 from paydesk.commands import (
+    alarms,
     chargebacks,
     checking,
     clock,
@@ -65,6 +66,7 @@ app.add_typer(profiles.app, name="profile")
 app.add_typer(operators.app, name="operator")
 app.add_typer(pingbacks.app, name="pingback")
 app.add_typer(mail.app, name="mail")
+app.add_typer(alarms.app, name="alarm")
 app.add_typer(subscriptions.app, name="subscription")
 app.add_typer(clock.app, name="clock")
 app.add_typer(chargebacks.app, name="chargeback")

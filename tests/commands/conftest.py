@@ -18,6 +18,7 @@ from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import payment_desk, test_acquirer, vault_of
 from paydesk.commands import (
+    alarms,
     chargebacks,
     checking,
     clock,
@@ -76,6 +77,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.add_typer(merchants.app, name="merchant")
     app.add_typer(operators.app, name="operator")
     app.add_typer(pingbacks.app, name="pingback")
+    app.add_typer(alarms.app, name="alarm")
     app.add_typer(mail.app, name="mail")
     app.add_typer(subscriptions.app, name="subscription")
     app.add_typer(clock.app, name="clock")

@@ -39,6 +39,7 @@ VIEW = CheckoutView(
     expires_at=datetime(2030, 1, 1, tzinfo=UTC),
     entered=Customer("ada@example.com", "Ada Lovelace", ""),
 )
+PLACED = replace(VIEW.entered, city="London", postal_code="SW1A 1AA", asks_place=True)
 WORD = "Donaudampfschifffahrtsgesellschaft" * 8
 WIDE = replace(VIEW, merchant_name=WORD, description=WORD, merchant_order_id=WORD, amount=Decimal(999999999999))
 FREE = Terms("Coffee club", "club", "USD", Decimal(10), Period(1, "month"), Trial(Decimal(0), Period(14, "day")), 12)
@@ -67,6 +68,8 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "subscribed": lambda view, texts: pages.already_paid_page(subscribing(view, free=True), texts),
     "checking": lambda view, texts: pages.checking_page(view, texts, status_url="/pending"),
     "paid": pages.already_paid_page,
+    "thanks": lambda view, texts: pages.already_paid_page(replace(view, shop_url="", payment_id=13338), texts),
+    "place": lambda view, texts: pages.payment_page(replace(view, entered=PLACED), texts),
     "expired": pages.expired_page,
     "closed": pages.closed_page,
     "suspended": pages.suspended_page,

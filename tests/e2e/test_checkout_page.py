@@ -344,6 +344,17 @@ async def test_a_test_card_fills_the_whole_form(show: Show, desk: Desk) -> None:
     assert desk.posts[0]["cvc"] == "1234"
 
 
+async def test_a_city_and_a_postal_code_may_be_left_empty(show: Show, desk: Desk) -> None:
+    desk.view = replace(VIEW, entered=replace(VIEW.entered, city="London", postal_code="SW1A 1AA", asks_place=True))
+    page = await show(locale="en-GB")
+    await expect(page.get_by_label("Postal code")).to_have_value("SW1A 1AA")
+    await page.get_by_label("City").fill("")
+    await fill(page)
+    await page.locator("#pay").click()
+    await page.wait_for_url("**/thanks")
+    assert (desk.posts[0]["city"], desk.posts[0]["zip"]) == ("", "SW1A 1AA")
+
+
 async def test_the_waiting_page_finds_its_own_way(show: Show, desk: Desk) -> None:
     page = await show("/polling")
     await page.wait_for_url("**/thanks")

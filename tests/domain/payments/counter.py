@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     CardDetails,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -103,6 +104,9 @@ class Teller:
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         return await self._serve(lambda: self.bank.failed_refunds(after))
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        return await self._serve(lambda: self.bank.find_dispute(reference))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         await self._serve(lambda: self.bank.submit_evidence(reference, text))

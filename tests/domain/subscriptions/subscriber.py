@@ -14,6 +14,7 @@ from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Declined,
     DeclineReason,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -101,6 +102,9 @@ class ObedientBank:
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         return FailedRefundPage((), after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        return None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         raise AcquirerRefused("not asked for here")

@@ -41,6 +41,7 @@ VIEW = CheckoutView(
     entered=Customer("ada@example.com", "Ada Lovelace", "gb"),
     entered_expiry="12 / 30",
 )
+PLACED = Customer("ada@example.com", "Ada Lovelace", "gb", "London", "SW1A 1AA", asks_place=True)
 CLUB = replace(
     VIEW,
     terms=Terms("Coffee club", "club", "USD", Decimal(10), Period(1, "month"), Trial(Decimal(0), Period(14, "day")), 0),
@@ -87,6 +88,9 @@ ALL_PAGES: dict[str, Callable[[Texts], Response]] = {
     "subscribed": lambda texts: pages.already_paid_page(CLUB, texts),
     "checking": lambda texts: pages.checking_page(VIEW, texts, status_url="/checkout/abc/status"),
     "paid": lambda texts: pages.already_paid_page(VIEW, texts),
+    "thanks": lambda texts: pages.already_paid_page(replace(VIEW, shop_url="", payment_id=17), texts),
+    "thanks, trial": lambda texts: pages.already_paid_page(replace(CLUB, shop_url=""), texts),
+    "place": lambda texts: pages.payment_page(replace(VIEW, entered=PLACED), texts),
     "expired": lambda texts: pages.expired_page(VIEW, texts),
     "closed": lambda texts: pages.closed_page(VIEW, texts),
     "suspended": lambda texts: pages.suspended_page(VIEW, texts),

@@ -29,13 +29,18 @@ class DeclineReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CardDetails:
-    """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one."""
+    """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one.
+
+    `city` and `postal_code` are the cardholder's, for the bank's address check; empty where nobody asked for them.
+    """
 
     number: str = field(repr=False)
     exp_month: int
     exp_year: int
     holder: str
     cvc: str | None = field(default=None, repr=False)
+    city: str = field(default="", repr=False)
+    postal_code: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +122,34 @@ class Refused:
 
 
 class DisputeStatus(StrEnum):
-    """How a dispute stands; WON (by the merchant) and LOST are final."""
+    """How a dispute stands. What it took and returned is told apart from this, and a bank may change its mind."""
 
+    INQUIRY = "inquiry"
+    """The bank asks what the charge was for; no money has moved."""
     OPEN = "open"
     WON = "won"
+    """The bank decided for the merchant."""
     LOST = "lost"
+    """The bank decided for the customer; a part may have come back all the same."""
+    DROPPED = "dropped"
+    """It ended before any money moved: an inquiry that was closed, or a dispute that was prevented."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A customer's bank wants the money of a purchase back: it is taken when this opens, and returned if it is won.
+    """How a dispute of a purchase stands: a customer's bank wants the money back, or asks what it was for.
 
-    `of_key` is the purchase's own idempotency key; `amount` is in the main unit of `currency`; `reason` is the
-    acquirer's word for it, such as "fraudulent" or "product_not_received"; `at` (UTC) is when it came to this status.
+    `of_key` is the purchase's own idempotency key; `amount` is what is disputed, in the main unit of `currency`, which
+    may be another than the purchase's, and may be more than was paid; `reason` is the acquirer's word for it, such as
+    "fraudulent" or "product_not_received"; `at` (UTC) is when it stood so.
+
+    `taken` and `returned` are all that the bank took for it so far, and all that it gave back, in `currency`. None
+    means what the status says: all of `amount` is taken once it is open, and returned once it is won. `of_payment` is
+    `amount` in the purchase's currency as the acquirer reckons it, None if it does not say.
+
+    (At Stripe `taken` and `returned` are the dispute's balance transactions, and a partial win is a lost one of which a
+    part came back. At Mollie a payment may have several chargebacks, each taken when it is created and returned at its
+    `reversedAt`.)
     """
 
     reference: str
@@ -139,6 +159,9 @@ class Dispute:
     reason: str
     status: DisputeStatus
     at: datetime
+    taken: Decimal | None = None
+    returned: Decimal | None = None
+    of_payment: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +303,12 @@ class Acquirer(Protocol):
         """The refunds that failed after they were made, after a cursor, "" for all known. Moves no money.
 
         The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
+        """
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """How the dispute stands now that the acquirer calls so; None if it knows of none. Moves no money.
+
+        Raises: AcquirerRefused if it may not be asked.
         """
 
     async def submit_evidence(self, reference: str, text: str) -> None:

@@ -29,3 +29,5 @@ create unique index alarm_open_on on alarm (merchant_id, live, kind, subject) wh
 -- Serve the operator's lists over all merchants, newest first.
 create index alarm_open on alarm (raised_at, id) where settled_at is null;
 create index alarm_settled on alarm (settled_at, id) where settled_at is not null;
+-- Serves settling by the id alone, which an operator reads off the list; ids come from one sequence.
+create index alarm_by_id on alarm (id);

@@ -76,6 +76,7 @@ class Action(StrEnum):
     payout_changed = "payout_changed"
     outcome_asked = "outcome_asked"
     mail_resent = "mail_resent"
+    alarm_settled = "alarm_settled"
 
 
 @dataclass(frozen=True, slots=True)

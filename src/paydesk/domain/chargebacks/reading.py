@@ -109,6 +109,8 @@ Step = Callable[[Database, str, Dispute, Mapping[str, Any]], Awaitable[bool]]
 
 def _next_step(row: Mapping[str, Any] | None, dispute: Dispute) -> Step | Literal[False] | None:
     """What is to be written next; False if nothing is (any more), None if it is too early to tell."""
+    if dispute.status in (DisputeStatus.INQUIRY, DisputeStatus.DROPPED):
+        return False
     if row is None:
         log.error("a dispute of a payment that nobody knows", reference=dispute.reference)
         return False

@@ -24,6 +24,7 @@ from paydesk.domain.payments.janitor import ALERT_AFTER
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
 
 queries = load_statements(__package__ or "", "checks.sql")
+figures = load_statements(__package__ or "", "check_figures.sql")
 
 _PATIENCE = 24 * 3600.0
 """Seconds that one statement may take: on a big table a rule reads all of it."""
@@ -34,7 +35,7 @@ _PURCHASES = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A statement of checks.sql with its parameters in the order of their appearance, and what it demands, in words."""
+    """A statement with its parameters in the order of their appearance, and what it demands, in words."""
 
     statement: str
     words: str
@@ -86,7 +87,17 @@ SUBSCRIPTION_RULES = (
     Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
 )
 
-RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES
+FIGURE_RULES = (
+    Rule("postings_whole", "a ledger posting is of one kind, one payment or payout, and in its currency"),
+    Rule("payouts_posted", "a payout has exactly one posting, of its amount, and no other posting is a payout's"),
+    Rule("uncaptured_unposted", "of a payment that was not captured nothing is given back or in the ledger"),
+    Rule("funds_settle", "captured money has a day on which its next part becomes available, until all of it is"),
+    Rule("payloads_agree", "a pingback tells the figures of its payment, refund or chargeback"),
+    Rule("dates_in_range", "what is due is due soon, by its side's own time", ("now", "merchant_id")),
+)
+"""What is kept beside what it follows from: figures, dates and texts."""
+
+RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES + FIGURE_RULES
 
 BANK_RULES = (
     Rule("bank_money_known", "money at the simulated bank belongs to an attempt"),
@@ -150,6 +161,7 @@ class Scope:
             "most_attempts": MOST_ATTEMPTS,
             "opened_before": self.now - ALERT_AFTER,
             "read_since": self.now,
+            "now": self.now,
         }
         return [known[name] for name in rule.parameters]
 
@@ -188,7 +200,7 @@ async def count_open(database: Database, merchant_id: int | None = None) -> int:
 
 async def _apply(connection: Any, rule: Rule, scope: Scope) -> Finding:
     """Stream the rows that break a rule: all are counted, the first are kept."""
-    statement = getattr(queries, rule.statement).sql
+    statement = getattr(figures if rule in FIGURE_RULES else queries, rule.statement).sql
     found = 0
     kept: list[Difference] = []
     witness = scope.record if rule in BANK_RULES else None

@@ -573,7 +573,8 @@ select 'simulated bank' as table_name, null::bigint as merchant_id, b.key as id,
    and not exists (select from forgotten_attempt f where f.idempotency_key = b.key and f.acquirer = 'simulator');
 
 -- name: approved_money_at_bank(merchant_id)
--- An attempt over 0 only checked the card, so that no money is to be found. What is on its way is compared later.
+-- An attempt over 0 only checked the card, so that no money is to be found. What is on its way may have arrived or not:
+-- a refund in progress counts either way, and while a capture or void is under way no more is there than was approved.
 select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key as key, b.net, b.held,
        format('is approved for %s %s and its payment is %s, but the bank ', a.amount, a.currency, p.state)
        || case when b.key is null then 'does not know it'
@@ -585,12 +586,16 @@ select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key a
  where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
    and a.state = 'approved' and a.acquirer = 'simulator'
    and (a.amount <> 0 or b.net + b.held <> 0)
-   and p.refunding = 0 and p.moving_id is null
-   and (b.currency, b.net + b.charged_back, b.held) is distinct from
-       (a.currency, case when p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
-                         then a.amount - p.refunded else 0
-                    end,
-        case when p.state = 'authorized' then a.amount else 0 end);
+   and (b.currency is distinct from a.currency
+        or case when p.moving_id is not null
+                    then least(b.net, b.held) < 0 or greatest(b.net, b.held) > 0
+                         and (b.net + b.held, least(b.net, b.held)) is distinct from (a.amount, 0::numeric)
+                when p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+                    then b.held <> 0 or b.net + b.charged_back not between a.amount - p.refunded - p.refunding
+                                                                       and a.amount - p.refunded
+                else (b.net + b.charged_back, b.held) is distinct from
+                     (0::numeric, case when p.state = 'authorized' then a.amount else 0 end)
+            end);
 
 -- name: chargebacks_at_bank(merchant_id, read_since)
 -- How a dispute opened or ended, if nobody has read since the bank's record was looked at, may be news.

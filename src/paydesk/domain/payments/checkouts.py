@@ -18,7 +18,7 @@ from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.rows import package_of
@@ -63,12 +63,17 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What a customer typed before, or the shop prefilled; `expiry` is MM / YY, empty when unknown."""
+    """What a customer typed before, or the shop prefilled; `expiry` is MM / YY, empty when unknown.
+
+    The page asks for `city` and `postal_code` only where the shop prefilled one: for the bank, they are never kept.
+    """
 
     email: str
     name: str
     country: str
     expiry: str = ""
+    city: str = ""
+    postal_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +223,8 @@ def _attempt(row: Mapping[str, Any]) -> Attempt | None:
 
 def _entered(row: Mapping[str, Any]) -> Entered:
     """What was typed in this very checkout comes back; another checkout of the order may be another person's."""
+    place = {"city": prefill(row["city"] or "", "city"), "postal_code": prefill(row["zip"] or "", "zip")}
     if row["paying_checkout_id"] == row["id"]:
         expiry = f"{row['entered_month']:02} / {row['entered_year'] % 100:02}"
-        return Entered(row["entered_email"], row["entered_holder"], row["entered_country"], expiry)
-    return Entered(row["email"], f"{row['first_name']} {row['last_name']}".strip(), row["country"])
+        return Entered(row["entered_email"], row["entered_holder"], row["entered_country"], expiry, **place)
+    return Entered(row["email"], f"{row['first_name']} {row['last_name']}".strip(), row["country"], **place)

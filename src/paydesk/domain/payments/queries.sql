@@ -15,6 +15,8 @@ returning token;
 select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
        c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
+       case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
+       case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        case when c.live then interval '0' else m.test_clock end as clock, c.live and m.suspended_at is not null as suspended,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,

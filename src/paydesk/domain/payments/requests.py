@@ -40,6 +40,9 @@ LONGEST: Mapping[str, int] = {
 }
 """The most characters that a field may have."""
 
+PREFILLS: Mapping[str, int] = {"city": 100, "zip": 20}
+"""Fields that only prefill what the page asks, and the most characters that it takes; they never refuse a form."""
+
 RECURRING_FIELDS = (*REQUIRED, *OPTIONAL)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -49,7 +52,7 @@ _FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file"})
 
 @dataclass(frozen=True, slots=True)
 class CheckoutRequest:
-    """What a valid form asks for; optional texts are empty when absent.
+    """What a valid form asks for; optional texts are empty when absent, and without `success_url` our page says thanks.
 
     `amount` is in the main unit of `currency`: for a subscription (`terms`) it is the price per period.
     """
@@ -110,7 +113,7 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
         amount=amount,
         currency=currency,
         description=_line(form, "description"),
-        success_url=_success_url(read_required(form, "success_url")),
+        success_url=_success_url(_text(form, "success_url")),
         pingback_url=_pingback_url(_text(form, "pingback_url")),
         sign_version=read_sign_version(form),
         email=_email(_text(form, "email")),
@@ -163,6 +166,8 @@ def _check_line(text: str, name: str) -> None:
 
 def _success_url(url: str) -> str:
     """A customer may return to any kind of app, but never to something that runs or reads local content."""
+    if not url:
+        return ""
     _check_length(url, "success_url")
     scheme = check_url(url, "success_url")
     if scheme in _FORBIDDEN_SCHEMES:
@@ -207,6 +212,12 @@ def parse_email(text: str) -> str:
         ).normalized
     except EmailNotValidError as error:
         raise Malformed(f'email "{_CONTROL.sub("?", text[:80])}" is not an e-mail address', "email") from error
+
+
+def prefill(text: str, name: str) -> str:
+    """What a shop or a customer gave for one of `PREFILLS`, on one line; empty if it can't be one."""
+    line = _CONTROL.sub("", _LINE_BREAKS_AND_TABS.sub(" ", text)).strip()
+    return line if len(line) <= PREFILLS[name] else ""
 
 
 def _country(form: Mapping[str, Value]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.paying import Payer
-from paydesk.domain.payments.requests import parse_email
+from paydesk.domain.payments.requests import parse_email, prefill
 from paydesk.web.agreement import consent_in_words
 from paydesk.web.card_fields import WrongFields, checked, read_card, text_of
 from paydesk.web.checkout.pages import COUNTRIES, texts_for
@@ -24,6 +24,8 @@ class Typed:
     country: str
     expiry: str
     agreed: bool = False
+    city: str = ""
+    postal_code: str = ""
 
 
 def typed(form: Mapping[str, Value]) -> Typed:
@@ -34,7 +36,14 @@ def typed(form: Mapping[str, Value]) -> Typed:
         country=text_of(form, "country"),
         expiry=text_of(form, "expiry")[:9],
         agreed=bool(text_of(form, AGREE)),
+        city=prefill(text_of(form, "city"), "city"),
+        postal_code=prefill(text_of(form, "zip"), "zip"),
     )
+
+
+def asks_place(checkout: Checkout) -> bool:
+    """Whether the page asks for city and postal code: where the shop knows one, its customer may correct it."""
+    return bool(checkout.entered.city or checkout.entered.postal_code)
 
 
 def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: str, language: str) -> Payer:
@@ -55,6 +64,9 @@ def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: st
         errors[AGREE] = "empty"
     if errors:
         raise WrongFields(errors)
+    if asks_place(checkout):
+        place = typed(form)
+        card = replace(card, city=place.city, postal_code=place.postal_code)
     return Payer(card, email, country, client_address, agreed, language)
 
 

@@ -1,7 +1,8 @@
 """The pages that a customer sees while paying. They show what they are given and decide nothing; no money moves here.
 
-The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`, and
-for a subscription `agree`: the language of the terms that were agreed to, if the box is ticked.
+The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`,
+where it asks for them `city` and `zip`, and for a subscription `agree`: the language of the terms that were agreed to,
+if the box is ticked.
 With JavaScript it posts them with `Accept: application/json` and expects `payment_step` or `payment_problem`, so that
 what was typed stays in the browser; without, it expects a redirect or `payment_page` again.
 """
@@ -46,22 +47,29 @@ _CSP_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """What the form is filled with before the customer types: `name` as on the card, `country` as ISO 3166 code."""
+    """What the form is filled with before the customer types: `name` as on the card, `country` as ISO 3166 code.
+
+    With `asks_place` it has fields for `city` and `postal_code`, which may stay empty.
+    """
 
     email: str = ""
     name: str = ""
     country: str = ""
+    city: str = ""
+    postal_code: str = ""
+    asks_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CheckoutView:
     """One checkout as its pages show it.
 
-    `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (or
-    empty); `form_action` names the CSP sources that the form's answer may lead to (see `form_action_for`);
-    `entered_expiry` is what the customer typed before. Card number and CVC never come back from the server. `terms` are
-    a subscription's, then `amount` is what is charged today (0 for a free trial); `agreed` keeps its box ticked. Below
-    `brand` are the merchant's own stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen.
+    `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (empty:
+    our own page says thank you); `payment_id` is that of its order, once somebody tried to pay; `form_action` names the
+    CSP sources that the form's answer may lead to (see `form_action_for`); `entered_expiry` is what the customer typed
+    before. Card number and CVC never come back from the server. `terms` are a subscription's, then `amount` is what is
+    charged today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own stylesheet
+    and, with `has_logo`, the logo; it is empty if nothing was chosen.
     """
 
     merchant_name: str
@@ -80,6 +88,7 @@ class CheckoutView:
     agreed: bool = False
     brand: str = ""
     has_logo: bool = False
+    payment_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +172,9 @@ def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLR
 
 
 def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
-    """The page of a checkout that is paid, with the way to the shop's thank-you page."""
-    return secured(_PAGES.render("paid.html", texts, view=view, offer=_offer(view, texts)))
+    """The page of a checkout that is paid, with the way to the shop's thank-you page; without one it says thank you."""
+    template = "paid.html" if view.shop_url else "thanks.html"
+    return secured(_PAGES.render(template, texts, view=view, offer=_offer(view, texts)))
 
 
 def reversed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:

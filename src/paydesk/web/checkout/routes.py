@@ -42,9 +42,10 @@ class Visit:
     def view(self, typed: Typed | None = None) -> pages.CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
         checkout, entered = self.checkout, self.checkout.entered
-        customer = pages.Customer(entered.email, entered.name, entered.country)
-        if typed is not None:
-            customer = pages.Customer(typed.email, typed.holder, typed.country)
+        name, place = (entered.name, entered) if typed is None else (typed.holder, typed)
+        customer = pages.Customer(
+            place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
+        )
         acquirers = self.services.desk.acquirers.values()
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
@@ -57,6 +58,7 @@ class Visit:
             live=checkout.shop.live,
             pay_url=f"{self.path}/pay",
             shop_url=checkout.success_url,
+            payment_id=checkout.attempt.payment_id if checkout.attempt else None,
             form_action=pages.form_action_for(
                 checkout.success_url, *(origin for acquirer in acquirers for origin in acquirer.challenge_origins)
             ),
@@ -66,6 +68,10 @@ class Visit:
             terms=checkout.terms,
             agreed=typed is not None and typed.agreed,
         )
+
+    def thank(self) -> Response:
+        """Send the browser on to the shop's thank-you page; a shop that named none has ours."""
+        return self.go(self.checkout.success_url or f"{self.path}/result")
 
     def go(self, url: str) -> Response:
         """Send the browser on, by a redirect or, if the page's JavaScript asks, by telling it where."""
@@ -117,7 +123,7 @@ async def submit(request: Request) -> Response:
     visit = await _visit(request)
     standing = visit.checkout.standing
     if standing is Standing.PAID:
-        return visit.go(visit.checkout.success_url)
+        return visit.thank()
     if standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
     if standing in (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED):
@@ -144,7 +150,7 @@ def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Respons
     """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
     match result:
         case Paid():
-            return visit.go(visit.checkout.success_url)
+            return visit.thank()
         case Refused("too_many_attempts"):
             return visit.again(429, notice="too_many_attempts", typed=typed)
         case Refused("suspended"):
@@ -158,7 +164,10 @@ def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Respons
 
 
 async def show_result(request: Request) -> Response:
-    """What has come of paying: the shop's page, the form again, or a page that waits. The bank sends customers here."""
+    """What has come of paying: the shop's page or thanks, the form again, or a page that waits.
+
+    The bank sends customers here.
+    """
     visit = await _visit(request)
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
@@ -172,8 +181,8 @@ async def show_result(request: Request) -> Response:
             return _follow(visit, result)
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
         return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status")
-    if checkout.standing is Standing.PAID:
-        return visit.go(checkout.success_url)
+    if checkout.standing is Standing.PAID and checkout.success_url:
+        return visit.thank()
     if checkout.standing is Standing.OPEN and checkout.attempt and checkout.attempt.checkout_id == checkout.id:
         return visit.again(402, notice=checkout.attempt.decline_reason)
     return _ended(visit) or visit.go(visit.path)

@@ -11,6 +11,7 @@ FACE = Face(
     pages_of(Path(__file__).parent / "templates"),
     sidebar=(
         Entry("/operator/overview", mark("Overview"), "layout-dashboard"),
+        Entry("/operator/alarms", mark("Alarms"), "alert-triangle"),
         Entry("/operator/merchants", mark("Merchants"), "building-store"),
         Entry("/operator/profiles", mark("Profiles"), "shield-check"),
         Entry("/operator/plans", mark("Fee plans"), "receipt-refund"),

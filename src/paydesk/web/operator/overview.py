@@ -8,6 +8,7 @@ from datetime import timedelta
 from babel.numbers import format_decimal
 from starlette.responses import Response
 
+from paydesk.domain.operations.alarms import alarms_waiting
 from paydesk.domain.operations.machinery import (
     SILENT,
     acquirer_health,
@@ -48,6 +49,7 @@ async def show_overview(visit: Visit) -> Response:
     return visit.part(
         "overview.html",
         "news",
+        alarms=_upto(visit, await alarms_waiting(database, most=_MOST + 1)),
         profiles=_upto(visit, await profiles_waiting(database, most=_MOST + 1)),
         payouts=_upto(visit, len(await payable(database, live=True, most=_MOST + 1))),
         disputes=_upto(visit, await disputes_without_evidence(database, most=_MOST + 1)),

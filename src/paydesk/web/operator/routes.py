@@ -11,6 +11,7 @@ from paydesk.web.console.visit import Visit
 from paydesk.web.operator import (
     acquirers,
     acts,
+    alarms,
     disputes,
     merchants,
     outcomes,
@@ -33,6 +34,7 @@ async def nothing_there(visit: Visit) -> Response:
 
 routes: list[Route] = [
     *overview.section.routes,
+    *alarms.section.routes,
     *merchants.section.routes,
     *profiles.section.routes,
     *plans.section.routes,

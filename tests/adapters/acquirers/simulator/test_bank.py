@@ -229,6 +229,15 @@ class TestDisputing:
         (closed,) = (await counter.acquirer.disputes(first.next)).disputes
         assert closed == replace(dispute, status=DisputeStatus.LOST, at=counter.clock.now)
 
+    async def test_a_dispute_that_is_asked_for_is_told_as_it_stands(self, counter: Counter) -> None:
+        _, _, dispute = await disputed(counter)
+        assert await counter.acquirer.find_dispute(dispute.reference) == dispute
+        counter.clock.now += timedelta(days=3)
+        await counter.acquirer.close_dispute(dispute.reference, True)
+        closed = await counter.acquirer.find_dispute(dispute.reference)
+        assert closed == replace(dispute, status=DisputeStatus.WON, at=counter.clock.now)
+        assert await counter.acquirer.find_dispute("dispute_of_nobody") is None
+
     async def test_pages_lead_through_all_disputes_in_order(self, counter: Counter) -> None:
         keys = [(await approved(counter, number=DISPUTED_CARD))[0] for _ in range(120)]
         seen, cursor = [], ""

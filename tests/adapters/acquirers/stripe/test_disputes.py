@@ -22,9 +22,11 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
+DISPUTE = "/v1/disputes/du_1"
 
-def event(name: str, status: str, **changes: Any) -> dict[str, Any]:
-    dispute = {
+
+def dispute(status: str, **changes: Any) -> dict[str, Any]:
+    made = {
         "id": "du_1",
         "object": "dispute",
         "amount": 1000,
@@ -33,23 +35,43 @@ def event(name: str, status: str, **changes: Any) -> dict[str, Any]:
         "status": status,
         "payment_intent": "pi_1",
     }
-    return {"id": name, "object": "event", "created": 1777896000, "data": {"object": dispute | changes}}
+    return made | changes
+
+
+def event(name: str, status: str, **changes: Any) -> dict[str, Any]:
+    return {"id": name, "object": "event", "created": 1777896000, "data": {"object": dispute(status, **changes)}}
+
+
+def moved(amount: int, currency: str = "usd", rate: float | None = None) -> dict[str, Any]:
+    """A balance transaction of a dispute, its fee beside the amount."""
+    fee = 1500 if amount < 0 else 0
+    return {"amount": amount, "fee": fee, "net": amount - fee, "currency": currency, "exchange_rate": rate}
 
 
 class TestDisputes:
     OPENED = Dispute("du_1", "one", Decimal(10), "USD", "fraudulent", DisputeStatus.OPEN, NOON)
 
-    async def test_events_are_read_oldest_first_and_the_newest_is_the_cursor(
+    async def test_a_dispute_is_told_as_it_stands_and_the_newest_event_is_the_cursor(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
-        stub.will("GET", "/v1/events", listed(event("evt_3", "lost"), more=True))
-        stub.will("GET", "/v1/events", listed(event("evt_2", "under_review"), event("evt_1", "needs_response")))
+        stub.will("GET", "/v1/events", listed(event("evt_3", "needs_response"), more=True))
+        stub.will("GET", "/v1/events", listed(event("evt_2", "lost"), event("evt_1", "needs_response")))
+        stub.will("GET", DISPUTE, dispute("lost", balance_transactions=[moved(-1000)]))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         page = await acquirer.disputes("")
-        assert [dispute.status for dispute in page.disputes] == ["open", "open", "lost"]
-        assert page.disputes[0] == self.OPENED
+        (told,) = page.disputes
+        assert (told.status, told.taken, told.returned) == (DisputeStatus.LOST, Decimal(10), Decimal(0))
+        assert (told.reference, told.of_key, told.at) == ("du_1", "one", NOON)
         assert page.next == "evt_3"
         assert stub.to("GET", "/v1/events")[1].params["starting_after"] == "evt_3"
+
+    async def test_an_event_is_believed_if_its_dispute_is_not_found_any_more(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", "/v1/events", listed(event("evt_1", "needs_response")))
+        stub.will("GET", DISPUTE, {"error": {"type": "invalid_request_error", "message": "No such dispute"}}, 404)
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert (await acquirer.disputes("")).disputes == (self.OPENED,)
 
     async def test_a_cursor_asks_only_for_what_is_newer(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", "/v1/events", NOTHING)
@@ -58,6 +80,7 @@ class TestDisputes:
         (sent,) = stub.asked
         assert sent.params["ending_before"] == "evt_3"
         assert "charge.dispute.created" in sent.params.values()
+        assert "charge.dispute.funds_reinstated" in sent.params.values()
 
     async def test_a_cursor_that_stripe_forgot_reads_all_that_is_kept(
         self, acquirer: StripeAcquirer, stub: Stub
@@ -65,26 +88,63 @@ class TestDisputes:
         told = {"error": {"type": "invalid_request_error", "code": "resource_missing", "message": "No such event"}}
         stub.will("GET", "/v1/events", told, 400)
         stub.will("GET", "/v1/events", listed(event("evt_9", "won")))
+        stub.will("GET", DISPUTE, dispute("won"))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         page = await acquirer.disputes("evt_old")
         assert ([dispute.status for dispute in page.disputes], page.next) == (["won"], "evt_9")
 
-    async def test_inquiries_and_payments_of_others_are_passed_over(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+    async def test_payments_of_others_are_passed_over(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will(
             "GET",
             "/v1/events",
             listed(
-                event("evt_3", "needs_response", payment_intent="pi_2"),
-                event("evt_2", "needs_response", payment_intent=None),
-                event("evt_1", "warning_needs_response"),
+                event("evt_2", "needs_response", id="du_2", payment_intent="pi_2"),
+                event("evt_1", "needs_response", id="du_3", payment_intent=None),
             ),
         )
         stub.will("GET", "/v1/events", listed(event("evt_4", "needs_response")))
+        stub.will("GET", DISPUTE, dispute("needs_response"))
+        stub.will("GET", "/v1/disputes/du_2", dispute("needs_response", id="du_2", payment_intent="pi_2"))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         stub.will("GET", f"{INTENTS}/pi_2", intent(id="pi_2", metadata={}))
         page = await acquirer.disputes("")
         assert (page.disputes, page.next) == ((self.OPENED,), "evt_4")
-        assert stub.to("GET", "/v1/events")[1].params["ending_before"] == "evt_3"
+        assert stub.to("GET", "/v1/events")[1].params["ending_before"] == "evt_2"
+
+    @pytest.mark.parametrize(
+        ("word", "transactions", "status", "taken", "returned"),
+        [
+            ("warning_needs_response", [], DisputeStatus.INQUIRY, 0, 0),
+            ("warning_under_review", [], DisputeStatus.INQUIRY, 0, 0),
+            ("warning_closed", [], DisputeStatus.DROPPED, 0, 0),
+            ("prevented", [], DisputeStatus.DROPPED, 0, 0),
+            ("prevented", [moved(-1000)], DisputeStatus.LOST, 10, 0),
+            ("needs_response", [moved(-1000)], DisputeStatus.OPEN, 10, 0),
+            ("appeal_under_review", [moved(-1000)], DisputeStatus.OPEN, 10, 0),
+            ("a_word_of_next_year", [moved(-1000)], DisputeStatus.OPEN, 10, 0),
+            ("won", [moved(-1000)], DisputeStatus.WON, 10, 0),
+            ("won", [moved(-1000), moved(1000)], DisputeStatus.WON, 10, 10),
+            ("lost", [moved(-1000), moved(400)], DisputeStatus.LOST, 10, 4),
+            ("needs_response", [moved(-1000), moved(1000), moved(-1000)], DisputeStatus.OPEN, 20, 10),
+            ("lost", [moved(-880, "eur", 0.88), moved(344, "eur", 0.86)], DisputeStatus.LOST, 10, 4),
+            ("needs_response", [moved(-881, "eur", 0.8808)], DisputeStatus.OPEN, 10, 0),
+        ],
+    )
+    async def test_money_is_what_the_balance_says_and_a_status_is_stripes_word_in_ours(
+        self, acquirer: StripeAcquirer, stub: Stub, word: str, transactions: list[Any], status: str, taken: int,
+        returned: int,
+    ) -> None:  # fmt: skip
+        stub.will("GET", DISPUTE, dispute(word, balance_transactions=transactions))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        told = await acquirer.find_dispute("du_1")
+        assert told is not None
+        assert (str(told.status), told.taken, told.returned) == (status, Decimal(taken), Decimal(returned))
+
+    async def test_a_dispute_that_stripe_does_not_know_is_none(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("GET", DISPUTE, {"error": {"type": "invalid_request_error", "message": "No such dispute"}}, 404)
+        assert await acquirer.find_dispute("du_1") is None
+        assert await acquirer.find_dispute("../charges") is None
+        assert len(stub.asked) == 1
 
     async def test_evidence_is_handed_in(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", "/v1/disputes/du_1", {"id": "du_1"})

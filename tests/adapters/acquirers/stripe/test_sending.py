@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -49,6 +50,14 @@ class TestSending:
         await acquirer.authorize(purchase())
         with_number = [asked for asked in stub.asked if NUMBER in str(asked.params)]
         assert [(asked.path, asked.key) for asked in with_number] == [("/v1/payment_methods", "one:card")]
+
+    async def test_the_banks_address_check_gets_what_is_known(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", INTENTS, intent())
+        await acquirer.authorize(replace(purchase(), card=replace(purchase().card, postal_code="10115")))
+        await acquirer.authorize(purchase())
+        named = [asked.params for asked in stub.to("POST", "/v1/payment_methods")]
+        details = [{name: text for name, text in one.items() if "address" in name} for one in named]
+        assert details == [{"billing_details[address][postal_code]": "10115"}, {}]
 
     async def test_a_card_to_be_kept_is_kept_with_a_customer(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", INTENTS, intent(customer="cus_1"))

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from paydesk.adapters.acquirers.interface import (
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -91,6 +92,10 @@ class SimulatedAcquirer:
     async def fail_refund(self, reference: str, reason: str) -> None:
         """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused."""
         await self._ask(partial(self.bank.fail_refund, reference, reason))
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """How a dispute stands now. Moves no money."""
+        return await self._ask(partial(self.bank.find_dispute, reference))
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Tell the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""

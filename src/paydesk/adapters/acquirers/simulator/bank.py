@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -150,6 +151,10 @@ class Bank:
         """Let the customer's bank not take a refund that was made. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             failing.fail_refund(self.record, reference, reason, at=self._now())
+
+    def find_dispute(self, reference: str) -> Dispute | None:
+        """How a dispute stands now, None if there is none of this reference. Moves no money."""
+        return disputing.find_dispute(self.record, reference)
 
     def open_dispute(self, of_key: str, reason: str) -> str:
         """Let the customer's bank take back what is left of a purchase. Moves money. Raises: AcquirerRefused."""

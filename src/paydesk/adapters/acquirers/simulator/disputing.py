@@ -84,6 +84,12 @@ def disputes_after(record: Record, after: str) -> DisputePage:
     return DisputePage(tuple(map(_dispute, lines)), str(lines[-1].seq) if lines else after)
 
 
+def find_dispute(record: Record, reference: str) -> Dispute | None:
+    """A dispute as it stands now, None if there is none of this reference."""
+    line = _latest(record, reference)
+    return _dispute(line) if line is not None else None
+
+
 def why_disputed(standing: Standing) -> str:
     """Why no money of a disputed purchase can be given back, empty if it can."""
     if standing.dispute_status in {DisputeStatus.OPEN, DisputeStatus.LOST}:
@@ -113,11 +119,16 @@ def _open(record: Record, standing: Standing, reason: str, at: datetime) -> str:
 
 def _found(record: Record, reference: str) -> tuple[Operation, DisputeStatus]:
     """How a dispute was opened, and how it stands. Raises: AcquirerRefused."""
-    for kind in (Kind.DISPUTE_WON, Kind.DISPUTE_LOST, Kind.DISPUTE):
-        line = record.named(reference, kind)
-        if line is not None:
-            return line, _STATUS_AFTER[kind]
-    raise AcquirerRefused("there is no dispute of this reference")
+    line = _latest(record, reference)
+    if line is None:
+        raise AcquirerRefused("there is no dispute of this reference")
+    return line, _STATUS_AFTER[line.kind]
+
+
+def _latest(record: Record, reference: str) -> Operation | None:
+    """The line that ended a dispute, or the one that opened it while it is open."""
+    named = (record.named(reference, kind) for kind in (Kind.DISPUTE_WON, Kind.DISPUTE_LOST, Kind.DISPUTE))
+    return next((line for line in named if line is not None), None)
 
 
 def _is_evidence(line: Operation, reference: str) -> bool:

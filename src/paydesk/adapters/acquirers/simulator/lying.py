@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -102,6 +103,10 @@ class LyingAcquirer:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """As the honest acquirer, whom this leaves alone. Moves no money."""
         return await self.honest.failed_refunds(after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """As the honest acquirer, whom this leaves alone. Moves no money."""
+        return await self.honest.find_dispute(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """As the honest acquirer, or lost. Moves no money. Raises: OutcomeUnknown."""

@@ -12,6 +12,7 @@ import msgspec
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -24,11 +25,13 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 from paydesk.adapters.acquirers.simulator.wire import (
+    AboutDispute,
     AboutKey,
     After,
     Answer,
     Claim,
     Decided,
+    DisputeAnswer,
     Evidence,
     Failure,
     Movement,
@@ -38,7 +41,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     release_of,
 )
 
-_Question = Purchase | Movement | AboutKey | After | Claim | Decided | Evidence | Failure
+_Question = Purchase | Movement | AboutKey | AboutDispute | After | Claim | Decided | Evidence | Failure
 _Wanted = TypeVar("_Wanted")
 
 
@@ -122,6 +125,10 @@ class RemoteSimulator:
     async def fail_refund(self, reference: str, reason: str) -> None:
         """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         await self._ask("fail_refund", Failure(reference, reason))
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """How a dispute stands now. Moves no money. Raises: OutcomeUnknown."""
+        return (await self._read("find_dispute", AboutDispute(reference), DisputeAnswer)).dispute
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Tell the merchant's side of a dispute. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""

@@ -27,11 +27,13 @@ from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
 from paydesk.adapters.acquirers.simulator.wire import (
     DONE,
+    AboutDispute,
     AboutKey,
     After,
     Answer,
     Claim,
     Decided,
+    DisputeAnswer,
     Evidence,
     Failure,
     Movement,
@@ -41,7 +43,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
 )
 
 _Question = TypeVar("_Question")
-_Told = Answer | DisputePage | FailedRefundPage
+_Told = Answer | DisputePage | DisputeAnswer | FailedRefundPage
 
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
@@ -114,6 +116,9 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
     async def disputes(asked: After) -> DisputePage:
         return await acquirer.disputes(asked.cursor)
 
+    async def find_dispute(asked: AboutDispute) -> DisputeAnswer:
+        return DisputeAnswer(await acquirer.find_dispute(asked.reference))
+
     async def open_dispute(asked: Claim) -> Answer:
         return Answer(DONE, await acquirer.open_dispute(asked.of_key, asked.reason))
 
@@ -127,6 +132,7 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
 
     return [
         _question("/disputes", After, disputes),
+        _question("/find_dispute", AboutDispute, find_dispute),
         _question("/open_dispute", Claim, open_dispute),
         _question("/close_dispute", Decided, close_dispute),
         _question("/submit_evidence", Evidence, submit_evidence),

@@ -13,6 +13,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    Dispute,
     Finding,
     Moved,
     MovementFinding,
@@ -43,6 +44,18 @@ class After(msgspec.Struct, frozen=True):
     """A question for the disputes after a cursor."""
 
     cursor: str
+
+
+class AboutDispute(msgspec.Struct, frozen=True):
+    """A question for one dispute."""
+
+    reference: str
+
+
+class DisputeAnswer(msgspec.Struct, frozen=True):
+    """How a dispute stands, if there is one."""
+
+    dispute: Dispute | None
 
 
 class Claim(msgspec.Struct, frozen=True):

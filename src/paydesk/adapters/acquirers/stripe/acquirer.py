@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    Dispute,
     DisputePage,
     FailedRefundPage,
     Finding,
@@ -64,7 +65,7 @@ class StripeAcquirer:
         self._calls: Final = Calls(secret_key, api_base, timeout)
         self._looking: Final = Looking(self._calls, now)
         self._movements: Final = Movements(self._calls, self._looking)
-        self._disputes: Final = Disputes(self._calls, self._looking)
+        self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
@@ -133,6 +134,10 @@ class StripeAcquirer:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._failed_refunds.after(after)
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        """How a dispute stands now. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._disputes.named(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Hand in the merchant's side, once only. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
@@ -213,7 +218,9 @@ class StripeAcquirer:
         numbers = {"number": card.number, "exp_month": card.exp_month, "exp_year": card.exp_year}
         if card.cvc is not None:
             numbers["cvc"] = card.cvc
-        asked = {"type": "card", "card": numbers, "billing_details": {"name": card.holder}}
+        address = {name: text for name, text in (("city", card.city), ("postal_code", card.postal_code)) if text}
+        holder = {"name": card.holder} | ({"address": address} if address else {})
+        asked = {"type": "card", "card": numbers, "billing_details": holder}
         options = {"idempotency_key": f"{key}:card"}
         return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
 

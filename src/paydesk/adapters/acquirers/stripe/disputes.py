@@ -1,35 +1,66 @@
 """Disputes at Stripe, read from its list of events, and the merchant's side of them.
 
+An event only says that something happened to a dispute: Stripe does not promise their order, so how it stands is asked
+for each time. What was taken and returned are its balance transactions (their amounts, fees aside), not its status: a
+dispute that was lost may have given a part back, and one that was won may be waiting for its money.
+
 The cursor is the newest event that was read. Stripe keeps events for 30 days: a reading that pauses for longer starts
 from what is kept, and its reader sees some disputes again.
+
+Source: docs.stripe.com/api/disputes/object, /api/balance_transactions/object; docs.stripe.com/disputes.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
 from paydesk.adapters.acquirers.stripe.amounts import main_units
-from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
+from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import KEY, Named
 
-_EVENTS: Final = ["charge.dispute.created", "charge.dispute.funds_withdrawn", "charge.dispute.closed"]
+_EVENTS: Final = [
+    "charge.dispute.created",
+    "charge.dispute.updated",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.funds_reinstated",
+    "charge.dispute.closed",
+]
 _STATUS: Final = {
+    "warning_needs_response": DisputeStatus.INQUIRY,
+    "warning_under_review": DisputeStatus.INQUIRY,
+    "warning_closed": DisputeStatus.DROPPED,
+    "prevented": DisputeStatus.DROPPED,
     "needs_response": DisputeStatus.OPEN,
     "under_review": DisputeStatus.OPEN,
+    "appeal_needs_response": DisputeStatus.OPEN,
+    "appeal_under_review": DisputeStatus.OPEN,
     "won": DisputeStatus.WON,
     "lost": DisputeStatus.LOST,
 }
-"""Others are warnings and inquiries, which take no money."""
+_REFERENCE: Final = re.compile(r"[A-Za-z0-9_]{1,200}")
 _PAGE: Final = 100
+_NEAR: Final = Decimal("0.001")
+"""What an exchange rate of a few digits may miss: a sum so near to the disputed one is the disputed one."""
+
+
+class _Transaction(msgspec.Struct, frozen=True):
+    """What a dispute did to the account's balance, in its currency: negative when money was withdrawn."""
+
+    amount: int
+    currency: str
+    exchange_rate: Decimal | None = None
 
 
 class _Disputed(msgspec.Struct, frozen=True):
-    """A dispute as it was when something happened to it."""
+    """A dispute as it stands."""
 
     id: str
     amount: int
@@ -37,6 +68,7 @@ class _Disputed(msgspec.Struct, frozen=True):
     reason: str
     status: str
     payment_intent: str | None = None
+    balance_transactions: list[_Transaction] | None = None
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -49,7 +81,6 @@ class _Event(msgspec.Struct, frozen=True):
     """Something that happened, at a time in Unix seconds."""
 
     id: str
-    created: int
     data: _Data
 
 
@@ -63,12 +94,13 @@ class _EventList(msgspec.Struct, frozen=True):
 class Disputes:
     """Reads disputes and answers them."""
 
-    def __init__(self, calls: Calls, looking: Looking) -> None:
+    def __init__(self, calls: Calls, looking: Looking, now: Callable[[], datetime]) -> None:
         self._calls: Final = calls
         self._looking: Final = looking
+        self._now: Final = now
 
     async def after(self, cursor: str) -> DisputePage:
-        """What happened to disputes of our payments after a cursor. Moves no money.
+        """How the disputes of our payments stand to which something happened after a cursor. Moves no money.
 
         Raises: AcquirerRefused if the account's key may not read events, OutcomeUnknown.
         """
@@ -77,17 +109,26 @@ class Disputes:
             if not events:
                 return DisputePage((), cursor)
             cursor = events[0].id
-            found = [await self._dispute(event) for event in reversed(events)]
+            happened_to = {event.data.object.id: event.data.object for event in reversed(events)}
+            found = [await self._now_of(told) for told in happened_to.values()]
             disputes = tuple(dispute for dispute in found if dispute is not None)
             if disputes:
                 return DisputePage(disputes, cursor)
+
+    async def named(self, reference: str) -> Dispute | None:
+        """How a dispute stands, None if Stripe has none of this name. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        told = await self._retrieved(reference)
+        return await self._dispute(told) if told is not None else None
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Hand the merchant's side in, which Stripe takes once only. Moves no money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        if not reference.replace("_", "").isalnum():
+        if not _REFERENCE.fullmatch(reference):
             raise AcquirerRefused("there is no dispute of this reference")
         asked = {"evidence": {"uncategorized_text": text}, "submit": True}
         try:
@@ -114,21 +155,72 @@ class Disputes:
                 return found
             asked["starting_after"] = page.data[-1].id
 
-    async def _dispute(self, event: _Event) -> Dispute | None:
-        """An event as the dispute it is about, None if no money moved or the payment is not ours."""
-        told = event.data.object
-        status = _STATUS.get(told.status)
-        if status is None or told.payment_intent is None:
+    async def _retrieved(self, reference: str) -> _Disputed | None:
+        """A dispute as Stripe has it now."""
+        if not _REFERENCE.fullmatch(reference):
             return None
-        intent = await self._looking.intent(told.payment_intent)
+        try:
+            return await self._calls.ask(self._calls.v1.disputes.retrieve_async(reference), _Disputed)
+        except Missing:
+            return None
+
+    async def _now_of(self, told: _Disputed) -> Dispute | None:
+        """The dispute that an event told of, as it stands now; as the event told it if it can't be found any more."""
+        if told.payment_intent is None:
+            return None
+        return await self._dispute(await self._retrieved(told.id) or told)
+
+    async def _dispute(self, told: _Disputed) -> Dispute | None:
+        """A dispute in our words, None if its payment is not ours."""
+        intent = await self._looking.intent(told.payment_intent) if told.payment_intent else None
         if intent is None or KEY not in intent.metadata:
             return None
+        taken, returned = _moved(told)
         return Dispute(
             reference=told.id,
             of_key=intent.metadata[KEY],
             amount=main_units(told.amount, told.currency),
             currency=told.currency.upper(),
             reason=told.reason,
-            status=status,
-            at=datetime.fromtimestamp(event.created, UTC),
+            status=_status(told.status, taken, returned),
+            at=self._now(),
+            taken=taken,
+            returned=returned,
         )
+
+
+def _status(word: str, taken: Decimal | None, returned: Decimal | None) -> DisputeStatus:
+    """Stripe's word in ours; one that we don't know leaves the dispute open, and money that is gone is no inquiry."""
+    status = _STATUS.get(word, DisputeStatus.OPEN)
+    if taken is None or returned is None or taken <= returned:
+        return status
+    return {DisputeStatus.INQUIRY: DisputeStatus.OPEN, DisputeStatus.DROPPED: DisputeStatus.LOST}.get(status, status)
+
+
+def _moved(told: _Disputed) -> tuple[Decimal | None, Decimal | None]:
+    """What was withdrawn and reinstated so far, in the dispute's currency; None if Stripe does not say."""
+    if told.balance_transactions is None:
+        return None, None
+    taken = returned = Decimal(0)
+    for one in told.balance_transactions:
+        moved = _in_currency_of(told, one)
+        if one.amount < 0:
+            taken += moved
+        else:
+            returned += moved
+    return taken, returned
+
+
+def _in_currency_of(told: _Disputed, one: _Transaction) -> Decimal:
+    """What a balance transaction moved, in the dispute's currency: the account's own may be another.
+
+    Stripe: the amount in the one currency, times `exchange_rate`, is the amount in the other.
+    """
+    whole = main_units(told.amount, told.currency)
+    moved = main_units(abs(one.amount), one.currency)
+    if one.currency == told.currency:
+        return moved
+    if not one.exchange_rate:
+        return whole
+    converted = (moved / one.exchange_rate).quantize(main_units(1, told.currency))
+    return whole if abs(converted - whole) <= whole * _NEAR else converted

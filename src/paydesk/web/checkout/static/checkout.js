@@ -78,7 +78,7 @@ const valueOf = (input) => (input.type === "checkbox" ? input.checked : input.va
 
 function check(input) {
   const value = valueOf(input);
-  const code = value ? CHECKS[input.name]?.(value) : "empty";
+  const code = value ? CHECKS[input.name]?.(value) : input.required && "empty";
   showError(input, code ? input.dataset[code] : "");
   return !code;
 }

@@ -1,0 +1,68 @@
+"""`paydesk alarm`: what waits for a person, with its reason, and settling what was looked after."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.showing import AsJson, show_json, show_table
+from paydesk.core.clock import utc_now
+from paydesk.core.paging import Page
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.operations.alarms import browse_alarms, settle_alarm
+
+app = typer.Typer(help="What can't be booked, contradicts or is held: see it, and settle it.", no_args_is_help=True)
+
+
+@app.command("list", epilog="Example: paydesk alarm list --kind set_aside --json")
+@command
+async def list_(
+    kind: Annotated[AlarmKind | None, typer.Option(help="Only those of this kind.")] = None,
+    settled: Annotated[bool, typer.Option("--settled", help="The settled ones instead.")] = False,
+    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the alarms that wait for a person, newest first, with their reasons."""
+    async with deployment() as here:
+        found = await browse_alarms(here.database, Page(last), kind=kind, settled=settled)
+    if as_json:
+        show_json([asdict(one) for one in found])
+        return
+    show_table(
+        ("id", "merchant", "mode", "kind", "about", "reason", "times", "since", "last", "settled by"),
+        [
+            (
+                one.id,
+                one.merchant_id or None,
+                ("live" if one.live else "test") if one.merchant_id else None,
+                one.kind,
+                one.subject,
+                one.reason,
+                one.times,
+                one.raised_at,
+                one.last_at,
+                one.settled_by,
+            )
+            for one in found
+        ],
+    )
+
+
+@app.command(epilog='Example: paydesk alarm settle 17 --note "refunded by hand at the bank"')
+@command
+async def settle(
+    alarm_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="The id of an open alarm.")],
+    note: Annotated[str, typer.Option(help="What was done, for the operators' log.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Settle an alarm whose cause was looked after; if it happens again, it is raised again."""
+    async with deployment() as here:
+        await settle_alarm(here.database, COMMAND_LINE, alarm_id, now=utc_now(), note=note)
+    if as_json:
+        show_json({"settled": [alarm_id]})
+    else:
+        typer.echo(f"alarm {alarm_id} is settled")

@@ -1,0 +1,189 @@
+-- Rules about figures, dates and texts that are kept beside what they follow from; each as in checks.sql.
+
+-- name: postings_whole(merchant_id)
+-- A posting is one event of one payment or payout: money never changes its currency, nor its owner, within the ledger.
+with posting as (
+    select merchant_id, live, posting_id, min(id) as id, min(kind) as kind, count(distinct kind) as kinds,
+           count(distinct currency) as currencies, min(currency) as currency, max(payment_id) as payment_id,
+           count(distinct coalesce(payment_id, -payout_id)) as owners, max(payout_id) as payout_id
+      from ledger_entry
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+     group by merchant_id, live, posting_id
+)
+select 'ledger_entry' as table_name, l.merchant_id, l.id,
+       format('begins posting %s, which has %s kinds, %s currencies (%s) and %s owners; its %s is of %s', l.posting_id,
+              l.kinds, l.currencies, l.currency, l.owners, case when l.payout_id is null then 'payment' else 'payout' end,
+              coalesce(p.currency, o.currency, 'no known currency')) as detail
+  from posting l
+  left join payment p on p.merchant_id = l.merchant_id and p.id = l.payment_id
+  left join payout o on o.merchant_id = l.merchant_id and o.id = l.payout_id
+ where l.kinds <> 1 or l.currencies <> 1 or l.owners <> 1
+    or l.currency is distinct from coalesce(p.currency, o.currency);
+
+-- name: payouts_posted(merchant_id)
+-- What was sent to a merchant left its available balance once, in full, and nothing else did so in a payout's name.
+with posted as (
+    select merchant_id, live, payout_id, count(distinct posting_id) as postings, count(*) as entries,
+           coalesce(sum(amount) filter (where account = 'available'), 0) as available,
+           coalesce(sum(amount) filter (where account = 'bank'), 0) as bank
+      from ledger_entry
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and kind = 'payout'
+     group by merchant_id, live, payout_id
+), sent as (
+    select merchant_id, live, id as payout_id, amount
+      from payout
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+)
+select 'payout' as table_name, merchant_id, payout_id as id,
+       case when s.amount is null
+                then format('does not exist, but a posting takes %s from what is available', l.available)
+            else format('of %s has %s postings, which take %s from what is available and debit %s to the bank',
+                        s.amount, coalesce(l.postings, 0), coalesce(l.available, 0), coalesce(l.bank, 0))
+        end as detail
+  from sent s
+  full join posted l using (merchant_id, live, payout_id)
+ where (l.postings, l.entries, l.available, l.bank) is distinct from (1::bigint, 2::bigint, s.amount, -s.amount);
+
+-- name: uncaptured_unposted(merchant_id)
+-- Of a payment whose money was never taken nothing can be given back, settle or be released.
+select 'payment' as table_name, p.merchant_id, p.id,
+       format('is %s, but %s of it is taken back, %s reserved for refunds, and its ledger entries move %s', p.state,
+              p.refunded + p.charged_back, p.refunding, coalesce(l.moved, 0)) as detail
+  from payment p
+  left join lateral (
+      select sum(abs(e.amount)) as moved
+        from ledger_entry e
+       where e.merchant_id = p.merchant_id and e.live = p.live and e.payment_id = p.id
+  ) l on true
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and p.state not in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+   and (l.moved is not null
+        or p.refunded + p.refunding + p.charged_back <> 0
+        or p.pending_taken <> 0 or p.reserve_taken <> 0 or p.fees_taken <> 0
+        or coalesce(p.settled_at, p.reserve_released_at, p.funds_due_at) is not null);
+
+-- name: funds_settle(merchant_id)
+-- Captured money has a day on which its next part becomes available, in the range that an account may choose, until all
+-- of it is.
+select 'payment' as table_name, merchant_id, id,
+       format('was captured at %s and settled at %s, its reserve of %s released at %s: its next part becomes available '
+              'at %s', captured_at, coalesce(settled_at::text, 'no time'), reserve - reserve_taken,
+              coalesce(reserve_released_at::text, 'no time'), coalesce(funds_due_at::text, 'no time')) as detail
+  from payment
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+   and state in ('captured', 'partially_refunded', 'refunded', 'charged_back') and amount > 0
+   and case when settled_at is null
+                then coalesce(funds_due_at > captured_at + interval '366 days', true) or reserve_released_at is not null
+            when reserve_released_at is null and reserve > reserve_taken
+                then coalesce(funds_due_at > captured_at + interval '3651 days', true)
+            -- All of the reserve was taken back after the day of its release was set: there is nothing to wait for.
+            else reserve_released_at is not null and funds_due_at is not null
+        end;
+
+-- name: payloads_agree(merchant_id)
+-- What a pingback tells is what the books say: the payment's own figures, and the amount that was given back.
+with told as (
+    select g.merchant_id, g.live, g.id, g.event, g.payment_id, g.subscription_id, g.reversal_id,
+           json_or_null(g.payload) as body
+      from pingback g
+     where :merchant_id::bigint is null or g.merchant_id = :merchant_id
+), said as (
+    select told.*, body -> 'payment_order' as said,
+           case when jsonb_typeof(body #> '{payment_order,refund_amount}') = 'number'
+                    then (body #>> '{payment_order,refund_amount}')::numeric end as refund_amount,
+           case when jsonb_typeof(body #> '{payment_order,chargeback_amount}') = 'number'
+                    then (body #>> '{payment_order,chargeback_amount}')::numeric end as chargeback_amount
+      from told
+)
+select 'pingback' as table_name, t.merchant_id, t.id,
+       case when t.body is null then 'its text is no JSON'
+            when coalesce(t.body #>> '{subscription,id}', '')
+                 <> coalesce(case when t.event = 'payment' then p.subscription_id else t.subscription_id end::text, '')
+                then format('tells of subscription %s, not of %s', t.body #>> '{subscription,id}',
+                            coalesce(p.subscription_id, t.subscription_id))
+            else format('tells of payment %s (%s) %s %s with net %s, reserve %s, fees %s, given back %s, but payment %s '
+                        '(%s) is of %s %s with %s, %s, %s, given back %s', t.said ->> 'id',
+                        t.said ->> 'merchant_order_id', t.said ->> 'paid_amount', t.said ->> 'paid_currency',
+                        t.said ->> 'merchant_net_revenue', t.said ->> 'merchant_rolling_reserve', t.said ->> 'fees',
+                        coalesce(t.refund_amount, t.chargeback_amount), p.id, p.merchant_order_id, p.amount, p.currency,
+                        p.net, p.reserve, p.fees, coalesce(m.amount, c.amount))
+        end as detail
+  from said t
+  left join payment p on p.merchant_id = t.merchant_id and p.live = t.live and p.id = t.payment_id
+  left join movement m on m.merchant_id = t.merchant_id and m.id = t.reversal_id
+  left join chargeback c on c.merchant_id = t.merchant_id and c.id = t.reversal_id
+ where t.body is null
+    or t.body ->> 'event' is distinct from t.event
+    or case when t.event = 'payment' then p.subscription_id else t.subscription_id end
+       <> coalesce((jsonb_path_query_first(t.body, '$.subscription.id ? (@.type() == "number")'))::numeric, 0)
+    or p.id is not null
+       and ((t.said -> 'id', t.said ->> 'merchant_order_id', t.said -> 'paid_amount', t.said ->> 'paid_currency',
+             t.said -> 'merchant_net_revenue', t.said -> 'merchant_rolling_reserve', t.said -> 'fees')
+            is distinct from
+            (to_jsonb(p.id), p.merchant_order_id, to_jsonb(p.amount), p.currency,
+             to_jsonb(p.net), to_jsonb(p.reserve), to_jsonb(p.fees))
+            or t.reversal_id is not null and t.said -> 'reference_id' is distinct from to_jsonb(t.reversal_id)
+            or t.event in ('refund', 'partial_refund') and t.refund_amount is distinct from m.amount
+            or t.event = 'chargeback' and t.chargeback_amount is distinct from c.amount);
+
+-- name: dates_in_range(now, merchant_id)
+-- What is due is due soon: no date is so far ahead that nobody would ever look at it again. Each side has its own time.
+with side as (
+    select id as merchant_id, true as live, :now::timestamptz as now from merchant
+     where :merchant_id::bigint is null or id = :merchant_id
+     union all
+    select id, false, :now::timestamptz + test_clock from merchant
+     where :merchant_id::bigint is null or id = :merchant_id
+), dated as (
+    select 'pingback' as table_name, s.merchant_id, g.id, 'due_at' as what, g.due_at as at,
+           g.created_at - interval '1 day' as earliest,
+           greatest(s.now, g.created_at + (g.attempts + 1) * interval '31 minutes') + interval '1 day' as latest
+      from side s
+      join pingback g on g.merchant_id = s.merchant_id and g.live = s.live and g.state = 'due'
+     union all
+    select 'payment_attempt', s.merchant_id, a.id, 'lookup_at', a.lookup_at, '-infinity',
+           greatest(:now::timestamptz, a.not_after) + interval '2 days'
+      from side s
+      join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.lookup_at is not null
+     union all
+    select 'movement', s.merchant_id, m.id, 'lookup_at', m.lookup_at, '-infinity',
+           greatest(s.now, m.created_at) + interval '2 days'
+      from side s
+      join movement m on m.merchant_id = s.merchant_id and m.live = s.live and m.lookup_at is not null
+     union all
+    select 'card_change', s.merchant_id, c.id, 'lookup_at', c.lookup_at, '-infinity',
+           greatest(:now::timestamptz, c.not_after) + interval '2 days'
+      from side s
+      join card_change c on c.merchant_id = s.merchant_id and c.live = s.live and c.lookup_at is not null
+     union all
+    select 'payment', s.merchant_id, p.id, 'ship_by', p.ship_by, p.paid_at, p.paid_at + interval '7 days 1 hour'
+      from side s
+      join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.ship_by is not null
+     union all
+    select 'payment', s.merchant_id, p.id, 'shipping_due_at', p.shipping_due_at, '-infinity',
+           greatest(s.now, p.ship_by) + interval '1 day'
+      from side s
+      join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.shipping_due_at is not null
+     union all
+    -- The calendar's own day, or soon after a charge that failed by now.
+    select 'subscription', s.merchant_id, u.id, 'date_next', u.date_next, u.date_start - interval '1 day',
+           greatest(s.now, u.anchor + (u.next_period - 1) * (v.period_length || ' ' || v.period_unit)::interval)
+           + interval '2 days'
+      from side s
+      join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_next is not null
+      join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id
+     union all
+    select 'subscription', s.merchant_id, u.id, 'date_end', u.date_end, u.date_start,
+           u.anchor + v.payment_limit * (v.period_length || ' ' || v.period_unit)::interval + interval '2 days'
+      from side s
+      join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_end is not null
+      join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id
+     union all
+    select 'mail', s.merchant_id, i.id, 'due_at', i.due_at, i.created_at - interval '1 day',
+           :now::timestamptz + interval '2 days'
+      from side s
+      join mail i on i.merchant_id = s.merchant_id and i.live = s.live and i.state = 'due'
+)
+select table_name, merchant_id, id, format('has %s %s, not from %s to %s', what, at, earliest, latest) as detail
+  from dated
+ where at < earliest or at > latest;

@@ -1,0 +1,89 @@
+"""The list of alarms over all merchants, and the hand that settles one. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.core.errors import NotFound
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "", "alarms.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAlarm:
+    """An alarm as an operator reads it: raised `times` times, first and last at real times (UTC).
+
+    `merchant_id` is 0, without a name, where none is concerned. `kind` may be of another release.
+    """
+
+    merchant_id: int
+    merchant_name: str | None
+    live: bool
+    id: int
+    kind: str
+    subject: str
+    reason: str
+    details: Mapping[str, Any]
+    raised_at: datetime
+    last_at: datetime
+    times: int
+    settled_at: datetime | None
+    settled_by: str | None
+
+
+async def browse_alarms(
+    database: Database, page: Page, *, kind: AlarmKind | None = None, settled: bool = False
+) -> list[ListedAlarm]:
+    """A page of the open alarms, newest first; or of those that are settled, last settled first."""
+    statement = queries.settled_alarms if settled else queries.open_alarms
+    rows = [row async for row in statement(database, kind=kind and str(kind), **page.parameters())]
+    return [ListedAlarm(**{**dict(row), "details": msgspec.json.decode(row["details"])}) for row in rows]
+
+
+async def alarms_waiting(database: Database, *, most: int) -> int:
+    """How many alarms are open, counted up to `most`."""
+    return int(await queries.alarms_waiting(database, most=most))
+
+
+async def settle_alarm(database: Database, actor: Actor, alarm_id: int, *, now: datetime, note: str = "") -> None:
+    """Settle an open alarm, because its cause was looked after; raised again, it is a new one. Moves no money.
+
+    Args: note says what was done, for the operators' log; now is real time.
+    Raises: NotFound if there is none or it is settled.
+    """
+    side = await queries.side_of_alarm(database, id=alarm_id)
+    if side is None:
+        raise NotFound(f"there is no alarm {alarm_id}; see: paydesk alarm list")
+    shop = Shop(side["merchant_id"], side["live"])
+    by = f"person {actor.person_id}" if actor.person_id else actor.client_address
+    async with database.acquire() as connection, connection.transaction():
+        row = await queries.settle_alarm(
+            connection, merchant_id=shop.merchant_id, live=shop.live, id=alarm_id, by=by, now=now
+        )
+        if row is None:
+            raise NotFound(f"alarm {alarm_id} is settled already")
+        await record(
+            connection,
+            actor,
+            Action.alarm_settled,
+            now=now,
+            merchant_id=shop.merchant_id,
+            subject=f"alarm {alarm_id}",
+            details={
+                "kind": row["kind"],
+                "about": row["subject"],
+                **({"note": note} if note else {}),
+                **({} if shop.live else {"test": True}),
+            },
+        )

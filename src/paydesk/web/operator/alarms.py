@@ -1,0 +1,75 @@
+"""Alarms: what can't be booked, contradicts or is held, each with its reason until somebody has looked after it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed, NotFound
+from paydesk.domain.alarms.kinds import MEANINGS, AlarmKind
+from paydesk.domain.operations.alarms import ListedAlarm, browse_alarms, settle_alarm
+from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator.face import FACE
+
+section = Section(FACE)
+_ALARMS = "/operator/alarms"
+_SETTLED = "settled"
+
+
+@section.page(_ALARMS, needs=Access.operator)
+async def show_alarms(visit: Visit) -> Response:
+    """A page of the open alarms, newest first, or of the settled ones; of one kind if asked."""
+    kind, settled = visit.form.text("kind", 60), visit.form.text("view", 10) == _SETTLED
+    wanted = AlarmKind(kind) if kind in set(AlarmKind) else None
+    found = await browse_alarms(visit.database, page_asked(visit), kind=wanted, settled=settled)
+    shown = found[:ROWS]
+    older = mark_of(_place(shown[-1]), shown[-1].id) if len(found) > ROWS else ""
+    view = {"view": _SETTLED} if settled else {}
+    kept = {**view, "kind": str(wanted or "")}
+    return visit.page(
+        "alarms.html",
+        found=shown,
+        settled=settled,
+        kind=str(wanted or ""),
+        kinds=[("", visit.texts.get("Every kind")), *((str(one), kind_name(one)) for one in AlarmKind)],
+        name_of=kind_name,
+        meaning=MEANINGS[wanted] if wanted else "",
+        details_of=_details,
+        views=[
+            (_ALARMS, visit.texts.get("Open")),
+            (list_address(_ALARMS, {"view": _SETTLED}), visit.texts.get("Settled")),
+        ],
+        current=list_address(_ALARMS, view),
+        newest=list_address(_ALARMS, kept) if visit.form.text("before") else "",
+        older=list_address(_ALARMS, {**kept, "before": older}) if older else "",
+    )
+
+
+@section.action(f"{_ALARMS}/settle", needs=Access.operator)
+async def settle(visit: Visit) -> Response:
+    """Settle one, because its cause was looked after."""
+    alarm_id = visit.form.number("id")
+    if alarm_id is None:
+        raise Malformed("the form is incomplete; open its page again")
+    try:
+        await settle_alarm(visit.database, visit.session.operator, alarm_id, now=visit.now)
+    except NotFound:
+        return visit.go(_ALARMS, visit.texts.get("This is settled by now."), "info")
+    return visit.go(_ALARMS, visit.texts.get("The alarm is settled; if it happens again, it is raised again."))
+
+
+def kind_name(kind: str) -> str:
+    """What a kind is called, one of another release as well."""
+    return kind.replace("_", " ").capitalize()
+
+
+def _place(alarm: ListedAlarm) -> datetime:
+    return alarm.settled_at or alarm.raised_at
+
+
+def _details(alarm: ListedAlarm) -> str:
+    """The details in one line."""
+    return ", ".join(f"{name}: {value}" for name, value in alarm.details.items())

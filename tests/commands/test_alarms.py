@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.merchants.accounts import Shop
+
+
+async def test_alarms_are_listed_with_their_reason_and_settled_once(
+    account: dict[str, Any], paydesk: Any, database: Database
+) -> None:
+    shop = Shop(account["id"], live=True)
+    alarm = Alarm(AlarmKind.set_aside, "payment 8", "no such currency\x1b[2J", shop, {"attempt": 18})
+    await raise_alarms(database, [alarm], now=utc_now())
+    table = (await paydesk("alarm", "list")).out
+    assert "no such currency" in table
+    assert "\x1b" not in table
+    (one, *_) = (await paydesk("alarm", "list", "--kind", "set_aside", "--json")).result
+    assert (one["merchant_id"], one["subject"], one["details"]) == (account["id"], "payment 8", {"attempt": 18})
+    settled = await paydesk("alarm", "settle", one["id"], "--note", "booked by hand", "--json")
+    assert settled.result == {"settled": [one["id"]]}
+    assert one["id"] not in [alarm["id"] for alarm in (await paydesk("alarm", "list", "--json")).result]
+    (last, *_) = (await paydesk("alarm", "list", "--settled", "--json")).result
+    assert (last["id"], last["settled_by"]) == (one["id"], "command line")
+    entry = await database.fetchrow(
+        "select subject, details from audit_entry where merchant_id = $1 and action = 'alarm_settled'", account["id"]
+    )
+    assert entry["subject"] == f"alarm {one['id']}"
+    assert "booked by hand" in entry["details"]
+    again = await paydesk("alarm", "settle", one["id"])
+    assert again.status != 0
+    assert "settled already" in again.err
+
+
+async def test_an_alarm_that_nobody_raised_is_said_to_be_none(paydesk: Any) -> None:
+    answer = await paydesk("alarm", "settle", 987654321)
+    assert answer.status != 0
+    assert "there is no alarm 987654321" in answer.err

@@ -1,0 +1,229 @@
+"""`paydesk check` on what is kept beside what it follows from: each rule names the row once a figure is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.domain.ledger.test_checking_after import (
+    authorized,
+    broken,
+    captured,
+    charged_back,
+    checked,
+    payment_of,
+    refunded_in_part,
+    voided,
+)
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+
+from paydesk.core.clock import utc_now
+from paydesk.domain.ledger.checking import FIGURE_RULES, check
+from paydesk.domain.ledger.payouts import record_payout
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+
+
+async def settled(till: Any) -> None:
+    await captured(till)
+    at = utc_now() + timedelta(days=8)
+    await settle_due(till.database, real_now=utc_now(), merchant_id=till.shop.merchant_id, at=at)
+
+
+async def paid_out(till: Any) -> None:
+    await settled(till)
+    await record_payout(
+        till.database, till.shop, Decimal("2.00"), "USD", reference="T-1", recorded_by="operator", now=utc_now()
+    )
+
+
+async def declined(till: Any) -> None:
+    await till.pay("4000000000000002")
+
+
+async def subscribed(till: Any) -> None:
+    """A subscription, and one that has ended: three pingbacks about them."""
+    await Subscriber(Desk(till.database, till.vault, {"simulator": ObedientBank()}), till.shop).subscribe()
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """What happened, how a row is corrupted then (returning the id to be named), and which rule names it where."""
+
+    rule: str
+    table: str
+    happens: Any
+    sql: str
+
+
+def posting(kind: str, entries: str, *, of: str = "p.id, null::bigint", currency: str = "p.currency") -> str:
+    """A posting that sums to zero, for the merchant's payment; returns the first entry's id."""
+    return f"""
+with drawn as materialized (select nextval('ledger_posting_id_seq') as posting_id), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, payout_id, account, currency, amount, at)
+    select p.merchant_id, p.live, drawn.posting_id, '{kind}', {of}, e.account, e.currency, e.amount, now()
+      from drawn, payment p
+     cross join lateral (values {entries.replace("CURRENCY", currency)}) as e (account, currency, amount)
+     where p.merchant_id = $1
+ returning id, payment_id, payout_id
+)
+"""
+
+
+PINGBACK = "update pingback set {} where merchant_id = $1 and event = '{}' returning id"
+PAYMENT = "update payment set {} where merchant_id = $1 returning id"
+PAYOUT = "('available', CURRENCY, 2), ('bank', CURRENCY, -2)"
+
+CORRUPTIONS = (
+    Corruption(
+        "postings_whole",
+        "ledger_entry",
+        captured,
+        posting("settlement", "('pending', 'EUR', 3), ('available', 'EUR', -3)") + "select min(id) from posted",
+    ),
+    Corruption(
+        "postings_whole",
+        "ledger_entry",
+        captured,
+        posting(
+            "settlement",
+            "('pending', 'USD', 3), ('available', 'USD', -3), ('pending', 'JPY', 1), ('available', 'JPY', -1)",
+        )
+        + "select min(id) from posted",
+    ),
+    Corruption(
+        "payouts_posted",
+        "payout",
+        captured,
+        posting("payout", PAYOUT, of="null, 424242") + "select max(payout_id) from posted",
+    ),
+    Corruption(
+        "payouts_posted",
+        "payout",
+        captured,
+        "insert into payout (merchant_id, live, currency, amount, reference, recorded_by, at)"
+        " values ($1, false, 'USD', 500, 'x', 'x', now()) returning id",
+    ),
+    Corruption(
+        "payouts_posted",
+        "payout",
+        paid_out,
+        posting("payout", PAYOUT, of="null, (select id from payout where merchant_id = $1)")
+        + "select max(payout_id) from posted",
+    ),
+    Corruption(
+        "payouts_posted", "payout", paid_out, "update payout set amount = 3 where merchant_id = $1 returning id"
+    ),
+    Corruption(
+        "uncaptured_unposted",
+        "payment",
+        declined,
+        posting("refund", "('acquirer', CURRENCY, -3), ('available', CURRENCY, 3)")
+        + "select max(payment_id) from posted",
+    ),
+    *(
+        Corruption("uncaptured_unposted", "payment", happens, PAYMENT.format(change))
+        for happens, change in (
+            (authorized, "refunded = 1"),
+            (voided, "pending_taken = 1"),
+            (declined, "funds_due_at = now()"),
+        )
+    ),
+    *(
+        Corruption("funds_settle", "payment", happens, PAYMENT.format(change))
+        for happens, change in (
+            (captured, "funds_due_at = null"),
+            (captured, "funds_due_at = '2999-01-01'"),
+            (captured, "captured_at = null"),
+            (settled, "funds_due_at = null"),
+            (settled, "reserve_released_at = now()"),
+        )
+    ),
+    *(
+        Corruption("payloads_agree", "pingback", happens, PINGBACK.format(f"payload = {payload}", event))
+        for happens, event, payload in (
+            (captured, "payment", "replace(payload, '\"paid_amount\":10', '\"paid_amount\":9999')"),
+            (captured, "payment", 'replace(payload, \'"paid_currency":"USD"\', \'"paid_currency":"EUR"\')'),
+            (captured, "payment", "replace(payload, '\"fees\":', '\"fees\":7')"),
+            (captured, "payment", "replace(payload, '\"id\":', '\"id\":1')"),
+            (captured, "payment", "'{}'"),
+            (captured, "payment", "'no JSON'"),
+            (captured, "payment", "'[1]'"),
+            (captured, "payment", 'replace(payload, \'"event":"payment"\', \'"event":"refund"\')'),
+            (refunded_in_part, "partial_refund", "replace(payload, '\"refund_amount\":4', '\"refund_amount\":5')"),
+            (refunded_in_part, "partial_refund", "replace(payload, '\"reference_id\":', '\"reference_id\":9')"),
+            (charged_back, "chargeback", "replace(payload, '\"chargeback_amount\":10', '\"chargeback_amount\":1')"),
+            (subscribed, "payment", 'replace(payload, \'"subscription":{"id":\', \'"subscription":{"id":1\')'),
+        )
+    ),
+    *(
+        Corruption("dates_in_range", table, happens, f"update {table} set {change} where merchant_id = $1 returning id")
+        for table, happens, change in (
+            ("pingback", captured, "state = 'due', url = 'https://shop.example/', due_at = '2999-01-01'"),
+            ("pingback", captured, "state = 'due', url = 'https://shop.example/', due_at = '1999-01-01'"),
+            ("payment_attempt", captured, "lookup_at = '2999-01-01'"),
+            ("payment", authorized, "ship_by = ship_by + interval '1 year'"),
+            ("payment", authorized, "shipping_due_at = 'infinity'"),
+            ("subscription", subscribed, "date_next = date_next + interval '1 year'"),
+            ("subscription", subscribed, "date_next = date_start - interval '1 year'"),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.happens.__name__}")
+async def test_a_corrupted_figure_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
+    await corruption.happens(till)
+    assert {rule.statement for rule in FIGURE_RULES} & await broken(till) == set()
+    named = await till.database.fetchval(corruption.sql, till.shop.merchant_id)
+    finding = (await checked(till))[corruption.rule]
+    assert (corruption.table, named) in {(difference.table, difference.id) for difference in finding.differences}
+    assert all(difference.detail for difference in finding.differences)
+
+
+def test_every_rule_of_figures_is_seen_to_fail() -> None:
+    assert {corruption.rule for corruption in CORRUPTIONS} == {rule.statement for rule in FIGURE_RULES}
+
+
+async def test_a_test_clock_that_was_moved_is_no_wrong_date(till: Any) -> None:
+    await subscribed(till)
+    await till.database.execute(
+        "update merchant set test_clock = interval '400 days' where id = $1", till.shop.merchant_id
+    )
+    await till.database.execute(
+        "update pingback set state = 'due', url = 'https://shop.example/', due_at = now() + interval '400 days'"
+        " where merchant_id = $1",
+        till.shop.merchant_id,
+    )
+    found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id)
+    assert [finding.rule.statement for finding in found if finding.found] == []
+
+
+@pytest.mark.parametrize(("refunding", "named"), [("6", True), ("7", False)])
+async def test_a_refund_in_progress_may_have_arrived_but_no_more_than_that(
+    till: Any, refunding: str, named: bool
+) -> None:
+    """The bank gave back 7 of which Paydesk knows of nothing yet but that so much is on its way."""
+    await captured(till)
+    given = await refund(
+        till.desk, till.shop, await payment_of(till), Decimal("7.00"), requested_by="api", now=utc_now()
+    )
+    await till.database.execute(
+        "update payment set refunded = 0, refunding = $2 where merchant_id = $1",
+        till.shop.merchant_id,
+        Decimal(refunding),
+    )
+    assert given.status
+    assert ("approved_money_at_bank" in await broken(till)) is named
+
+
+async def test_money_that_left_while_a_capture_is_under_way_is_named(till: Any) -> None:
+    await authorized(till)
+    await till.database.execute("update payment set moving_id = 1 where merchant_id = $1", till.shop.merchant_id)
+    assert "approved_money_at_bank" not in await broken(till), "held or taken, it is all there"
+    await till.database.execute("update payment_attempt set amount = 9 where merchant_id = $1", till.shop.merchant_id)
+    assert "approved_money_at_bank" in await broken(till)

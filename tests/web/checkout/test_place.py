@@ -1,0 +1,88 @@
+"""City and postal code: asked where the shop knows one, for the bank's address check, and never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+
+from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
+from paydesk_client.signature import encode_form
+
+SignedForm = Callable[..., dict[str, Any]]
+CUSTOMER = {"email": "ada@example.com", "holder": "Ada King Lovelace", "country": "GB", "expiry": "12/30", "cvc": "123"}
+
+
+class Fields(HTMLParser):
+    """The values of a page's inputs, by name."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.values: dict[str, str] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "input" and (name := found.get("name")):
+            self.values[name] = found.get("value") or ""
+
+
+async def checkout(web: httpx.AsyncClient, form: dict[str, Any]) -> str:
+    """Open a checkout; its path."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+async def shown(web: httpx.AsyncClient, form: dict[str, Any]) -> dict[str, str]:
+    return Fields((await web.get(await checkout(web, form))).text).values
+
+
+async def test_what_the_shop_knows_is_filled_in(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
+    fields = await shown(web, signed_form(city="London\n SW", zip="SW1A 1AA", first_name="Ada", email="a@example.com"))
+    assert (fields["city"], fields["zip"]) == ("London  SW", "SW1A 1AA")
+    assert (fields["holder"], fields["email"]) == ("Ada", "a@example.com")
+    one = await shown(web, signed_form(zip="10115"))
+    assert (one["city"], one["zip"]) == ("", "10115")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"city": "", "zip": ""}, {"city": ["a", "b"]}, {"zip": {"a": "b"}}, {"city": "x" * 101}, {"zip": "\x07"}],
+    ids=["none", "empty", "a list", "nested", "too long", "a control character"],
+)
+async def test_what_is_no_place_refuses_no_form_and_asks_nothing(
+    web: httpx.AsyncClient, signed_form: SignedForm, fields: dict[str, Any]
+) -> None:
+    assert {"city", "zip"}.isdisjoint(await shown(web, signed_form(**fields)))
+
+
+async def test_the_bank_gets_what_the_customer_made_of_it_and_it_is_shown_again(
+    open_web: Any, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[CardDetails] = []
+    authorize = SimulatedAcquirer.authorize
+
+    async def watched(self: SimulatedAcquirer, purchase: Purchase) -> Outcome:
+        asked.append(purchase.card)
+        return await authorize(self, purchase)
+
+    monkeypatch.setattr(SimulatedAcquirer, "authorize", watched)
+    web = await open_web()
+    path = await checkout(web, signed_form(city="Berlin", zip="10115"))
+    typed = CUSTOMER | {"city": "Potsdam", "zip": "14467"}
+    declined = await web.post(f"{path}/pay", data={**typed, "number": "4000000000000002"})
+    assert declined.status_code == 402
+    fields = Fields(declined.text).values
+    assert (fields["city"], fields["zip"]) == ("Potsdam", "14467")
+    assert (await web.post(f"{path}/pay", data={**typed, "number": "4242424242424242", "city": ""})).status_code == 303
+    assert [(card.city, card.postal_code) for card in asked] == [("Potsdam", "14467"), ("", "14467")]
+    assert "Potsdam" not in repr(asked[0])
+    unasked = await checkout(web, signed_form())
+    await web.post(f"{unasked}/pay", data={**typed, "number": "4242424242424242"})
+    assert (asked[-1].city, asked[-1].postal_code) == ("", ""), "the page did not ask"

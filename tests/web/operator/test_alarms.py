@@ -1,0 +1,92 @@
+"""The operator's list of alarms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.merchants.accounts import Shop
+
+PAGE, SETTLE = "/operator/alarms", "/operator/alarms/settle"
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_wrong_yet(database: Database) -> None:
+    await database.execute("update alarm set settled_at = now(), settled_by = 'test' where settled_at is null")
+
+
+async def raised(database: Database, shop: Shop, subject: str = "payment 8") -> int:
+    alarm = Alarm(AlarmKind.set_aside, subject, "<b>no such currency</b>", shop, {"attempt": 18})
+    await raise_alarms(database, [alarm], now=utc_now())
+    return int(await database.fetchval("select max(id) from alarm where merchant_id = $1", shop.merchant_id))
+
+
+async def test_an_alarm_waits_with_its_reason_until_it_is_settled(
+    operator: Visitor, database: Database, shop: Shop
+) -> None:
+    assert "Nothing is wrong." in text_of(await operator.see(PAGE))
+    alarm_id = await raised(database, shop)
+    shown = await operator.see(PAGE)
+    assert "<b>no such" not in shown.text
+    for words in ("Set aside", "payment 8", "Corner Shop", "<b>no such currency</b>", "attempt: 18", "1 time"):
+        assert words in text_of(shown).replace("&lt;", "<").replace("&gt;", ">"), words
+    assert "Alarms 1" in text_of(await operator.see("/operator/overview"))
+    assert leads_to(await operator.send(PAGE, SETTLE)) == PAGE
+    assert "Nothing is wrong." in text_of(await operator.see(PAGE))
+    assert "person " in text_of(await operator.see(f"{PAGE}?view=settled"))
+    audited: Any = await database.fetchrow(
+        "select operator, subject from audit_entry where merchant_id = $1 and action = 'alarm_settled'",
+        shop.merchant_id,
+    )
+    assert (audited["operator"], audited["subject"]) == (True, f"alarm {alarm_id}")
+
+
+async def test_the_list_is_of_one_kind_if_asked_which_then_says_what_it_means(
+    operator: Visitor, database: Database, shop: Shop
+) -> None:
+    await raised(database, shop)
+    assert "payment 8" in text_of(await operator.see(f"{PAGE}?kind=set_aside"))
+    other = text_of(await operator.see(f"{PAGE}?kind=clock_off"))
+    assert "payment 8" not in other
+    assert "Set the machine's time" in other.replace("&#39;", "'")
+
+
+async def test_pages_of_the_list_go_on_where_the_last_ended(operator: Visitor, database: Database, shop: Shop) -> None:
+    alarms = [Alarm(AlarmKind.set_aside, f"payment {number}8", "x", shop) for number in range(100, 170)]
+    await raise_alarms(database, alarms, now=utc_now())
+    first = await operator.see(PAGE)
+    [older] = {
+        part.partition('"')[0].replace("&amp;", "&") for part in first.text.split('href="')[1:] if "before=" in part
+    }
+    second = await operator.see(older.replace("&amp;", "&"))
+    on_pages = [sum(f"payment {number}8" in text_of(page) for number in range(100, 170)) for page in (first, second)]
+    assert on_pages == [50, 20]
+
+
+async def test_what_is_settled_by_now_is_said_to(operator: Visitor, database: Database, shop: Shop) -> None:
+    alarm_id = await raised(database, shop)
+    form = fields_of((await operator.see(PAGE)).text, SETTLE)
+    assert form["id"] == str(alarm_id)
+    await settle_alarms(database, AlarmKind.set_aside, ["payment 8"], shop=shop, by="itself", now=utc_now())
+    assert leads_to(await operator.web.post(SETTLE, data=form)) == PAGE
+    assert "This is settled by now." in text_of(await operator.see(PAGE))
+
+
+@pytest.mark.parametrize("fields", [{}, {"id": "x"}, {"id": "-1"}])
+async def test_an_incomplete_wish_to_settle_is_refused(operator: Visitor, fields: dict[str, str]) -> None:
+    token = fields_of((await operator.see("/account/security")).text, "/account/logout")["csrf"]
+    assert (await operator.web.post(SETTLE, data={"csrf": token, **fields})).status_code == 400
+
+
+async def test_nobody_else_settles(owner: Visitor, database: Database, shop: Shop) -> None:
+    alarm_id = await raised(database, shop)
+    token = fields_of((await owner.see("/account/security")).text, "/account/logout")["csrf"]
+    answer = await owner.web.post(SETTLE, data={"csrf": token, "id": str(alarm_id)})
+    assert answer.status_code == 404
+    assert await database.fetchval("select settled_at from alarm where id = $1", alarm_id) is None
