@@ -17,6 +17,7 @@ from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
+from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
@@ -131,6 +132,7 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
         "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
         "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
+        "alarms": lambda: watch_alarms(database, now=utc_now()),
     }
 
     async def do(chore: Callable[[], Awaitable[object]]) -> None:

@@ -102,14 +102,23 @@ async def test_the_metric_counts_what_is_open(database: Database, shop: Shop) ->
     def measured() -> float:
         return REGISTRY.get_sample_value("paydesk_alarms_open", {"kind": "set_aside"}) or 0
 
-    await watch_alarms(database)
+    await watch_alarms(database, now=NOW)
     before = measured()
     await raise_alarms(database, [alarm(shop), alarm(shop, "payment 18")], now=NOW)
-    await watch_alarms(database)
+    await watch_alarms(database, now=NOW)
     assert measured() == before + 2
     await settle_alarms(database, AlarmKind.set_aside, ["payment 8", "payment 18"], shop=shop, by="me", now=NOW)
-    await watch_alarms(database)
+    await watch_alarms(database, now=NOW)
     assert measured() == before
+
+
+async def test_what_was_set_aside_and_is_quiet_since_has_mended_itself(database: Database, shop: Shop) -> None:
+    await raise_alarms(database, [alarm(shop)], now=NOW)
+    await raise_alarms(database, [alarm(shop, "payment 18"), Alarm(AlarmKind.clock_off, "worker", "x", shop)], now=NOW)
+    await raise_alarms(database, [alarm(shop, "payment 18")], now=NOW + timedelta(hours=2))
+    await watch_alarms(database, now=NOW + timedelta(hours=3, seconds=1))
+    still_open = {one["subject"] for one in await alarms_of(database, shop) if one["settled_at"] is None}
+    assert still_open == {"payment 18", "worker"}
 
 
 def test_every_kind_says_what_it_means() -> None:

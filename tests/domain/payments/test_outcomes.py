@@ -72,8 +72,10 @@ async def test_if_the_pingback_can_not_be_written_nothing_is(
     approval = Approval(till.shop, open_attempt, Approved("reference"))
     with monkeypatch.context() as patch:
         patch.setattr(outcomes, "destination", lambda *_, **__: "a\x00b")
-        with pytest.raises(Exception, match="0x00"):
-            await record_approvals(database, [approval], now=utc_now())
+        assert await record_approvals(database, [approval], now=utc_now()) == set()
+    alarm = await database.fetchrow("select subject, reason from alarm where merchant_id = $1", till.shop.merchant_id)
+    assert alarm["subject"] == f"attempt {open_attempt}"
+    assert "0x00" in alarm["reason"]
     assert await till.state() == "processing"
     assert await counts(database, till.shop.merchant_id) == (0, 0)
     assert await record_approvals(database, [approval], now=utc_now()) == {open_attempt}

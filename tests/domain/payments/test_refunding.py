@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -472,9 +471,14 @@ class TestAnAcquirerThat:
         await refunds.database.execute(
             "update payment set state = 'charged_back', charged_back = 10, revision = revision + 1 where id = $1", odd
         )
-        with capture_logs() as logs:
-            assert await refunds.finish() == 2
-        assert [one["event"] for one in logs] == ["an outcome does not fit its payment"]
+        assert await refunds.finish() == 2
+        alarms = await refunds.database.fetch(
+            "select subject, reason from alarm a join movement m on a.subject = 'refund ' || m.id"
+            " where m.payment_id = any($1::bigint[])",
+            [odd, even],
+        )
+        assert len(alarms) == 1
+        assert "it does not fit its payment: CheckViolationError" in alarms[0]["reason"]
         assert [(await refunds.payment(one))["refunded"] for one in (odd, even)] == [0, 4]
         assert await refunds.finish(minutes=3) == 1, "it is asked for again"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 import asyncpg
@@ -24,6 +25,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 log = structlog.get_logger()
+
+ASIDE = timedelta(hours=1)
+"""For how long what was set aside is left alone, where its row has no date of its own that could be moved: whoever
+looks for what is due leaves out what has an open alarm that was raised within this time. Settled, it is tried at once.
+"""
 
 _PASSING = asyncpg.TransactionRollbackError
 """Two who met at the same rows: once more, and it goes well."""
@@ -95,6 +101,19 @@ async def side_by_side(items: Sequence[Item], work: Callable[[Item], Awaitable[R
     return worked
 
 
+async def one_by_one(items: Sequence[Item], work: Callable[[Item], Awaitable[Result]]) -> Worked[Item, Result]:
+    """Work on each by itself, one after another. Moves no money by itself. Raises: as `together`."""
+    worked: Worked[Item, Result] = Worked()
+    for item in items:
+        try:
+            worked.results.append(await work(item))
+        except AWAY:
+            raise
+        except Exception as error:
+            worked.failed.append((item, error))
+    return worked
+
+
 async def set_aside(
     database: Database,
     worked: Worked[Item, Result],
@@ -111,7 +130,7 @@ async def set_aside(
     alarms = []
     for item, error in worked.failed:
         shop, subject = about(item)
-        log.error("a row was set aside", subject=subject, doing=doing, exc_info=error)
+        log.warning("a row was set aside", subject=subject, doing=doing, exc_info=error)
         alarms.append(Alarm(AlarmKind.set_aside, subject, f"{doing}: {reason_of(error)}", shop))
     await raise_alarms(database, alarms, now=utc_now())
     return [item for item, _ in worked.failed]

@@ -14,8 +14,8 @@ class AlarmKind(StrEnum):
 
 MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.set_aside: (
-        "A row could not be worked out or recorded. Everything else went on; this one is tried again later by itself. "
-        "Look at the reason: what it names has to be mended."
+        "A row could not be worked out or recorded. Everything else went on; this one is tried again every hour or so. "
+        "Look at the reason: what it names has to be mended. Once it goes well, the alarm settles itself."
     ),
     AlarmKind.clock_off: (
         "Clocks differ. A process whose clock is off the database's does no work that is due; if all of them agree, "

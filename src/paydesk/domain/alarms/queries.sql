@@ -19,6 +19,13 @@ update alarm
    and settled_at is null
 returning id;
 
+-- name: settle_quiet(kind, quiet_since, by, now)
+-- What is tried again and again, and was not raised since a time, has mended itself.
+update alarm
+   set settled_at = :now, settled_by = :by
+ where kind = :kind and settled_at is null and last_at < :quiet_since
+returning id;
+
 -- name: count_open()
 select kind, count(*)
   from alarm

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -24,6 +24,9 @@ log = structlog.get_logger()
 
 NOBODY = Shop(0, live=True)
 """Where an alarm stands that concerns no merchant."""
+
+QUIET = timedelta(hours=3)
+"""What was set aside is tried at least every hour: if it was not raised for so long, it went well since."""
 
 _LONGEST_SUBJECT = 200
 _LONGEST_REASON = 1000
@@ -101,8 +104,13 @@ async def settle_alarms(
     return len([row async for row in rows])
 
 
-async def watch_alarms(database: Database) -> None:
-    """Measure how many alarms are open, by kind, for the operator."""
+async def watch_alarms(database: Database, *, now: datetime) -> None:
+    """Settle what mended itself, and measure how many alarms are open, by kind, for the operator."""
+    rows = queries.settle_quiet(
+        database, kind=str(AlarmKind.set_aside), quiet_since=now - QUIET, by="it went well when tried again", now=now
+    )
+    for row in [row async for row in rows]:
+        log.info("an alarm mended itself", alarm=row["id"])
     counts = {row["kind"]: row["count"] async for row in queries.count_open(database)}
     for kind in AlarmKind:
         metrics.OPEN.labels(str(kind)).set(counts.get(str(kind), 0))

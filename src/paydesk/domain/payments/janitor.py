@@ -28,6 +28,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import set_aside, side_by_side
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.movements import count_unknown, finish_movements
@@ -190,13 +191,25 @@ def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending
 
 async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
     """Record challenges whose announcement was lost, so that the customer's page can show the way to the bank."""
-    return {
-        lookup.attempt_id
+    challenged = [
+        (lookup, finding)
         for lookup, finding in found
-        if lookup.state is AttemptState.PROCESSING
-        and isinstance(finding, Challenged)
-        and await record_challenge(desk.database, lookup.shop, lookup.attempt_id, finding, now=now)
-    }
+        if lookup.state is AttemptState.PROCESSING and isinstance(finding, Challenged)
+    ]
+
+    async def record(one: tuple[Lookup, Challenged]) -> int | None:
+        lookup, finding = one
+        moved = await record_challenge(desk.database, lookup.shop, lookup.attempt_id, finding, now=now)
+        return lookup.attempt_id if moved else None
+
+    worked = await side_by_side(challenged, record)
+    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="its challenge can't be recorded")
+    return {attempt_id for attempt_id in worked.results if attempt_id is not None}
+
+
+def _named(lookup: Lookup) -> tuple[Shop, str]:
+    """What an attempt is called in the operator's list."""
+    return lookup.shop, f"attempt {lookup.attempt_id}"
 
 
 async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
@@ -207,8 +220,14 @@ async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, 
         if lookup.state is AttemptState.VOIDING
         or (lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED) and isinstance(finding, Approved))
     ]
-    undone = await asyncio.gather(*(_void(desk, lookup, finding, now=now) for lookup, finding in late))
-    return {lookup.attempt_id for (lookup, _), done in zip(late, undone, strict=True) if done}
+
+    async def undo(one: tuple[Lookup, Finding | None]) -> int | None:
+        lookup, finding = one
+        return lookup.attempt_id if await _void(desk, lookup, finding, now=now) else None
+
+    worked = await side_by_side(late, undo)
+    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="its late approval can't be undone")
+    return {attempt_id for attempt_id in worked.results if attempt_id is not None}
 
 
 async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:

@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-import asyncpg
 import structlog
 
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.after import Change, change_of
@@ -84,6 +85,11 @@ class Unsettled:
 
 
 Result = Done | Refused | Unsettled
+
+_Happened = tuple[Movement, str]
+"""A movement, and the acquirer's reference of what happened."""
+_Try = tuple[int, bool]
+"""A movement's id, and whether its outcome was written."""
 
 
 def movement_of(row: Mapping[str, Any]) -> Movement:
@@ -208,31 +214,42 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
     One that somebody else recorded is missing from the result, and so is one that the database refuses, which must not
     hold up the others. Moves no money; writes ledger and pingbacks.
     """
-    left = {movement.id: (movement, reference) for movement, reference in done}
+    left = list(done)
     recorded: set[int] = set()
+    aside: Worked[_Happened, _Try] = Worked()
     lost = 0
     while left and lost < READ_AGAIN:
-        changes = await _changes(database, [movement for movement, _ in left.values()], now=now)
-        if not changes:
-            break
-        try:
-            written = await _write(database, changes, {key: reference for key, (_, reference) in left.items()}, now)
-        except asyncpg.DeadlockDetectedError:
-            written = set()
-        except asyncpg.IntegrityConstraintViolationError as error:
-            if len(changes) == 1:
-                log.error("an outcome does not fit its payment", movement_id=changes[0].movement_id, why=str(error))
-                break
-            for one in left.values():
-                recorded |= await record_done(database, [one], now=now)
-            break
+        worked = await together(left, partial(_record_done, database, now=now))
+        aside.failed.extend(worked.failed)
+        written = {movement_id for movement_id, moved in worked.results if moved}
+        still_open = {movement_id for movement_id, moved in worked.results if not moved}
         recorded |= written
-        left = {key: value for key, value in left.items() if key not in written}
+        left = [one for one in left if one[0].id in still_open]
         # Of several movements of one payment one is written at a time.
         lost = 0 if written else lost + 1
-        if lost:
+        if left and lost:
             await asyncio.sleep(random.uniform(0, _SHORT * lost))  # noqa: S311 (no secret)
+    await set_aside(
+        database,
+        aside,
+        lambda one: _named(one[0]),
+        doing="the bank moved its money, and it does not fit its payment",
+    )
     return recorded
+
+
+def _named(movement: Movement) -> tuple[Shop, str]:
+    """What a movement is called in the operator's list."""
+    return movement.shop, f"{movement.kind} {movement.id}"
+
+
+async def _record_done(database: Database, done: Sequence[_Happened], *, now: datetime) -> list[_Try]:
+    """One try, of all or of nothing: the ids of those that were open still, and whether each was written."""
+    changes = await _changes(database, [movement for movement, _ in done], now=now)
+    if not changes:
+        return []
+    written = await _write(database, changes, {movement.id: reference for movement, reference in done}, now)
+    return [(change.movement_id, change.movement_id in written) for change in changes]
 
 
 async def _changes(database: Database, movements: Sequence[Movement], *, now: datetime) -> list[Change]:
@@ -296,7 +313,16 @@ async def _record_all(
 
 
 async def record_refusals(database: Database, refused: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:
-    """Record movements that the acquirer would not make; returns the ids of those that ended. Moves no money."""
+    """Record movements that the acquirer would not make; returns the ids of those that ended. Moves no money.
+
+    One that can't be recorded waits in the operator's list and stops no other.
+    """
+    worked = await together(refused, partial(_record_refusals, database, now=now))
+    await set_aside(database, worked, lambda one: _named(one[0]), doing="its refusal can't be recorded")
+    return set(worked.results)
+
+
+async def _record_refusals(database: Database, refused: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:
     rows = queries.record_refusals(
         database,
         merchant_ids=[movement.shop.merchant_id for movement, _ in refused],

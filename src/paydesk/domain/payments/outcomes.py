@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.states import AttemptState
@@ -61,24 +63,41 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     """Record approvals with their postings and pingbacks; returns the attempts that moved. Moves no money.
 
     An attempt that does not hold its payment any more is left alone and missing from the result: somebody was faster.
-    A subscription that changed in the meantime is read again.
+    A subscription that changed in the meantime is read again. One that can't be recorded is missing too, waits in the
+    operator's list and is the janitor's; it stops no other.
     """
     recorded: set[int] = set()
+    aside: Worked[Approval, _Try] = Worked()
     left = list(approvals)
     for _ in range(READ_AGAIN):
-        moved, recurring = await _record_approvals(database, left, now=now)
-        recorded |= moved
-        if not recurring - moved:
+        worked = await together(left, partial(_record_approvals, database, now=now))
+        aside.failed.extend(worked.failed)
+        recorded |= {one.attempt_id for one in worked.results if one.moved}
+        again = {one.attempt_id for one in worked.results if one.recurring and not one.moved}
+        if not again:
             break
-        left = [replace(approval, report=None) for approval in left if approval.attempt_id not in moved]
+        left = [replace(approval, report=None) for approval in left if approval.attempt_id in again]
+    await set_aside(database, aside, _named, doing="its approval can't be recorded, the money is taken")
     metrics.PAYMENTS.labels("approved").inc(len(recorded))
     return recorded
 
 
-async def _record_approvals(
-    database: Database, approvals: Sequence[Approval], *, now: datetime
-) -> tuple[set[int], set[int]]:
-    """One try: the attempts that moved, and those that are for subscriptions."""
+def _named(outcome: Approval | Ending) -> tuple[Shop, str]:
+    """What an attempt is called in the operator's list."""
+    return outcome.shop, f"attempt {outcome.attempt_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What came of an approval: whether it was written down, and whether it is for a subscription."""
+
+    attempt_id: int
+    moved: bool
+    recurring: bool
+
+
+async def _record_approvals(database: Database, approvals: Sequence[Approval], *, now: datetime) -> list[_Try]:
+    """One try, of all or of nothing."""
     answers = {approval.attempt_id: approval.answer for approval in approvals}
     rows = [approval.report for approval in approvals if approval.report is not None]
     if unread := [approval for approval in approvals if approval.report is None]:
@@ -106,7 +125,8 @@ async def _record_approvals(
         subscriptions=rows_to_write(list(steps.values())),
         now=now,
     )
-    return {row["attempt_id"] async for row in moved}, set(steps)
+    written = {row["attempt_id"] async for row in moved}
+    return [_Try(row["attempt_id"], row["attempt_id"] in written, row["attempt_id"] in steps) for row in rows]
 
 
 async def _reports(database: Database, approvals: Sequence[Approval]) -> list[Mapping[str, Any]]:
@@ -144,12 +164,15 @@ async def record_endings(
 
     A renewal moves its subscription too: it is due again later, or stops. What was not plainly declined is looked up
     again, for an approval that may still turn up. `now` is the shops' time; `real_now` differs from it under a test
-    clock: acquirers live in real time. Moves no money.
+    clock: acquirers live in real time. One that can't be recorded waits in the operator's list and stops no other.
+    Moves no money.
     """
     real_now = real_now or now
     at_checkout = [ending for ending in endings if not ending.renewal]
     renewals = [ending for ending in endings if ending.renewal]
-    recorded = await _record_at_checkout(database, at_checkout, now=now, real_now=real_now) if at_checkout else set()
+    worked = await together(at_checkout, partial(_record_at_checkout, database, now=now, real_now=real_now))
+    await set_aside(database, worked, _named, doing="its end can't be recorded")
+    recorded = set(worked.results)
     if renewals:
         ended = [
             EndedRenewal(one.shop, one.attempt_id, str(one.state), str(one.reason), _look_again(one, real_now))

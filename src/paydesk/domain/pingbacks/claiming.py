@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.keyring import Keyring
-from paydesk.domain.pingbacks.recording import Name
+from paydesk.domain.pingbacks.recording import Name, postpone, subject_of
 
 queries = load_statements(__package__ or "")
 
@@ -115,9 +118,10 @@ class Claims:
         return await self._opened([row for row in rows if row["id"] is not None], began)
 
     async def _opened(self, rows: list[Any], began: float) -> list[Claimed]:
-        """Add the private keys; what can't be stamped is left to its lease, and tried again when that has run out."""
+        """Add the private keys; what can't be stamped is tried again later, and waits in the operator's list."""
         metrics.CLAIMED.inc(len(rows))
         keys = await self._keyring.private_keys((row["merchant_id"], row["key_id"]) for row in rows)
+        await self._set_aside([row for row in rows if (row["merchant_id"], row["key_id"]) not in keys])
         return [
             Claimed(
                 name=(row["merchant_id"], row["live"], row["id"]),
@@ -133,6 +137,16 @@ class Claims:
             for row in rows
             if (row["merchant_id"], row["key_id"]) in keys
         ]
+
+    async def _set_aside(self, rows: list[Any]) -> None:
+        """Once a key can be opened again its pingbacks go out, half an hour later at most."""
+        names = [(row["merchant_id"], row["live"], row["id"]) for row in rows]
+        await postpone(self._database, names)
+        alarms = []
+        for name in names:
+            shop, subject = subject_of(name)
+            alarms.append(Alarm(AlarmKind.set_aside, subject, "its private key can't be opened", shop))
+        await raise_alarms(self._database, alarms, now=utc_now())
 
     async def give_back(self, names: Iterable[Name]) -> None:
         """End the leases of what was not sent."""

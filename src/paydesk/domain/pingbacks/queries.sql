@@ -133,6 +133,16 @@ update pingback p
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
  where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.state = 'due';
 
+-- name: postpone(merchant_ids, lives, ids, pause)!
+-- What could not be stamped or recorded is tried again later, by its side's own time. It counts as no attempt.
+update pingback p
+   set due_at = greatest(p.due_at, now() + case when p.live then interval '0' else m.test_clock end)
+              + :pause::interval,
+       leased_until = null
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
+  join merchant m on m.id = r.merchant_id
+ where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.state = 'due';
+
 -- name: sealed_keys(merchant_ids, key_ids)
 -- The keys that pingbacks are stamped with, also those that are no longer valid for new forms.
 select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id

@@ -13,6 +13,8 @@ import structlog
 from paydesk.adapters.outbound import Answer
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import set_aside, together
+from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.stamping import masked
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
@@ -80,11 +82,14 @@ class Recorder:
         async with self._flushing:
             while self._attempts:
                 batch = self._attempts[:_MOST_AT_ONCE]
-                await self._record(batch)
+                worked = await together(batch, self._record)
+                names = [attempt.name for attempt, _ in worked.failed]
+                await postpone(self._database, names)
+                await set_aside(self._database, worked, _named, doing="an attempt can't be recorded")
                 del self._attempts[: len(batch)]
                 self._recorded([attempt.name for attempt in batch])
 
-    async def _record(self, batch: Sequence[Attempt]) -> None:
+    async def _record(self, batch: Sequence[Attempt]) -> Sequence[Attempt]:
         """Record a batch with one statement."""
         moved = queries.record(
             self._database,
@@ -107,6 +112,23 @@ class Recorder:
             metrics.ATTEMPTS.labels(row["state"]).inc(row["pingbacks"])
         for attempt in batch:
             metrics.DURATION.observe(attempt.answer.duration)
+        return batch
+
+
+def _named(attempt: Attempt) -> tuple[Shop, str]:
+    return subject_of(attempt.name)
+
+
+def subject_of(name: Name) -> tuple[Shop, str]:
+    """What a pingback is called in the operator's list."""
+    return Shop(name[0], name[1]), f"pingback {name[2]}"
+
+
+async def postpone(database: Database, names: Sequence[Name]) -> None:
+    """Have pingbacks that could not be stamped or recorded sent later."""
+    if names:
+        merchant_ids, lives, ids = zip(*names, strict=True)
+        await queries.postpone(database, merchant_ids=merchant_ids, lives=lives, ids=ids, pause=RESEND_INTERVAL)
 
 
 def storable(answer: bytes) -> str:

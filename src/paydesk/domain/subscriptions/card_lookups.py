@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -19,6 +20,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import one_by_one, set_aside
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.janitor import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
@@ -58,10 +60,21 @@ async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> 
     rows = queries.claim_card_changes(desk.database, now=now, most=most, lease=LEASE)
     lookups = [_lookup(row) async for row in rows]
     findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
-    for lookup, finding in zip(lookups, findings, strict=True):
+
+    async def settle(one: tuple[Lookup, Finding | None]) -> None:
+        lookup, finding = one
         if not await _settled(desk, lookup, finding, now=now):
             await _ask_later(desk, lookup, now=now)
+
+    worked = await one_by_one(list(zip(lookups, findings, strict=True)), settle)
+    aside = await set_aside(desk.database, worked, _named, doing="its outcome can't be recorded")
+    await one_by_one([lookup for lookup, _ in aside], partial(_ask_later, desk, now=now))
     return len(lookups)
+
+
+def _named(one: tuple[Lookup, Finding | None]) -> tuple[Shop, str]:
+    """What a card change is called in the operator's list."""
+    return one[0].change.shop, f"card change {one[0].change.id}"
 
 
 def _lookup(row: Mapping[str, Any]) -> Lookup:

@@ -20,9 +20,10 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
 )
-from paydesk.adapters.vault import Sealed, VaultError
+from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import one_by_one, set_aside
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
@@ -147,18 +148,14 @@ class BillingRun:
             most=self.pace.batch,
         )
         rows = [row async for row in begun]
-        return [charge for row in rows if (charge := self._opened(row, not_after)) is not None]
 
-    def _opened(self, row: Mapping[str, Any], not_after: datetime) -> Charge | None:
-        """The charge of a claimed row; None if its card can't be read, which the operator must repair.
-
-        Nothing is sent then: the janitor finds that nothing happened, and it is due again some minutes later.
-        """
-        try:
+        async def opened(row: Mapping[str, Any]) -> Charge:
             return self._charge(row, not_after)
-        except VaultError as error:
-            log.error("a card can't be read", attempt_id=row["attempt_id"], card_id=row["card_id"], why=str(error))
-            return None
+
+        # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is due again.
+        worked = await one_by_one(rows, opened)
+        await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
+        return worked.results
 
     def _charge(self, row: Mapping[str, Any], not_after: datetime) -> Charge:
         """What is asked of the acquirer; the card number stays in memory only for the call.
@@ -229,6 +226,11 @@ class BillingRun:
                 await record_approvals(self._desk.database, approvals, now=now)
             if endings:
                 await record_endings(self._desk.database, endings, now=now, real_now=utc_now())
+
+
+def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+    """What a renewal is called in the operator's list."""
+    return Shop(row["merchant_id"], row["live"]), f"subscription {row['subscription_id']}"
 
 
 def _reason(answer: Declined | Challenged) -> DeclineReason:

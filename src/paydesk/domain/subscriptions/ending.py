@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from paydesk.core.errors import Busy, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import ASIDE, one_by_one, set_aside
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
@@ -70,17 +72,27 @@ async def expire_due(
     """End the subscriptions whose last period is over; only accounts that ask for it are told. Moves no money.
 
     Each side has its own time; with `merchant_id` only that merchant's test side counts, and `at` is its time (UTC).
-    Returns how many ended.
+    Returns how many ended. One that can't be worked out is set aside for an hour, and stops no other.
     """
-    due = queries.due_to_expire(database, real_now=real_now, at=at, most=most, merchant_id=merchant_id)
+    due = queries.due_to_expire(
+        database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
+    )
     rows = [row async for row in due]
-    ended = 0
-    for row in rows:
-        current = subscription_of(row)
-        version = expired(current, at=current.date_end or row["shop_now"])
-        event = EXPIRED_EVENT if EXPIRED_EVENT in row["extra_events"] else None
-        ended += await _end(database, row, row, version, event=event, now=row["shop_now"])
-    return ended
+    worked = await one_by_one(rows, partial(_expire, database))
+    await set_aside(database, worked, _named, doing="it is over, and its end can't be written")
+    return sum(worked.results)
+
+
+async def _expire(database: Database, row: Mapping[str, Any]) -> bool:
+    current = subscription_of(row)
+    version = expired(current, at=current.date_end or row["shop_now"])
+    event = EXPIRED_EVENT if EXPIRED_EVENT in row["extra_events"] else None
+    return await _end(database, row, row, version, event=event, now=row["shop_now"])
+
+
+def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+    """What a subscription is called in the operator's list; `due_to_expire` knows it too."""
+    return Shop(row["merchant_id"], row["live"]), f"subscription {row['id']}"
 
 
 async def _end(

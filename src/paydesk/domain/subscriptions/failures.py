@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
@@ -42,18 +44,32 @@ class EndedRenewal:
 async def record_failures(database: Database, ended: Sequence[EndedRenewal], *, now: datetime) -> set[int]:
     """Record renewals that took nothing with what follows for their subscriptions; returns the attempts that moved.
 
-    A subscription that others change at the same moment is read again. `now` is the shops' time, UTC. Moves no money.
+    A subscription that others change at the same moment is read again; one whose next step can't be worked out waits in
+    the operator's list and stops no other. `now` is the shops' time, UTC. Moves no money.
     """
     recorded: set[int] = set()
+    aside: Worked[EndedRenewal, int] = Worked()
+    left = list(ended)
     for _ in range(READ_AGAIN):
-        left = {one.attempt_id: one for one in ended if one.attempt_id not in recorded}
+        worked = await together(left, partial(_record, database, now=now))
+        aside.failed.extend(worked.failed)
+        recorded |= set(worked.results)
+        failed = {one.attempt_id for one, _ in worked.failed}
+        left = [one for one in left if one.attempt_id not in recorded | failed]
         if not left:
             break
-        recorded |= await _record(database, left, now=now)
+    await set_aside(
+        database,
+        aside,
+        lambda one: (one.shop, f"attempt {one.attempt_id}"),
+        doing="its failure can't be recorded",
+    )
     return recorded
 
 
-async def _record(database: Database, ended: Mapping[int, EndedRenewal], *, now: datetime) -> set[int]:
+async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: datetime) -> set[int]:
+    """One try, of all or of nothing; returns the attempts that moved."""
+    ended = {one.attempt_id: one for one in failures}
     asked = queries.failures_to_report(
         database,
         merchant_ids=[one.shop.merchant_id for one in ended.values()],

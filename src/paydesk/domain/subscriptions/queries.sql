@@ -258,14 +258,19 @@ with fresh as (
 )
 select attempt_id from refused;
 
--- name: due_to_expire(real_now, at, most, merchant_id)
+-- name: due_to_expire(real_now, at, most, merchant_id, aside_since)
 -- Subscriptions whose last period is over, each by its side's own time: what is over in real time is over on every side,
--- the rest is looked for only where a test clock runs ahead.
+-- the rest is looked for only where a test clock runs ahead. What was set aside lately is left out.
 with over as (
     (select s.merchant_id, s.live, s.id, s.date_end
        from subscription s
       where s.state = 'Active' and s.date_next is null and s.date_end <= :real_now::timestamptz
         and s.charging_attempt_id is null and :merchant_id::bigint is null
+        and not exists (select
+                          from alarm a
+                         where a.merchant_id = s.merchant_id and a.live = s.live and a.kind = 'set_aside'
+                           and a.subject = 'subscription ' || s.id and a.settled_at is null
+                           and a.last_at > :aside_since)
       order by s.date_end
       limit :most)
      union
@@ -277,6 +282,11 @@ with over as (
            where s.merchant_id = m.id and not s.live and s.state = 'Active' and s.date_next is null
              and s.date_end <= coalesce(:at::timestamptz, :real_now::timestamptz + m.test_clock)
              and s.charging_attempt_id is null
+             and not exists (select
+                               from alarm a
+                              where a.merchant_id = s.merchant_id and a.live = s.live and a.kind = 'set_aside'
+                                and a.subject = 'subscription ' || s.id and a.settled_at is null
+                                and a.last_at > :aside_since)
            order by s.date_end
            limit :most
       ) s
