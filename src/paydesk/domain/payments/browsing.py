@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -112,6 +112,12 @@ async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple
         raise NotFound(f"there is no payment {payment_id}")
     attempts = queries.attempts_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
     return payment_of(row), [_attempt(attempt) async for attempt in attempts]
+
+
+async def which_payment(database: Database, shop: Shop, ids: Sequence[int]) -> int:
+    """The first of some ids, by which a client may mean one payment, that the shop has; if it has none, the first."""
+    found = await queries.which(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
+    return ids[0] if found is None else int(found)
 
 
 def payment_of(row: Mapping[str, Any]) -> SeenPayment:

@@ -69,6 +69,14 @@ select *
 -- name: find(merchant_id, live, id)^
 select * from payment_whole where merchant_id = :merchant_id and live = :live and id = :id;
 
+-- name: which(merchant_id, live, ids)$
+-- The first of these ids that names a payment of the shop's.
+select id
+  from payment
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[])
+ order by array_position(:ids::bigint[], id)
+ limit 1;
+
 -- name: attempts_of(merchant_id, live, payment_id)
 -- All attempts to make a payment, first to last.
 select a.id, a.state, a.amount, a.currency, a.decline_reason, a.created_at, a.finished_at, c.brand, c.last4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,12 @@ async def show_subscription(database: Database, shop: Shop, subscription_id: int
     if row is None:
         raise NotFound(f"there is no subscription {subscription_id}")
     return _seen(row)
+
+
+async def which_subscription(database: Database, shop: Shop, ids: Sequence[int]) -> int:
+    """The first of some ids, by which a client may mean one subscription, that the shop has; if it has none, the first."""
+    found = await queries.which(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
+    return ids[0] if found is None else int(found)
 
 
 def _seen(row: Mapping[str, Any]) -> SeenSubscription:

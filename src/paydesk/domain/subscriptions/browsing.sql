@@ -52,3 +52,11 @@ select *
 
 -- name: find(merchant_id, live, id)^
 select * from subscription_whole where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: which(merchant_id, live, ids)$
+-- The first of these ids that names a subscription of the shop's.
+select id
+  from subscription
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[])
+ order by array_position(:ids::bigint[], id)
+ limit 1;

@@ -12,7 +12,8 @@ from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.browsing import PaymentFilter, browse_payments, show_payment
 from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
-from paydesk.web.api.parameters import PaymentParameters, known_id, refuse_repeated
+from paydesk.web.api.ids import payment_in_path
+from paydesk.web.api.parameters import PaymentParameters, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePayment, PaymentList
 from paydesk.web.api.showing import payment_shape, payment_with_attempts, states_of
@@ -49,7 +50,8 @@ async def show(
     caller: ByPrivateKey, services: Services, payment_id: Annotated[str, Path(description="Its `payment_order.id`.")]
 ) -> Response:
     """One payment with all attempts to make it, all deliveries and all refunds, first to last."""
-    seen, attempts = await show_payment(services.desk.database, caller.shop, known_id(payment_id, "payment"))
+    known = await payment_in_path(services.desk.database, caller.shop, payment_id)
+    seen, attempts = await show_payment(services.desk.database, caller.shop, known)
     deliveries = await read_timeline(services.desk.database, caller.shop, seen.id)
     refunds = await refunds_of(services.desk.database, caller.shop, seen.id)
     return answer(OnePayment(True, payment_with_attempts(seen, attempts, deliveries, refunds)))

@@ -19,7 +19,7 @@ from paydesk.domain.payments.refunding import INVALID_AMOUNT, Refund, refund
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly
 from paydesk.web.api.idempotency import ByIdempotencyKey
-from paydesk.web.api.parameters import known_id
+from paydesk.web.api.ids import payment_in_path
 from paydesk.web.api.refund_shapes import OneRefund, Refunded
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 
@@ -78,7 +78,7 @@ async def post_refund(
 async def _refund(
     request: Request, caller: Caller, services: ApiServices, payment_id: str, key: str | None
 ) -> Response:
-    known = known_id(payment_id, "payment")
+    known = await payment_in_path(services.desk.database, caller.shop, payment_id)
     fields = await read_strictly(request, "amount")
     amount = None if fields is None else _amount(fields["amount"])
     given = await refund(services.desk, caller.shop, known, amount, requested_by="api", request_key=key, now=caller.now)

@@ -22,7 +22,8 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.idempotency import ByIdempotencyKey
-from paydesk.web.api.parameters import SubscriptionParameters, known_id, refuse_repeated
+from paydesk.web.api.ids import subscription_in_path
+from paydesk.web.api.parameters import SubscriptionParameters, refuse_repeated
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import OneSubscription, Subscription, SubscriptionList
 from paydesk.web.api.showing import subscription_shape
@@ -59,7 +60,8 @@ async def list_subscriptions(
 )
 async def show(caller: ByPrivateKey, services: Services, subscription_id: _Id) -> Response:
     """One subscription as it stands, with the address of its customer's portal."""
-    seen = await show_subscription(services.desk.database, caller.shop, known_id(subscription_id, "subscription"))
+    known = await subscription_in_path(services.desk.database, caller.shop, subscription_id)
+    seen = await show_subscription(services.desk.database, caller.shop, known)
     return answer(OneSubscription(True, _shape(services, seen)))
 
 
@@ -83,9 +85,9 @@ async def post_cancel(
 async def _cancel(
     request: Request, caller: Caller, services: ApiServices, subscription_id: str, _key: str | None
 ) -> Response:
-    known = known_id(subscription_id, "subscription")
-    await read_fields(request)
     database = services.desk.database
+    known = await subscription_in_path(database, caller.shop, subscription_id)
+    await read_fields(request)
     await cancel(database, caller.shop, known, by="api", now=caller.now)
     return answer(OneSubscription(True, _shape(services, await show_subscription(database, caller.shop, known))))
 
