@@ -69,7 +69,7 @@ async def show_subscription(database: Database, shop: Shop, subscription_id: int
 
 
 async def which_subscription(database: Database, shop: Shop, ids: Sequence[int]) -> int:
-    """The first of some ids, by which a client may mean one subscription, that the shop has; if it has none, the first."""
+    """The first of some ids, by which a client may mean one subscription, that the shop has; else the first of all."""
     found = await queries.which(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
     return ids[0] if found is None else int(found)
 
