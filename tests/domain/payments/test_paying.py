@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, CardDetails, KeyUsed, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
@@ -17,6 +17,7 @@ from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.payments import paying
 from paydesk.domain.payments.checkouts import LIFETIME
+from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.paying import Paid, Payer, Refused, Unsettled, pay
 
 Charges = Callable[[], list[Standing]]
@@ -92,6 +93,35 @@ async def test_a_bank_that_fails_in_an_unforeseen_way_leaves_the_attempt_to_the_
 
     broken = till.at(Broken(till.desk.acquirers["simulator"], Lies()))
     assert isinstance(await broken.pay(await till.order(), VISA), Unsettled)
+    assert await till.attempt_states() == ["processing"]
+
+
+class Choosy(LyingAcquirer):
+    """Refuses each purchase as a request."""
+
+    why: AcquirerRefused = AcquirerRefused("Amount must be at least 50 cents")
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        raise self.why
+
+
+async def test_a_refused_request_is_told_to_the_customer_at_once_and_to_the_operator(till: Any) -> None:
+    choosy = till.at(Choosy(till.desk.acquirers["simulator"], Lies()))
+    token = await till.order()
+    assert await choosy.pay(token, VISA) == Refused("request_refused")
+    assert (await till.find(token)).standing is CheckoutStanding.OPEN
+    (attempt,) = await till.attempts()
+    assert (attempt["state"], attempt["decline_reason"], attempt["lookup_at"]) == ("declined", "request_refused", None)
+    (alarm,) = await till.desk.database.fetch("select * from alarm where merchant_id = $1", till.shop.merchant_id)
+    assert (alarm["kind"], alarm["subject"]) == ("request_refused", "requests to simulator")
+    assert alarm["reason"] == f"attempt {attempt['id']}: Amount must be at least 50 cents"
+    assert await till.pay(token, VISA) == Paid()
+
+
+async def test_a_key_that_was_used_before_is_looked_up_and_never_declined(till: Any) -> None:
+    used = Choosy(till.desk.acquirers["simulator"], Lies())
+    used.why = KeyUsed("the key was used for another purchase before")
+    assert isinstance(await till.at(used).pay(await till.order(), VISA), Unsettled)
     assert await till.attempt_states() == ["processing"]
 
 

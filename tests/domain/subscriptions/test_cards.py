@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
@@ -320,6 +320,18 @@ async def test_a_check_that_fails_with_the_card_in_its_hand_logs_no_number(
     logged = capsys.readouterr()
     assert "the check of a card failed" in logged.out + logged.err
     assert MASTERCARD not in logged.out + logged.err
+
+
+async def test_a_check_that_the_acquirer_refuses_as_a_request_is_told_at_once(holder: Holder) -> None:
+    class Choosy(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            raise AcquirerRefused("this account may not keep cards")
+
+    assert await holder.at(Choosy(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Refused(
+        "request_refused"
+    )
+    assert await holder.change_states() == ["declined"]
+    assert await holder.give(MASTERCARD) == Replaced()
 
 
 async def test_a_check_that_never_arrived_ends_only_once_it_no_longer_can(holder: Holder) -> None:

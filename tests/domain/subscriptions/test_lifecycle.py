@@ -20,6 +20,7 @@ from paydesk.domain.subscriptions.lifecycle import (
     expired,
     failed,
     paid,
+    refused,
     tried_at_once,
     undecided,
 )
@@ -103,6 +104,20 @@ def test_another_card_brings_a_failing_charge_forward_and_no_other() -> None:
     assert tried_at_once(started(), at=START).date_next == started().date_next
     failing = failed(started(), at=START)
     assert tried_at_once(failing, at=START + timedelta(hours=1)).date_next == START + timedelta(hours=1)
+
+
+def test_another_card_brings_a_charge_forward_that_the_acquirer_refused() -> None:
+    due = started().date_next
+    assert due is not None
+    waiting = refused(started(), 4, at=due)
+    assert (waiting.failures, waiting.date_next) == (0, due + timedelta(days=2))
+    assert tried_at_once(waiting, at=due + timedelta(hours=1)).date_next == due + timedelta(hours=1)
+
+
+def test_a_refused_request_after_a_cancellation_brings_nothing_back() -> None:
+    ended = cancelled(started(), by="api", at=START)
+    assert refused(ended, 6, at=START).date_stopped is None
+    assert refused(ended, 1, at=START).date_next is None
 
 
 class Life(RuleBasedStateMachine):

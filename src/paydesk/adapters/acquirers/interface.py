@@ -25,6 +25,8 @@ class DeclineReason(StrEnum):
     STOLEN_CARD = "stolen_card"
     CLOSED_ACCOUNT = "closed_account"
     TOO_LATE = "too_late"
+    REQUEST_REFUSED = "request_refused"
+    """The acquirer would not take the request as such: no bank was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ class AlarmKind(StrEnum):
 
     set_aside = "set_aside"
     clock_off = "clock_off"
+    request_refused = "request_refused"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -20,6 +21,11 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.clock_off: (
         "Clocks differ. A process whose clock is off the database's does no work that is due; if all of them agree, "
         "the database's own clock is off. Set the machine's time (NTP)."
+    ),
+    AlarmKind.request_refused: (
+        "An acquirer refused charges as requests, before any bank decided. Customers are told at once; renewals are "
+        "tried again at ever longer pauses for a week, then their subscriptions stop. Mend what the reason names: the "
+        "secret key, what the acquirer's account may do, or this customer's stored card."
     ),
 }
 """What each means, for the operator's page and the command."""

@@ -84,9 +84,9 @@ select acquirer, count(*) as attempts,
        count(*) filter (where state in ('failed', 'abandoned')) as ended,
        count(*) filter (where state = 'processing') as unknown,
        count(*) filter (where lookups > 0 and challenge_url = '') as unanswered,
-       count(*) filter (where decline_reason = 'processing_error') as errors,
+       count(*) filter (where decline_reason in ('processing_error', 'request_refused')) as errors,
        max(not_after) filter (where state = 'approved') - interval '1 minute' as last_approval,
-       max(not_after) filter (where (lookups > 0 and challenge_url = '') or decline_reason = 'processing_error')
+       max(not_after) filter (where (lookups > 0 and challenge_url = '') or decline_reason in ('processing_error', 'request_refused'))
            - interval '1 minute' as last_trouble
   from payment_attempt
  where not_after >= :since::timestamptz + interval '1 minute'

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from paydesk.adapters.acquirers.interface import (
+    Acquirer,
     AcquirerRefused,
     Approved,
     Challenged,
@@ -42,6 +43,7 @@ from paydesk.domain.payments.outcomes import (
 )
 from paydesk.domain.payments.paying import KEY_LIFETIME, Desk
 from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.unattended import find_unattended
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -140,9 +142,7 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
     try:
         # One attempt whose acquirer is not configured any more must not hold up the others.
         acquirer = desk.acquirers[lookup.acquirer]
-        unwanted = stale or lookup.state is AttemptState.ABANDONED
-        asked = acquirer.end_challenge(lookup.key) if unwanted else acquirer.find(lookup.key, lookup.not_after + GRACE)
-        finding = await asked
+        finding = await _ask(acquirer, lookup, stale=stale)
     except OutcomeUnknown:
         finding = None
     except Exception:
@@ -150,6 +150,15 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
         finding = None
     metrics.LOOKUPS.labels(type(finding).__name__).inc()
     return finding
+
+
+async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool) -> Finding:
+    """Ask what became of an attempt, or end what nobody answers any more. Moves no money. Raises: OutcomeUnknown."""
+    if lookup.renewal:
+        return await find_unattended(acquirer, lookup.key, lookup.not_after + GRACE)
+    if stale or lookup.state is AttemptState.ABANDONED:
+        return await acquirer.end_challenge(lookup.key)
+    return await acquirer.find(lookup.key, lookup.not_after + GRACE)
 
 
 async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:

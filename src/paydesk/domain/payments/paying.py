@@ -32,6 +32,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
+from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "")
@@ -293,7 +294,8 @@ async def _call_and_record(
     """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt to the janitor. Moves money."""
     attempt_id = intent.attempt_id
     try:
-        answer = await acquirer.authorize(intent.purchase)
+        what = f"attempt {attempt_id}"
+        answer = await authorize(desk.database, acquirer, intent.purchase, shop=checkout.shop, what=what)
         if isinstance(answer, Approved):
             return await _record_approval(desk, Approval(checkout.shop, attempt_id, answer, intent.report), now=now)
         return await _record(desk, checkout, attempt_id, answer, now=now)

@@ -41,6 +41,7 @@ from paydesk.domain.payments.paying import (
     Unsettled,
     card_row,
 )
+from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
 from paydesk.domain.subscriptions.rows import subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
@@ -166,7 +167,9 @@ async def _call_and_record(
 ) -> Result:
     """Ask the acquirer and record its answer; whatever goes wrong leaves the change to the janitor. Moves no money."""
     try:
-        return await record(desk.database, change, await acquirer.authorize(check), now=now)
+        what = f"card change {change.id}"
+        answer = await authorize(desk.database, acquirer, check, shop=change.shop, what=what)
+        return await record(desk.database, change, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
     except AWAY as error:

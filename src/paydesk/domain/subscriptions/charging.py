@@ -11,12 +11,12 @@ from typing import Any
 import structlog
 
 from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
     Approved,
     CardDetails,
-    Challenged,
     Declined,
     DeclineReason,
-    Outcome,
+    KeyUsed,
     OutcomeUnknown,
     Purchase,
 )
@@ -28,7 +28,9 @@ from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.paying import CARD_NUMBER, FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.refusals import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.unattended import charge_unattended
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.loops.repeating import repeat
 
@@ -189,7 +191,7 @@ class BillingRun:
         names = {"merchant_id": row["merchant_id"], "row_id": row["card_id"]}
         return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
 
-    async def _call(self, charge: Charge) -> Outcome | None:
+    async def _call(self, charge: Charge) -> Approved | Declined | RefusedRequest | None:
         """Ask the acquirer; None means that nobody knows yet. Moves money.
 
         A card that was refused for good or erased is not put to the network; that counts as another decline.
@@ -200,7 +202,11 @@ class BillingRun:
             async with self._gate:
                 if utc_now() > charge.purchase.not_after:
                     return None  # It waited too long for its turn: given up by the janitor, and due again.
-                return await self._desk.acquirers[charge.acquirer].charge_stored(charge.purchase)
+                return await charge_unattended(self._desk.acquirers[charge.acquirer], charge.purchase)
+        except KeyUsed:
+            log.exception("the key of a renewal was used before", attempt_id=charge.attempt_id)
+        except AcquirerRefused as error:
+            return RefusedRequest(charge.shop, charge.acquirer, f"attempt {charge.attempt_id}", str(error))
         except OutcomeUnknown as error:
             log.warning("outcome unknown", attempt_id=charge.attempt_id, why=str(error))
         except Exception:
@@ -208,7 +214,7 @@ class BillingRun:
         metrics.UNKNOWN.inc()
         return None
 
-    async def _record(self, answered: Sequence[tuple[Charge, Outcome | None]]) -> None:
+    async def _record(self, answered: Sequence[tuple[Charge, Approved | Declined | RefusedRequest | None]]) -> None:
         """Record what is known, time by time; the rest is the janitor's."""
         for now in sorted({charge.now for charge, _ in answered}):
             pairs = [(charge, answer) for charge, answer in answered if charge.now == now]
@@ -220,12 +226,14 @@ class BillingRun:
             endings = [
                 Ending(charge.shop, charge.attempt_id, AttemptState.DECLINED, _reason(answer), renewal=True)
                 for charge, answer in pairs
-                if isinstance(answer, Declined | Challenged)
+                if isinstance(answer, Declined | RefusedRequest)
             ]
             if approvals:
                 await record_approvals(self._desk.database, approvals, now=now)
             if endings:
                 await record_endings(self._desk.database, endings, now=now, real_now=utc_now())
+        refused = [answer for _, answer in answered if isinstance(answer, RefusedRequest)]
+        await report_refused(self._desk.database, refused, now=utc_now())
 
 
 def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
@@ -233,6 +241,6 @@ def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
     return Shop(row["merchant_id"], row["live"]), f"subscription {row['subscription_id']}"
 
 
-def _reason(answer: Declined | Challenged) -> DeclineReason:
-    """A bank that asks for a customer who is not there has refused."""
-    return answer.reason if isinstance(answer, Declined) else DeclineReason.AUTHENTICATION_FAILED
+def _reason(answer: Declined | RefusedRequest) -> DeclineReason:
+    """Why it took nothing: the bank's reason, or that no bank was asked."""
+    return answer.reason if isinstance(answer, Declined) else DeclineReason.REQUEST_REFUSED

@@ -15,7 +15,7 @@ from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
-from paydesk.domain.subscriptions.lifecycle import Subscription, failed, undecided
+from paydesk.domain.subscriptions.lifecycle import Subscription, failed, refused, undecided
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.rows import as_rows, subscription_of
 
@@ -79,10 +79,7 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
     rows = [row async for row in asked]
     if not rows:
         return set()
-    versions = [
-        _after(subscription_of(row), ended[row["attempt_id"]], now, replaced=row["card_id"] != row["attempt_card_id"])
-        for row in rows
-    ]
+    versions = [_after(row, ended[row["attempt_id"]], now) for row in rows]
     known = [ended[row["attempt_id"]] for row in rows]
     moved = queries.record_failures(
         database,
@@ -100,13 +97,19 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
     return {row["attempt_id"] async for row in moved}
 
 
-def _after(subscription: Subscription, ended: EndedRenewal, now: datetime, *, replaced: bool) -> Subscription:
+def _after(row: Mapping[str, Any], ended: EndedRenewal, now: datetime) -> Subscription:
     """Unknown is never a failure, nor is a charge that the bank got too late to consider.
 
     A card that the customer replaced while it was being charged says nothing about the new one, which is tried at once.
+    What the acquirer refused as a request is a failure of its own kind.
     """
-    refused = ended.state == DECLINED and ended.reason != DeclineReason.TOO_LATE and not replaced
-    return failed(subscription, at=now) if refused else undecided(subscription, at=now)
+    subscription = subscription_of(row)
+    replaced = row["card_id"] != row["attempt_card_id"]
+    if ended.state != DECLINED or ended.reason == DeclineReason.TOO_LATE or replaced:
+        return undecided(subscription, at=now)
+    if ended.reason == DeclineReason.REQUEST_REFUSED:
+        return refused(subscription, row["refusals"] + 1, at=now)
+    return failed(subscription, at=now)
 
 
 def _told(row: Mapping[str, Any], version: Subscription) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from paydesk.domain.subscriptions.schedule import Schedule, retry_at
+from paydesk.domain.subscriptions.schedule import Schedule, refused_retry_at, retry_at
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms
 
@@ -140,10 +140,25 @@ def failed(subscription: Subscription, *, at: datetime) -> Subscription:
     if not subscription.running:
         return counted
     again = retry_at(at, failures)
-    if again is not None:
-        return replace(counted, date_next=again)
+    return replace(counted, date_next=again) if again is not None else _stopped(counted, at=at)
+
+
+def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subscription:
+    """The acquirer refused to ask the bank, as often for this period: tried again ever later, then everything stops.
+
+    The card's own failures are not counted up: it was not tried.
+    """
+    counted = replace(subscription, revision=subscription.revision + 1)
+    if not subscription.running:
+        return counted
+    again = refused_retry_at(at, refusals)
+    return replace(counted, date_next=again) if again is not None else _stopped(counted, at=at)
+
+
+def _stopped(subscription: Subscription, *, at: datetime) -> Subscription:
+    """Nothing is tried any more."""
     return replace(
-        counted,
+        subscription,
         state=SubscriptionState.CANCELLED,
         date_next=None,
         date_stopped=at,
@@ -177,5 +192,11 @@ def expired(subscription: Subscription, *, at: datetime) -> Subscription:
 
 def tried_at_once(subscription: Subscription, *, at: datetime) -> Subscription:
     """The customer gave another card: a charge that is failing is tried with it now, everything else stays."""
-    due = at if subscription.failures and subscription.running else subscription.date_next
+    due = at if subscription.running and _is_overdue(subscription, at) else subscription.date_next
     return replace(subscription, date_next=due, revision=subscription.revision + 1)
+
+
+def _is_overdue(subscription: Subscription, at: datetime) -> bool:
+    """Whether the next charge failed, or the acquirer refused it: it should have been made by the calendar."""
+    due = subscription.schedule.due(subscription.next_period)
+    return subscription.failures > 0 or (due is not None and due <= at)

@@ -182,8 +182,13 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
   join fee_plan f on f.merchant_id = due.merchant_id;
 
 -- name: failures_to_report(merchant_ids, lives, attempt_ids)
--- Renewal attempts that ended without money, with their subscriptions as they stand.
-select w.*, a.id as attempt_id, a.card_id as attempt_card_id, m.pingback_url as account_url, m.test_pingback_url,
+-- Renewal attempts that ended without money, with their subscriptions as they stand, and how often the acquirer refused
+-- to charge this period before.
+select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
+       (select count(*)
+          from payment_attempt before
+         where before.merchant_id = a.merchant_id and before.live = a.live and before.payment_id = a.payment_id
+           and before.decline_reason = 'request_refused') as refusals, m.pingback_url as account_url, m.test_pingback_url,
        m.went_live_at, m.pingback_format
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
@@ -221,7 +226,8 @@ with fresh as (
       join locked l on l.merchant_id = f.merchant_id and l.live = f.live and l.id = f.id
       join payment_attempt a on a.merchant_id = f.merchant_id and a.live = f.live and a.id = f.attempt_id
      where p.merchant_id = f.merchant_id and p.live = f.live and p.id = a.payment_id and p.attempt_id = a.id
-       and coalesce(p.state = 'processing', false) and coalesce(a.state = 'processing', false)
+       and coalesce(p.state in ('processing', 'challenged'), false)
+       and coalesce(a.state in ('processing', 'challenged'), false)
  returning f.*, p.id as payment_id, p.sign_version, p.key_id
 ), ended as (
     update payment_attempt a

@@ -16,6 +16,9 @@ RETRY_AFTER = timedelta(hours=6)
 MOST_RETRIES = 3
 """Source: spec, Limits."""
 
+REFUSED_PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(days=2), timedelta(days=4))
+"""Pauses after charges that the acquirer refused as requests: mostly ours to mend, so there is a week to do it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -52,3 +55,8 @@ class Schedule:
 def retry_at(failed_at: datetime, failures: int) -> datetime | None:
     """When a failed charge is tried again, or None once its retries are used up; `failures` counts this one too."""
     return failed_at + RETRY_AFTER if failures <= MOST_RETRIES else None
+
+
+def refused_retry_at(refused_at: datetime, refusals: int) -> datetime | None:
+    """When a charge that was refused as a request is tried again, or None at the end; `refusals` counts it too."""
+    return refused_at + REFUSED_PAUSES[refusals - 1] if refusals <= len(REFUSED_PAUSES) else None

@@ -45,6 +45,7 @@ _DECLINES: Mapping[str, str] = {
     "stolen_card": mark("The card was reported stolen"),
     "closed_account": mark("The account behind the card is closed"),
     "too_late": mark("It came too late"),
+    "request_refused": mark("The acquirer refused the request; nothing was charged"),
 }
 
 PINGBACK_STATES: Mapping[PingbackState, Badge] = {

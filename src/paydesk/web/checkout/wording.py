@@ -49,6 +49,11 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
 
 _DECLINED = mark("Your card was declined. Try another card, or ask your bank.")
 
+_TECHNICAL = mark(
+    "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
+    "try another card."
+)
+
 NOTICES: dict[str, str] = {
     DeclineReason.DECLINED: _DECLINED,
     DeclineReason.STOLEN_CARD: _DECLINED,
@@ -62,10 +67,8 @@ NOTICES: dict[str, str] = {
     DeclineReason.WRONG_CVC: mark(
         "Your card was declined because the security code is not right. Check it and try again."
     ),
-    DeclineReason.PROCESSING_ERROR: mark(
-        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
-        "try another card."
-    ),
+    DeclineReason.PROCESSING_ERROR: _TECHNICAL,
+    DeclineReason.REQUEST_REFUSED: _TECHNICAL,
     DeclineReason.AUTHENTICATION_FAILED: mark(
         "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
     ),

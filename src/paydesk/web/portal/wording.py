@@ -50,6 +50,8 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
 
 _DECLINED = mark("The card was declined, so your old card stays. Try another card, or ask your bank.")
 
+_TECHNICAL = mark("The card was declined because of a technical problem. Your old card stays. Try again in a moment.")
+
 NOTICES: dict[str, str] = {
     DeclineReason.DECLINED: _DECLINED,
     DeclineReason.STOLEN_CARD: _DECLINED,
@@ -63,9 +65,8 @@ NOTICES: dict[str, str] = {
     DeclineReason.WRONG_CVC: mark(
         "The card was declined because the security code is not right. Your old card stays. Check it and try again."
     ),
-    DeclineReason.PROCESSING_ERROR: mark(
-        "The card was declined because of a technical problem. Your old card stays. Try again in a moment."
-    ),
+    DeclineReason.PROCESSING_ERROR: _TECHNICAL,
+    DeclineReason.REQUEST_REFUSED: _TECHNICAL,
     DeclineReason.AUTHENTICATION_FAILED: mark(
         "The card was declined because your bank could not confirm that it is you. Your old card stays. Try again, or "
         "try another card."
