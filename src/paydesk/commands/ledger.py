@@ -18,7 +18,7 @@ from paydesk.commands.connecting import command, deployment
 from paydesk.commands.showing import AsJson, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
-from paydesk.core.money import parse_currency, parse_typed, plain_number, written
+from paydesk.core.money import parse_known_currency, parse_typed, plain_number, written
 from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
@@ -98,7 +98,7 @@ async def record(
     as_json: AsJson = False,
 ) -> None:
     """Record that you have sent a merchant money, out of its available balance. Sends nothing itself."""
-    known = parse_currency(currency, "CURRENCY")
+    known = parse_known_currency(currency, "CURRENCY")
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
         payout = await record_payout(

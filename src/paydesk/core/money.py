@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
-from functools import cache
 
-from iso4217 import Currency
-
+from paydesk.core.currencies import is_current, is_withdrawn
+from paydesk.core.currencies import minor_digits as minor_digits
 from paydesk.core.errors import Malformed
 
 LEDGER_DIGITS = Decimal("0.0001")
@@ -25,24 +24,28 @@ _THOUSANDS = 3
 """Digits between the separators that people write in large numbers."""
 
 
-@cache
-def minor_digits(currency: str) -> int:
-    """How many decimals the currency has (ISO 4217): 2 for USD, 0 for JPY, 3 for BHD."""
-    return Currency(currency).exponent or 0
-
-
 def parse_currency(text: str, field: str = "currency") -> str:
-    """Check an ISO 4217 code of a currency that people pay with.
+    """Check an ISO 4217 code of a currency that people pay with today, for something new.
 
     Raises: Malformed, naming the field.
     """
-    try:
-        known = Currency(text)
-    except ValueError:
-        known = None
-    if known is None or known.exponent is None:
+    if is_withdrawn(text):
+        raise Malformed(
+            f'{field} "{text}" is no currency any more (ISO 4217 has withdrawn it), so nothing new can be paid in it; '
+            "what was paid in it can be refunded and paid out",
+            field,
+        )
+    if not is_current(text):
         raise Malformed(f'{field} "{text[:20]}" is not an ISO 4217 currency code; write it like "USD" or "EUR"', field)
     return text
+
+
+def parse_known_currency(text: str, field: str = "currency") -> str:
+    """Check an ISO 4217 code of a currency that money is in already, one that was withdrawn since included.
+
+    Raises: Malformed, naming the field.
+    """
+    return text if is_withdrawn(text) else parse_currency(text, field)
 
 
 def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:

@@ -103,6 +103,7 @@ WRONG_FIELDS = [
     ({"currency": "840"}, "currency", "ISO 4217"),
     ({"currency": "XXX"}, "currency", "ISO 4217"),
     ({"currency": "DEM"}, "currency", "ISO 4217"),
+    ({"currency": "BGN"}, "currency", "no currency any more"),
     ({"description": None}, "description", "missing"),
     ({"description": "\x01"}, "description", "control character"),
     ({"description": "x" * 1025}, "description", "at most 1024"),

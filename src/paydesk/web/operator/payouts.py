@@ -10,7 +10,7 @@ from functools import partial
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound, PaydeskError
-from paydesk.core.money import minor_digits, parse_currency, parse_typed, plain_number
+from paydesk.core.money import minor_digits, parse_known_currency, parse_typed, plain_number
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.operations.money import Payable, browse_all_payouts, every_payout, pay_out, payable
@@ -145,7 +145,7 @@ async def record_one(visit: Visit) -> Response:
     try:
         if not request_key:
             raise Malformed("the form is incomplete; open its page again")
-        currency = parse_currency(visit.form.text("currency", 3))
+        currency = parse_known_currency(visit.form.text("currency", 3))
         payout, new = await pay_out(
             visit.database,
             visit.session.operator,
