@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
+from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
+from paydesk.domain.ledger import payouts
+from paydesk.domain.merchants.profiles import PURPOSE
 
 
 async def test_the_balance_of_a_merchant_is_shown(paydesk: Any, account: dict[str, Any], subscription: int) -> None:
@@ -45,6 +49,76 @@ async def test_a_payout_is_recorded_once_there_is_money(
     assert (await paydesk(*words, "--json")).result["reference"] == "TRF-1"
     (listed,) = (await paydesk("payout", "list", account["id"], "--json")).result
     assert (listed["amount"], listed["currency"], listed["recorded_by"]) == (5.0, "USD", "command")
+
+
+async def test_the_same_payout_again_counts_once(paydesk: Any, account: dict[str, Any], subscription: int) -> None:
+    def words(amount: str, reference: str, *more: str) -> tuple[object, ...]:
+        return ("payout", "record", account["id"], amount, "USD", "--reference", reference, "--json", *more)
+
+    await paydesk("clock", "advance", account["id"], "8d")
+    first, again = await paydesk(*words("2.00", "TRF-1")), await paydesk(*words("2.00", " TRF-1 "))
+    assert (first.err, again.result["id"], again.result["again"]) == ("", first.result["id"], True)
+    assert "recorded before" in again.err
+    other = await paydesk(*words("3.00", "TRF-1"))
+    assert (other.status, other.out) == (1, "")
+    assert f"payout {first.result['id']} of 2.00 USD" in other.err
+    assert "has this reference already; another transfer needs a reference of its own" in other.err
+    keyed = [await paydesk(*words("2.00", "TRF-1", "--key", "june")) for _ in range(2)]
+    assert {one.result["id"] for one in keyed} != {first.result["id"]}
+    assert len({one.result["id"] for one in keyed}) == 1
+    changed = await paydesk(*words("3.00", "TRF-1", "--key", "june"))
+    assert (changed.status, "has this key already" in changed.err) == (1, True)
+    assert len((await paydesk("payout", "list", account["id"], "--json")).result) == 2
+
+
+async def test_a_payout_whose_answer_is_lost_counts_once(
+    paydesk: Any, account: dict[str, Any], subscription: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await paydesk("clock", "advance", account["id"], "8d")
+    honest = payouts.record_payout_on
+    lost: list[payouts.Payout] = []
+
+    async def commit_and_lose(connection: Any, *args: Any, **named: Any) -> Any:
+        payout = await honest(connection, *args, **named)
+        if not lost:
+            lost.append(payout)
+            # What the transaction has written stands, and its answer does not arrive.
+            await connection.execute("commit; begin")
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+        return payout
+
+    monkeypatch.setattr(payouts, "record_payout_on", commit_and_lose)
+    said = await paydesk("payout", "record", account["id"], "2.00", "USD", "--reference", "TRF-1", "--json")
+    assert (said.status, len(lost)) == (0, 1)
+    (listed,) = (await paydesk("payout", "list", account["id"], "--json")).result
+    assert listed["id"] == lost[0].id
+
+
+async def test_an_operator_reads_where_to_pay_to_and_the_log_keeps_it(
+    paydesk: Any, account: dict[str, Any], database: Database, environment: dict[str, str]
+) -> None:
+    none = await paydesk("payout", "account", account["id"])
+    assert (none.status, none.err) == (1, f"paydesk: merchant {account['id']} has given no bank account\n")
+    vault = Vault.from_settings(environment["PAYDESK_VAULT_KEYS"], environment["PAYDESK_SECRET_KEY"])
+    iban = "DE89370400440532013000"
+    sealed = vault.seal(iban.encode(), purpose=PURPOSE, merchant_id=account["id"], row_id=account["id"])
+    await database.execute(
+        "insert into business_profile (merchant_id, status, account_holder, iban_sealed, vault_key_id, iban_last4,"
+        " changed_at) values ($1, 'draft', 'Corner Shop Ltd', $2, $3, '3000', now())",
+        account["id"],
+        sealed.blob,
+        sealed.key_id,
+    )
+    said = await paydesk("payout", "account", account["id"])
+    assert said.out.splitlines()[1:] == [
+        "account holder     Corner Shop Ltd",
+        "IBAN               DE89 3704 0044 0532 0130 00",
+    ]
+    assert (await paydesk("payout", "account", account["id"], "--json")).result["iban"] == iban
+    entries = await database.fetch(
+        "select action, details from audit_entry where merchant_id = $1 and action = 'bank_account_read'", account["id"]
+    )
+    assert [json.loads(entry["details"]) for entry in entries] == [{"last4": "3000"}] * 2
 
 
 @pytest.mark.parametrize(

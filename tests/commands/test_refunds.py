@@ -51,7 +51,7 @@ async def test_a_part_then_the_rest(paydesk: Any, payment: int, environment: dic
         (["--amount", "0"], "must be greater than 0"),
         (["--amount", "10.01"], "10.01 USD is too much, 10.00 USD are left"),
         (["--amount", ""], "not a plain decimal number"),
-        (["--key", "a b"], "visible ASCII characters"),
+        (["--key", "a b"], "--key needs 1 to 255 visible ASCII characters"),
         (["--amount", "4.001"], "USD allows 2"),
         (["--amount", "4.000"], "may mean thousands"),
         (["--amount", "x"], "not a plain decimal number"),

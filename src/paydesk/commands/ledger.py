@@ -20,10 +20,13 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.core.money import parse_known_currency, parse_typed, plain_number, written
 from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
 from paydesk.domain.merchants.accounts import find_merchant, shop_of
+from paydesk.domain.merchants.api_calls import check_request_key
 from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.operations.money import read_bank_account
 
 ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
 payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)
@@ -94,11 +97,16 @@ async def record(
     amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, like 125.00.")],
     currency: Annotated[str, typer.Argument(metavar="CURRENCY", help="Which currency, like USD.")],
     reference: Annotated[str, typer.Option(help="What the merchant's bank statement shows.")],
+    key: Annotated[str, typer.Option(help="Your name for this transfer, if its reference is not its own.")] = "",
     live: Live = False,
     as_json: AsJson = False,
 ) -> None:
-    """Record that you have sent a merchant money, out of its available balance. Sends nothing itself."""
+    """Record that you have sent a merchant money, out of its available balance. Sends nothing itself.
+
+    The same transfer again is recorded once: the reference says which it is, or the key.
+    """
     known = parse_known_currency(currency, "CURRENCY")
+    wish = f"command {check_request_key(key, '--key')}" if key else None
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
         payout = await record_payout(
@@ -108,12 +116,27 @@ async def record(
             known,
             reference=reference,
             recorded_by="command",
+            request_key=wish,
             now=await shop_time(here.database, shop, real_now=utc_now()),
         )
+    if payout.again:
+        note("this was recorded before; another transfer needs a reference of its own, or a --key")
     if as_json:
         show_json(asdict(payout))
     else:
         show_facts(_facts(payout))
+
+
+@payouts.command(epilog="Example: paydesk payout account 1 --json")
+@command
+async def account(merchant_id: MerchantId, as_json: AsJson = False) -> None:
+    """Show the bank account to pay a merchant out to, with its whole IBAN; the audit log keeps that it was read."""
+    async with deployment() as here:
+        found = await read_bank_account(here.database, here.vault, COMMAND_LINE, merchant_id, now=utc_now())
+    if as_json:
+        show_json(asdict(found))
+    else:
+        show_facts([("merchant", found.merchant_id), ("account holder", found.holder), ("IBAN", found.written)])
 
 
 @payouts.command("list", epilog="Example: paydesk payout list 1 --live")
@@ -129,7 +152,7 @@ async def list_(
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
         found = await browse_payouts(here.database, shop, Page(last))
     if as_json:
-        show_json([asdict(one) for one in found])
+        show_json([{name: value for name, value in asdict(one).items() if name != "again"} for one in found])
         return
     show_table(
         ("id", "at", "amount", "currency", "reference", "recorded by"),

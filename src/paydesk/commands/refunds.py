@@ -40,7 +40,7 @@ async def refund(
     as_json: AsJson = False,
 ) -> None:
     """Give a payment's money back, a part or all of it, and tell the merchant; what is only held is let go."""
-    wish = check_request_key(key) if key else secrets.token_hex(16)
+    wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
     async with deployment() as here:
         shop = await _shop(here.database, payment_id, merchant, live)
         seen, _ = await show_payment(here.database, shop, payment_id)

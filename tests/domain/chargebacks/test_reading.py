@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import asyncpg
 import pytest
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage
@@ -17,6 +18,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.domain.chargebacks import disputing
 from paydesk.domain.chargebacks.disputing import browse_chargebacks, give_evidence, purchase_of, show_chargeback
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
@@ -235,6 +237,27 @@ async def test_evidence_is_recorded_and_handed_to_the_bank(
     assert (shown.evidence, shown.evidence_at is not None) == ("Delivered on 3 March", True)
     with pytest.raises(Malformed):
         await give_evidence(desk, shop, found.id, "  ", now=utc_now())
+
+
+async def test_evidence_whose_recording_was_not_answered_is_recorded_and_handed_over(
+    desk: Desk, shop: Shop, database: Database, buy: Buy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    honest = disputing.queries.record_evidence
+    lost: list[int] = []
+
+    async def lose(connection: Any, **said: Any) -> Any:
+        row = await honest(connection, **said)
+        if not lost:
+            lost.append(1)
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+        return row
+
+    monkeypatch.setattr(disputing.queries, "record_evidence", lose)
+    given = await give_evidence(desk, shop, found.id, "Delivered on 3 March", now=utc_now())
+    assert (lost, given.evidence) == ([1], "Delivered on 3 March")
 
 
 async def test_another_merchants_chargeback_is_not_found(

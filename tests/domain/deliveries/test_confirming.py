@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.domain.deliveries.conftest import MONTHLY
 
@@ -14,6 +15,7 @@ from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
+from paydesk.domain.deliveries import confirming
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.merchants.accounts import Shop
@@ -160,6 +162,29 @@ class TestAgain:
         assert {one.result for one in answers} == {Result.CAPTURED}
         assert len({one.delivery_id for one in answers}) == 8
         assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE]
+
+
+class TestAConnectionThatBreaks:
+    @pytest.mark.parametrize("committed", [True, False])
+    async def test_over_a_shipment_captures_once(
+        self, warehouse: Any, committed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        payment_id = await warehouse.sell()
+        honest = confirming.queries.record_delivery
+        lost: list[int] = []
+
+        async def lose(connection: Any, **said: Any) -> Any:
+            row = await honest(connection, **said) if committed or lost else None
+            if not lost:
+                lost.append(1)
+                raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+            return row
+
+        monkeypatch.setattr(confirming.queries, "record_delivery", lose)
+        assert (await warehouse.confirm(payment_id)).result is Result.CAPTURED
+        assert len(await warehouse.rows("delivery", payment_id)) == 1
+        assert (await warehouse.at_the_bank(payment_id)).count(Kind.CAPTURE) == 1
+        assert await warehouse.problems() == []
 
 
 class TestTheBankInBetween:

@@ -11,8 +11,10 @@ import pytest
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
+from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.merchants.profiles import PURPOSE
 from paydesk.domain.operations.machinery import run_pulse, workers
 from paydesk.domain.payments.paying import Desk
 
@@ -98,6 +100,54 @@ async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     assert file[0] == "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
     (line,) = [line for line in file[1:] if f",{seller.shop.merchant_id},Corner Shop," in line]
     assert ",60,TRF-1,person " in line
+
+
+async def test_a_second_form_with_the_same_reference_is_asked_for_another(
+    operator: Visitor, seller: Seller, payout_page: str
+) -> None:
+    assert (await post(operator, payout_page, amount="60.00", reference="TRF-1")).status_code == 303
+    second = await post(operator, payout_page, amount="10.00", reference="TRF-1")
+    assert second.status_code == 409
+    assert "has this reference already" in text_of(second)
+    assert await payouts_of(seller) == [("60.00", "TRF-1")]
+
+
+async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line_in_both_logs(
+    operator: Visitor, owner: Visitor, seller: Seller, payout_page: str, database: Database, vault: Vault
+) -> None:
+    merchant_id, iban = seller.shop.merchant_id, "DE89370400440532013000"
+    sealed = vault.seal(iban.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
+    await database.execute(
+        "insert into business_profile (merchant_id, status, account_holder, iban_sealed, vault_key_id, iban_last4,"
+        " changed_at) values ($1, 'draft', 'Corner Shop Ltd', $2, $3, '3000', now())",
+        merchant_id,
+        sealed.blob,
+        sealed.key_id,
+    )
+    page = await operator.see(payout_page)
+    path = f"/operator/payouts/{merchant_id}/account"
+    assert "3704" not in page.text
+    form = fields_of(page.text, path)
+    assert (await owner.web.post(path, data=form)).status_code in (403, 404)
+    await database.execute(
+        "update account_session set confirmed_at = now() - interval '1 day' where person_id in"
+        " (select id from person where email = $1)",
+        operator.email,
+    )
+    asked = await operator.web.post(path, data=form)
+    assert (asked.status_code, "3704" in asked.text) == (403, False)
+    assert await seller.audited("bank_account_read") == []
+    await database.execute(
+        "update account_session set confirmed_at = now() where person_id in (select id from person where email = $1)",
+        operator.email,
+    )
+    shown = await operator.web.post(path, data=form)
+    assert shown.status_code == 200
+    assert "DE89 3704 0044 0532 0130 00" in text_of(shown)
+    assert "no-store" in shown.headers["cache-control"]
+    assert await seller.audited("bank_account_read") == ["bank account"]
+    assert "Bank account read" in text_of(await operator.see(f"/operator/audit?merchant={merchant_id}"))
+    assert "ank account read" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
 
 
 async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(

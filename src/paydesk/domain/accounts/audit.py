@@ -74,6 +74,7 @@ class Action(StrEnum):
     test_event_sent = "test_event_sent"
     exported = "exported"
     payout_changed = "payout_changed"
+    bank_account_read = "bank_account_read"
     outcome_asked = "outcome_asked"
     mail_resent = "mail_resent"
     alarm_settled = "alarm_settled"

@@ -66,6 +66,14 @@ select id, suspended_at from merchant where id = :merchant_id for no key update;
 -- name: payout_of_request(merchant_id, live, request_key)^
 select * from payout where merchant_id = :merchant_id and live = :live and request_key = :request_key;
 
+-- name: payout_of_reference(merchant_id, live, reference, currency, amount)^
+-- The payout that a reference was recorded with before, the very same one first: older ones may share a reference.
+select *
+  from payout
+ where merchant_id = :merchant_id and live = :live and reference = :reference
+ order by currency = :currency and amount = :amount::numeric desc, id desc
+ limit 1;
+
 -- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, request_key, now)^
 -- Money that an operator has sent to the merchant's bank, if so much was available; of a suspended merchant's live side none.
 with available as (

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.money import written
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.database.surely import surely
 from paydesk.domain.merchants.accounts import Shop
 
 queries = load_statements(__package__ or "", "balances.sql")
@@ -19,9 +21,18 @@ queries = load_statements(__package__ or "", "balances.sql")
 LONGEST_REFERENCE = 140
 
 
+_UNSURE = (
+    "it is not known whether the payout was recorded: the database went away over it. Record it again with the same "
+    "reference and key: it counts once"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Payout:
-    """Money sent to a merchant's bank; `reference` is what its bank statement shows, `at` is UTC."""
+    """Money sent to a merchant's bank; `reference` is what its bank statement shows, `at` is UTC.
+
+    `again` if it was recorded before.
+    """
 
     id: int
     currency: str
@@ -29,6 +40,23 @@ class Payout:
     reference: str
     recorded_by: str
     at: datetime
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Money that was sent to a merchant and is to be recorded; `amount` is positive, in main units of `currency`.
+
+    `request_key` names this one wish, else the reference does: however often it comes, it counts once. Another transfer
+    has another reference, or if its bank knows only one, a key of its own and `repeats` the reference.
+    """
+
+    amount: Decimal
+    currency: str
+    reference: str
+    recorded_by: str
+    request_key: str | None = None
+    repeats: bool = False
 
 
 async def record_payout(
@@ -40,55 +68,62 @@ async def record_payout(
     reference: str,
     recorded_by: str,
     now: datetime,
+    request_key: str | None = None,
 ) -> Payout:
     """Record that money was sent to the merchant, out of its available balance. Moves no money itself.
 
+    With a `request_key` the reference may repeat an earlier one; without, the same transfer again is the first one.
     `amount` is positive, in main units of `currency`; now is the shop's time, UTC.
-    Raises: Malformed without a usable reference, Conflict if less is available or the merchant is suspended (its test
-        side goes on), NotFound if there is no such merchant.
+    Raises: Malformed without a usable reference; Conflict if less is available, the merchant is suspended (its test
+        side goes on), or key or reference belong to another payout; NotFound if there is no such merchant; Unsure if
+        nobody can say whether it was recorded.
     """
-    async with database.acquire() as connection, connection.transaction():
-        payout, _ = await record_payout_on(
-            connection, shop, amount, currency, reference=reference, recorded_by=recorded_by, now=now
-        )
-    return payout
+    sent = Sent(amount, currency, reference, recorded_by, request_key, repeats=request_key is not None)
+    return await record_sent(database, lambda connection: record_payout_on(connection, shop, sent, now=now))
 
 
-async def record_payout_on(
-    connection: Any,
-    shop: Shop,
-    amount: Decimal,
-    currency: str,
-    *,
-    reference: str,
-    recorded_by: str,
-    now: datetime,
-    request_key: str | None = None,
-) -> tuple[Payout, bool]:
-    """The same within a transaction of the caller's; returns the payout, and whether it is new. Moves no money itself.
+async def record_sent(database: Database, record: Callable[[Any], Awaitable[Payout]]) -> Payout:
+    """Have a payout recorded within a transaction, once, whatever breaks over it. Moves no money itself.
 
-    `request_key` names this one wish: however often it comes, the first payout is returned. Raises: as `record_payout`.
+    Raises: Unsure, and as `record`.
     """
-    if not reference.strip() or len(reference) > LONGEST_REFERENCE or not reference.isprintable():
+
+    async def write(connection: Any) -> Payout:
+        async with connection.transaction():
+            return await record(connection)
+
+    async def look(_connection: Any) -> Payout | None:
+        """Recording looks by itself: the merchant's row is held, and the key or the reference found if it is there."""
+        return None
+
+    return await surely(database, write, look, unsure=_UNSURE)
+
+
+async def record_payout_on(connection: Any, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
+    """The same as `record_payout` within a transaction of the caller's. Moves no money itself.
+
+    Raises: as `record_payout`.
+    """
+    if not sent.reference.strip() or len(sent.reference) > LONGEST_REFERENCE or not sent.reference.isprintable():
         raise Malformed(
             f"a payout needs the reference of its transfer, at most {LONGEST_REFERENCE} characters", "reference"
         )
+    sent = replace(sent, reference=sent.reference.strip())
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     merchant = await queries.lock_merchant(connection, merchant_id=shop.merchant_id)
     if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
-    if request_key is not None:
-        before = await queries.payout_of_request(connection, **side, request_key=request_key)
-        if before is not None:
-            return _payout(before), False
+    before = await _recorded_before(connection, side, sent)
+    if before is not None:
+        return before
     row = await queries.record_payout(
         connection,
         **side,
-        currency=currency,
-        amount=amount,
-        reference=reference.strip(),
-        recorded_by=recorded_by,
-        request_key=request_key,
+        currency=sent.currency,
+        amount=sent.amount,
+        reference=sent.reference,
+        recorded_by=sent.recorded_by,
+        request_key=sent.request_key,
         now=now,
     )
     if row is None and shop.live and merchant["suspended_at"] is not None:
@@ -98,8 +133,44 @@ async def record_payout_on(
     if row is None:
         found = [one async for one in queries.balances(connection, **side)]
         known = {one["currency"]: one["available"] for one in found}
-        raise Conflict(f"only {known.get(currency, Decimal(0))} {currency} are available, not {amount}")
-    return _payout(row), True
+        available = known.get(sent.currency, Decimal(0))
+        raise Conflict(f"only {available} {sent.currency} are available, not {sent.amount}")
+    return _payout(row)
+
+
+async def _recorded_before(connection: Any, side: Mapping[str, Any], sent: Sent) -> Payout | None:
+    """The payout that this wish was recorded as before.
+
+    Raises: Conflict if its key or its reference belongs to another.
+    """
+    if sent.request_key is not None:
+        row = await queries.payout_of_request(connection, **side, request_key=sent.request_key)
+        if row is not None:
+            return _same(row, sent, "key")
+    if sent.repeats:
+        return None
+    row = await queries.payout_of_reference(
+        connection, **side, reference=sent.reference, currency=sent.currency, amount=sent.amount
+    )
+    if row is None:
+        return None
+    if sent.request_key is not None:
+        raise _taken(row, "reference")
+    return _same(row, sent, "reference")
+
+
+def _same(row: Mapping[str, Any], sent: Sent, named_by: str) -> Payout:
+    """The payout, if it is what was sent. Raises: Conflict."""
+    if (row["amount"], row["currency"], row["reference"]) != (sent.amount, sent.currency, sent.reference):
+        raise _taken(row, named_by)
+    return replace(_payout(row), again=True)
+
+
+def _taken(row: Mapping[str, Any], named_by: str) -> Conflict:
+    return Conflict(
+        f"payout {row['id']} of {written(row['amount'], row['currency'])} {row['currency']}, recorded at "
+        f"{row['at']:%Y-%m-%d %H:%M} UTC, has this {named_by} already; another transfer needs a {named_by} of its own"
+    )
 
 
 async def browse_payouts(database: Database, shop: Shop, page: Page) -> list[Payout]:
@@ -116,4 +187,4 @@ async def browse_payouts(database: Database, shop: Shop, page: Page) -> list[Pay
 
 
 def _payout(row: Mapping[str, Any]) -> Payout:
-    return Payout(**{name: row[name] for name in Payout.__slots__})
+    return Payout(**{name: row[name] for name in Payout.__slots__ if name != "again"})

@@ -79,15 +79,15 @@ class ApiCall:
         await queries.hold_call(self.database, **self.name, lease=LEASE)
 
 
-def check_request_key(key: str) -> str:
-    """Check an Idempotency-Key: 1 to 255 visible ASCII characters.
+def check_request_key(key: str, name: str = "Idempotency-Key") -> str:
+    """Check a caller's key, such as an Idempotency-Key: 1 to 255 visible ASCII characters.
 
     Raises: Malformed.
     """
     if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key):
         raise Malformed(
-            f"Idempotency-Key needs 1 to {LONGEST_KEY} visible ASCII characters without spaces; take a UUID",
-            "Idempotency-Key",
+            f"{name} needs 1 to {LONGEST_KEY} visible ASCII characters without spaces; take a UUID",
+            name,
         )
     return key
 

@@ -269,7 +269,7 @@ async def waiting_profiles(database: Database, most: int = 100) -> list[WaitingP
 
 
 async def bank_account_of(database: Database, vault: Vault, merchant_id: int) -> tuple[str, str]:
-    """Holder and IBAN to pay a merchant out to; for payouts alone, shown to nobody. Raises: NotFound."""
+    """Holder and IBAN to pay a merchant out to; who shows them to an operator writes that down. Raises: NotFound."""
     row = await queries.find(database, merchant_id=merchant_id)
     if row is None or row["iban_sealed"] is None:
         raise NotFound(f"merchant {merchant_id} has given no bank account")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.ledger.payouts import Payout, record_payout_on
+from paydesk.domain.ledger.payouts import Payout, Sent, record_payout_on, record_sent
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.merchants.profiles import bank_account_of
 
 queries = load_statements(__package__ or "", "money.sql")
 
@@ -47,6 +49,20 @@ class MadePayout:
     reference: str
     recorded_by: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BankAccount:
+    """Where a merchant's money is to be sent."""
+
+    merchant_id: int
+    holder: str
+    iban: str = field(repr=False)
+
+    @property
+    def written(self) -> str:
+        """The IBAN in groups of four, as banks print it."""
+        return " ".join(self.iban[place : place + 4] for place in range(0, len(self.iban), 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +106,54 @@ async def pay_out(
     reference: str,
     request_key: str,
     now: datetime,
-) -> tuple[Payout, bool]:
-    """Record that money was sent to a merchant, and who says so; returns the payout, and whether it is new.
+) -> Payout:
+    """Record that money was sent to a merchant, and who says so. Moves no money itself.
 
-    Moves no money itself. `amount` is in main units; `now` is real time (UTC). `request_key` names this one wish: a
+    `amount` is in main units; `now` is real time (UTC). `request_key` names this one wish: a
     form that comes twice counts once. The line in the audit log is the operator's and stands in the merchant's too.
 
-    Raises: Malformed without a usable reference, Conflict if less is available, NotFound.
+    Raises: Malformed without a usable reference; Conflict if less is available, or if the form was changed after it was
+        recorded, or the reference is another payout's; NotFound; Unsure if nobody can say whether it was recorded.
     """
     shop_now = await shop_time(database, shop, real_now=now)
-    async with database.acquire() as connection, connection.transaction():
-        payout, new = await record_payout_on(
-            connection,
-            shop,
-            amount,
-            currency,
-            reference=reference,
-            recorded_by=f"person {actor.person_id}",
-            now=shop_now,
-            request_key=request_key,
-        )
-        if new:
+    sent = Sent(amount, currency, reference, f"person {actor.person_id}", request_key)
+
+    async def write(connection: Any) -> Payout:
+        payout = await record_payout_on(connection, shop, sent, now=shop_now)
+        if not payout.again:
             side = {} if shop.live else {"test": True}
-            await record(
-                connection,
-                actor,
-                Action.payout_changed,
-                now=now,
-                merchant_id=shop.merchant_id,
-                subject=f"payout {payout.id}",
-                details={"amount": str(amount), "currency": currency, "reference": payout.reference, **side},
-            )
-    return payout, new
+            details = {"amount": str(amount), "currency": currency, "reference": payout.reference, **side}
+            await _note(connection, actor, Action.payout_changed, shop.merchant_id, f"payout {payout.id}", details, now)
+        return payout
+
+    return await record_sent(database, write)
+
+
+async def read_bank_account(
+    database: Database, vault: Vault, actor: Actor, merchant_id: int, *, now: datetime
+) -> BankAccount:
+    """The account to pay a merchant out to, for an operator; the audit log keeps who read it. Moves no money.
+
+    `now` is real time (UTC). The line in the log is the operator's and stands in the merchant's too.
+    Raises: NotFound if there is no such merchant, or it has given no account.
+    """
+    holder, iban = await bank_account_of(database, vault, merchant_id)
+    # Nobody reads it unless the log says so.
+    async with database.acquire() as connection:
+        await _note(connection, actor, Action.bank_account_read, merchant_id, "bank account", {"last4": iban[-4:]}, now)
+    return BankAccount(merchant_id, holder, iban)
+
+
+async def _note(
+    connection: Any,
+    actor: Actor,
+    action: Action,
+    merchant_id: int,
+    subject: str,
+    details: Mapping[str, object],
+    now: datetime,
+) -> None:
+    await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)
 
 
 async def browse_all_payouts(database: Database, page: Page, *, live: bool) -> list[MadePayout]:

@@ -9,11 +9,19 @@ from functools import partial
 
 from starlette.responses import Response
 
-from paydesk.core.errors import Malformed, NotFound, PaydeskError
+from paydesk.core.errors import Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.money import minor_digits, parse_known_currency, parse_typed, plain_number
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.operations.money import Payable, browse_all_payouts, every_payout, pay_out, payable
+from paydesk.domain.merchants.profiles import find_profile
+from paydesk.domain.operations.money import (
+    Payable,
+    browse_all_payouts,
+    every_payout,
+    pay_out,
+    payable,
+    read_bank_account,
+)
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
@@ -133,7 +141,26 @@ def _form(
         request_key=request_key,
         side="" if is_live(visit) else "test",
         back=list_address(_PAYOUTS, side_field(visit)),
+        account=f"{_PAYOUTS}/{available.merchant_id}/account",
         errors=errors or {},
+    )
+
+
+@section.action(f"{_ONE}/account", needs=Access.operator, recent=True)
+async def show_account(visit: Visit) -> Response:
+    """The bank account to send the money to; the audit log keeps who read it."""
+    merchant_id = visit.number("merchant_id")
+    account = await read_bank_account(
+        visit.database, visit.gate.vault, visit.session.operator, merchant_id, now=visit.now
+    )
+    profile = await find_profile(visit.database, merchant_id)
+    form = {name: visit.form.text(name, 4) for name in ("currency", "side")}
+    asked = {name: text for name, text in form.items() if text}
+    return visit.page(
+        "payout_account.html",
+        account=account,
+        changed_at=profile.changed_at,
+        back=list_address(f"{_PAYOUTS}/{merchant_id}", asked),
     )
 
 
@@ -146,7 +173,7 @@ async def record_one(visit: Visit) -> Response:
         if not request_key:
             raise Malformed("the form is incomplete; open its page again")
         currency = parse_known_currency(visit.form.text("currency", 3))
-        payout, new = await pay_out(
+        payout = await pay_out(
             visit.database,
             visit.session.operator,
             shop,
@@ -156,12 +183,12 @@ async def record_one(visit: Visit) -> Response:
             request_key=f"console {request_key}",
             now=visit.now,
         )
-    except NotFound:
+    except (NotFound, Unsure):
         raise
     except PaydeskError as error:
         available = await _available(visit)
         return _form(visit, available, amount, request_key, field_errors(error, "amount", "reference"), error.status)
-    words = visit.texts.get(_RECORDED if new else _KNOWN) % {
+    words = visit.texts.get(_KNOWN if payout.again else _RECORDED) % {
         "amount": exact(visit, payout.currency, payout.amount),
         "reference": payout.reference,
     }
