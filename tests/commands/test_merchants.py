@@ -172,7 +172,7 @@ async def test_pingbacks_beyond_the_spec_s_can_be_muted(account: dict[str, Any],
     ("options", "words"),
     [
         (["--mute-event", "payment"], "can't be muted; only these can: refund"),
-        (["--mute-event", "subscription_cancelled"], "can't be muted"),
+        (["--mute-event", "subscription_expired"], "can't be muted"),
         (["--unmute-event", "x" * 500], "can't be muted"),
         (["--mute-event", "refund", "--unmute-event", "refund"], "give it once"),
     ],

@@ -273,6 +273,39 @@ async def test_a_server_that_keeps_failing_is_told_to_its_merchant_once_a_day(da
     assert len(await told(database, shop)) == 2
 
 
+async def _taken(database: Database, shop: Shop, *, url: str = "https://shop.example/pb") -> None:
+    """The server takes a pingback that was made now."""
+    await _failing(database, shop, attempts=1, url=url)
+    await database.execute(
+        "update pingback set state = 'acknowledged', finished_at = now()"
+        " where merchant_id = $1 and id = (select max(id) from pingback where merchant_id = $1)",
+        shop.merchant_id,
+    )
+
+
+async def test_a_pingback_that_fails_while_later_ones_arrive_is_not_the_endpoints_trouble(
+    database: Database, shop: Shop
+) -> None:
+    await _failing(database, shop, attempts=7)
+    await _taken(database, shop)
+    await fail(database)
+    assert await told(database, shop) == []
+    await _failing(database, shop, attempts=4)
+    await fail(database)
+    (mail,) = await told(database, shop)
+    assert mail["facts"]["attempts"] == 4
+
+
+async def test_each_url_is_judged_by_itself(database: Database, shop: Shop) -> None:
+    await _failing(database, shop, attempts=3)
+    await _failing(database, shop, attempts=5, url="https://other.example/pb")
+    await _taken(database, shop)
+    await _failing(database, shop, attempts=3, url="https://third.example/pb")
+    await fail(database)
+    urls = [mail["facts"]["url"] for mail in await told(database, shop)]
+    assert sorted(urls) == ["https://other.example/pb", "https://third.example/pb"]
+
+
 async def test_trouble_around_midnight_is_told_once(database: Database, shop: Shop) -> None:
     await _failing(database, shop, attempts=3)
     late = utc_now().replace(hour=23, minute=59, second=50)

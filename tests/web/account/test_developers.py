@@ -233,7 +233,8 @@ async def test_settings_are_saved_and_logged(owner: Visitor, database: Database)
     assert row["test_pingback_url"] is None
     assert (row["pingback_format"], row["sign_version"]) == ("form", "v1")
     assert row["extra_events"] == ["subscription_expired"]
-    assert row["muted_events"] == ["partial_refund", "chargeback_reversed"]
+    ends = ["subscription_cancelled", "subscription_stopped"]
+    assert row["muted_events"] == ["partial_refund", "chargeback_reversed", *ends]
     assert await audited(database, owner, "integration_changed") == 1
     await owner.send(page(owner), **form)
     assert await audited(database, owner, "integration_changed") == 1, "nothing was changed"

@@ -35,14 +35,15 @@ select v.currency, sum(r.active)::bigint as active, sum(r.trials)::bigint as tri
  order by v.currency;
 
 -- name: pingback_health(merchant_id, live, since, until)^
--- How many pingbacks of a period there are, and of the unusual states: the rest is acknowledged.
+-- How many pingbacks of a period were to be sent, and of the unusual states: the rest is acknowledged.
 select (select count(*) from pingback
-         where merchant_id = :merchant_id and live = :live and created_at >= :since and created_at < :until) as total,
+         where merchant_id = :merchant_id and live = :live and created_at >= :since and created_at < :until)
+       - count(*) filter (where state = 'muted') as total,
        count(*) filter (where state = 'waiting') as waiting,
        count(*) filter (where state = 'due') as due,
        count(*) filter (where state = 'exhausted') as exhausted
   from pingback
- where merchant_id = :merchant_id and live = :live and state in ('waiting', 'due', 'exhausted')
+ where merchant_id = :merchant_id and live = :live and state in ('waiting', 'due', 'exhausted', 'muted')
    and state <> 'acknowledged' and created_at >= :since and created_at < :until;
 
 -- name: has_payments(merchant_id, live)$

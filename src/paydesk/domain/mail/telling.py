@@ -15,6 +15,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.pingbacks.health import FAR
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
 from paydesk.loops.repeating import repeat
 
@@ -29,6 +30,9 @@ TOLD_FOR = timedelta(days=3)
 
 AFTER_ATTEMPTS = 3
 """Attempts of one pingback that failed before the merchant is told that its server does: about an hour."""
+
+_LOOKED_AT = 200
+"""How many of a side's oldest pingbacks that are still to be sent tell whether an endpoint fails."""
 
 PAUSE = 2.0
 """Seconds between looks when nothing has happened."""
@@ -87,6 +91,8 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
             keep_test=keep_test,
             after_attempts=AFTER_ATTEMPTS,
             most_attempts=MOST_ATTEMPTS,
+            looked_at=_LOOKED_AT,
+            far=FAR,
         )
     )
 

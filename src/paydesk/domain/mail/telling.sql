@@ -171,11 +171,12 @@ with failing as materialized (
 )
 select count(*) from told;
 
--- name: tell_failing_endpoints(real_now, keep_test, after_attempts, most_attempts)$
+-- name: tell_failing_endpoints(real_now, keep_test, after_attempts, most_attempts, looked_at, far)$
 -- Merchants whose server has not taken a pingback for several attempts: one mail a day for each URL, however many
--- pingbacks fail there; around midnight too, where the day's name changes. The oldest pingback of each side that is still
--- to be sent tells it (not one that had used up its attempts and is sent again by hand: somebody knows already); one
--- index probe finds each next side.
+-- pingbacks fail there; around midnight too, where the day's name changes. Told is the oldest pingback for the URL that is
+-- still to be sent (not one that had used up its attempts and is sent again by hand: somebody knows already). Only what was
+-- made after the last that the URL took counts, as for the account's own page: what fails while later ones arrive is that
+-- pingback's trouble, not the endpoint's. One index probe finds each next side.
 with recursive side as (
     (select merchant_id, live
        from pingback
@@ -192,20 +193,38 @@ with recursive side as (
            order by b.merchant_id, b.live
            limit 1
       ) next)
-), oldest as (
+), tried as materialized (
     select b.*
       from side
      cross join lateral (
          select merchant_id, live, id, url, attempts, created_at
-           from pingback
-          where merchant_id = side.merchant_id and live = side.live and state = 'due'
-          order by created_at, id
-          limit 1
+           from (select *
+                   from pingback
+                  where merchant_id = side.merchant_id and live = side.live and state = 'due'
+                  order by created_at, id
+                  limit :looked_at) oldest
+          where attempts >= :after_attempts and attempts < :most_attempts
      ) b
 ), failing as (
-    select b.*, 'failing_endpoint ' || b.live || ' ' as began, ' ' || md5(b.url) as url_digest
-      from oldest b
-     where b.attempts >= :after_attempts and b.attempts < :most_attempts
+    select distinct on (b.merchant_id, b.live, b.url) b.*,
+           'failing_endpoint ' || b.live || ' ' as began, ' ' || md5(b.url) as url_digest
+      from tried b
+      join (select t.merchant_id, t.live, t.url, ok.created_at as taken_at
+              from (select distinct merchant_id, live, url from tried) t
+              left join lateral (
+                  select created_at
+                    from (select url, state, created_at
+                            from pingback
+                           where merchant_id = t.merchant_id and live = t.live
+                           order by created_at desc, id desc
+                           limit :far) newest
+                   where state = 'acknowledged' and url = t.url
+                   order by created_at desc
+                   limit 1
+              ) ok on true) url
+        on url.merchant_id = b.merchant_id and url.live = b.live and url.url = b.url
+     where b.created_at > coalesce(url.taken_at, '-infinity')
+     order by b.merchant_id, b.live, b.url, b.created_at, b.id
 ), told as (
     insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
     select b.merchant_id, b.live, 'failing_endpoint', m.email, 'en',

@@ -20,7 +20,14 @@ queries = load_statements(__package__ or "")
 
 BodyFormat = Literal["json", "form"]
 
-MUTABLE_EVENTS = ("refund", "partial_refund", "chargeback", "chargeback_reversed")
+MUTABLE_EVENTS = (
+    "refund",
+    "partial_refund",
+    "chargeback",
+    "chargeback_reversed",
+    "subscription_cancelled",
+    "subscription_stopped",
+)
 """Pingbacks that an account may do without: those beyond the spec's three."""
 
 

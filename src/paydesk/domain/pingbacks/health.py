@@ -23,7 +23,8 @@ SOON = timedelta(minutes=2)
 """What is due by then may be news within moments."""
 
 _NEWEST = 200
-_FAR = 2_000
+FAR = 2_000
+"""Among how many of a side's newest pingbacks the last is looked for that an endpoint took."""
 _MOST_ENDPOINTS = 5
 
 
@@ -79,7 +80,7 @@ async def read_health(database: Database, shop: Shop, *, now: datetime) -> Healt
     ago = {"day": now - timedelta(days=1), "week": now - timedelta(days=7)}
     shares = await queries.shares(database, **side, **ago, most=MOST_COUNTED)
     waits = await queries.open_ones(database, **side, soon=now + SOON, most=MOST_COUNTED)
-    rows = queries.endpoints(database, **side, newest=_NEWEST, far=_FAR, most=_MOST_ENDPOINTS)
+    rows = queries.endpoints(database, **side, newest=_NEWEST, far=FAR, most=_MOST_ENDPOINTS)
     return Health(
         Share(shares["day_sent"], shares["day_acknowledged"]),
         Share(shares["week_sent"], shares["week_acknowledged"]),

@@ -15,7 +15,7 @@ with counted as materialized (
            count(*) filter (where untried and created_at >= :day) as untried_day
       from (select created_at, attempts = 0 as untried, state = 'exhausted' as failed
               from pingback
-             where merchant_id = :merchant_id and live = :live and state in ('waiting', 'due', 'exhausted')
+             where merchant_id = :merchant_id and live = :live and state in ('waiting', 'due', 'exhausted', 'muted')
                and state <> 'acknowledged' and created_at >= (select coalesce(first, :week) from counted)
              limit :most) newest
 )

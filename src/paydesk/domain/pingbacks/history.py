@@ -56,7 +56,7 @@ def _rows(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) ->
         found = queries.by_time(database, **common, acknowledged=state is not None, payments=event is not None)
     elif is_usual:
         found = queries.of_event(database, **common, event=event, acknowledged=state is not None)
-    elif event is None or state is PingbackState.DUE:
+    elif event is None or state in (PingbackState.DUE, PingbackState.MUTED):
         found = queries.in_state(database, **common, state=state, event=event)
     else:
         found = queries.failed_of_event(database, **common, state=state, event=event)

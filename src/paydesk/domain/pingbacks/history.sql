@@ -19,7 +19,7 @@ select *
  limit :most;
 
 -- name: in_state(merchant_id, live, state, event, since, until, before_at, before_id, most)
--- Those of one state that is not the usual one. (With an event: of those that are being sent, which are few.)
+-- Those of one state that is not the usual one. (With an event: of those that are being sent or are muted, which are few.)
 select *
   from pingback
  where merchant_id = :merchant_id and live = :live and state = :state and state <> 'acknowledged'

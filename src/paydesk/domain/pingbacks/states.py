@@ -18,6 +18,8 @@ class PingbackState(StrEnum):
     """The merchant answered 200 and `ok`."""
     EXHAUSTED = "exhausted"
     """All attempts failed; only the merchant can have it sent again."""
+    MUTED = "muted"
+    """The account doesn't want this event: it is not sent, unless the merchant has it sent by hand."""
 
 
 TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {
@@ -26,6 +28,7 @@ TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {
     PingbackState.ACKNOWLEDGED: frozenset({PingbackState.DUE}),
     # The second for an `ok` that is recorded late, after another worker had given up.
     PingbackState.EXHAUSTED: frozenset({PingbackState.DUE, PingbackState.ACKNOWLEDGED}),
+    PingbackState.MUTED: frozenset({PingbackState.DUE}),
 }
 
 RESEND_INTERVAL = timedelta(minutes=30)

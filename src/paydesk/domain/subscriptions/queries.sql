@@ -50,9 +50,12 @@ with fresh as (
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
-    select merchant_id, live, :event, id, :pingback_url::text, sign_version, key_id, :pingback_format, :payload,
-           case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
-      from moved
+    select s.merchant_id, s.live, :event, s.id, :pingback_url::text, s.sign_version, s.key_id, :pingback_format,
+           :payload,
+           case when :event::text = any(m.muted_events) then 'muted'
+                when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
+      from moved s
+      join merchant m on m.id = s.merchant_id
      where :payload::text is not null
 ), card_forgotten as (
     update card c
@@ -257,9 +260,12 @@ with fresh as (
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
-    select merchant_id, live, 'subscription_stopped', id, send_to, sign_version, key_id, pingback_format, payload,
-           case when send_to is null then 'waiting' else 'due' end, :now, :now
-      from refused
+    select r.merchant_id, r.live, 'subscription_stopped', r.id, r.send_to, r.sign_version, r.key_id,
+           r.pingback_format, r.payload,
+           case when 'subscription_stopped' = any(m.muted_events) then 'muted'
+                when r.send_to is null then 'waiting' else 'due' end, :now, :now
+      from refused r
+      join merchant m on m.id = r.merchant_id
      where payload is not null
 )
 select attempt_id from refused;

@@ -41,6 +41,8 @@ EVENTS = {
     "partial_refund": mark("A part of a payment was given back"),
     "chargeback": mark("A customer's bank has taken a payment back"),
     "chargeback_reversed": mark("A chargeback was decided for you"),
+    "subscription_cancelled": mark("A subscription was cancelled"),
+    "subscription_stopped": mark("A subscription was stopped, since its card failed too often"),
 }
 
 _HAPPENED = {

@@ -53,6 +53,7 @@ PINGBACK_STATES: Mapping[PingbackState, Badge] = {
     PingbackState.DUE: (mark("Being sent"), "blue"),
     PingbackState.ACKNOWLEDGED: (mark("Delivered"), "green"),
     PingbackState.EXHAUSTED: (mark("Failed"), "red"),
+    PingbackState.MUTED: (mark("Muted"), "secondary"),
 }
 
 DELIVERY_STATUSES: Mapping[DeliveryStatus, str] = {

@@ -13,6 +13,7 @@ STATES: Mapping[PingbackState, tuple[str, str]] = {
     PingbackState.DUE: (mark("Being sent"), "blue"),
     PingbackState.ACKNOWLEDGED: (mark("Acknowledged"), "green"),
     PingbackState.EXHAUSTED: (mark("Failed"), "red"),
+    PingbackState.MUTED: (mark("Muted"), "secondary"),
 }
 """What a state is called, and the tone of its badge."""
 

@@ -109,7 +109,7 @@ class ChargebackParameters(PageParameters):
 class PingbackParameters(ListParameters):
     """What the list of pingbacks takes."""
 
-    status: Literal["waiting", "due", "acknowledged", "exhausted"] | None = Field(
+    status: Literal["waiting", "due", "acknowledged", "exhausted", "muted"] | None = Field(
         None, description="Only of this status."
     )
 

@@ -207,7 +207,7 @@ class Pingback(msgspec.Struct, frozen=True):
         str,
         Meta(
             description="`due`: will be sent at `due_at`. `acknowledged`: your server answered `ok`. `exhausted`: all "
-            "attempts failed. `waiting`: there is no URL to send it to."
+            "attempts failed. `waiting`: there is no URL to send it to. `muted`: your account doesn't want this event."
         ),
     ]
     payment_id: int | None
