@@ -18,6 +18,7 @@ from paydesk.cli import main
 from paydesk.domain.payments import movements, paying, refunding
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.paying import Desk, Payer, Refused
+from paydesk.domain.payments.recording import movement_of
 from paydesk.domain.payments.states import MovementKind
 from paydesk.web.api import refunds
 
@@ -68,7 +69,7 @@ async def _call_then_commit(database: Any, kind: MovementKind, amount: Any, aske
         row = await _begin(connection, kind, amount, asked)
         if row is not None:
             with suppress(OutcomeUnknown, AcquirerRefused):
-                await movements._ask(_giving_back.get(), movements.movement_of(row))
+                await movements._ask(_giving_back.get(), movement_of(row))
             await asyncio.sleep(SLOW)
     return row
 

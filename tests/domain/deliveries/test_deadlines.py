@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -142,6 +143,49 @@ class TestVoids:
         assert await warehouse.act(days=7, minutes=59) == 0
         assert await warehouse.act(days=7, hours=1, minutes=1) == 1
         assert await warehouse.state(payment_id) == "voided"
+
+    async def test_what_the_bank_has_captured_is_recorded_and_never_given_back(
+        self, warehouse: Any, database: Database
+    ) -> None:
+        """As after a database came back without the shipment that it had recorded."""
+        payment_id = await warehouse.sell()
+        purchase = await database.fetchrow(
+            "select * from payment_attempt where merchant_id = $1 and payment_id = $2",
+            warehouse.shop.merchant_id,
+            payment_id,
+        )
+        warehouse.bank.capture("forgotten", purchase["acquirer_reference"], Decimal(10), "USD")
+        assert await warehouse.act(days=7) == 1
+        payment = await warehouse.payment(payment_id)
+        assert (payment["state"], payment["moving_id"], payment["shipping_due_at"]) == ("captured", None, None)
+        assert payment["funds_due_at"] == payment["captured_at"] + WEEK
+        moved = [(row["kind"], row["state"]) for row in await warehouse.rows("movement", payment_id)]
+        assert sorted(moved) == [("capture", "done"), ("void", "refused")]
+        assert await warehouse.told(payment_id) == ["payment"]
+        assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE]
+        assert await warehouse.problems() == []
+        (alarm,) = await database.fetch("select * from alarm where merchant_id = $1", warehouse.shop.merchant_id)
+        assert (alarm["kind"], alarm["subject"]) == ("captured_elsewhere", f"payment {payment_id}")
+        assert await warehouse.act(days=30) == 0
+
+    async def test_a_part_that_the_bank_has_captured_waits_for_the_operator(
+        self, warehouse: Any, database: Database
+    ) -> None:
+        payment_id = await warehouse.sell()
+        reference = await database.fetchval(
+            "select acquirer_reference from payment_attempt where merchant_id = $1 and payment_id = $2",
+            warehouse.shop.merchant_id,
+            payment_id,
+        )
+        warehouse.bank.capture("by hand", reference, Decimal("4.50"), "USD")
+        assert await warehouse.act(days=7) == 1
+        payment = await warehouse.payment(payment_id)
+        assert (payment["state"], payment["moving_id"]) == ("authorized", None)
+        assert await warehouse.act(days=7, hours=2) == 1
+        (alarm,) = await database.fetch("select * from alarm where merchant_id = $1", warehouse.shop.merchant_id)
+        assert (alarm["kind"], alarm["times"]) == ("captured_elsewhere", 2)
+        assert "4.5 of 10" in alarm["reason"]
+        assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE]
 
     @pytest.mark.parametrize("lies", [Lies(lose_answers=1.0), Lies(lose_questions=1.0)])
     async def test_an_unknown_void_is_found_out_and_told_once(self, warehouse: Any, lies: Lies) -> None:

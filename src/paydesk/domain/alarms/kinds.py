@@ -11,6 +11,8 @@ class AlarmKind(StrEnum):
     set_aside = "set_aside"
     clock_off = "clock_off"
     request_refused = "request_refused"
+    contradiction = "contradiction"
+    captured_elsewhere = "captured_elsewhere"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -21,6 +23,14 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.clock_off: (
         "Clocks differ. A process whose clock is off the database's does no work that is due; if all of them agree, "
         "the database's own clock is off. Set the machine's time (NTP)."
+    ),
+    AlarmKind.contradiction: (
+        "The bank says the opposite of what is recorded. Nothing more is done by itself: compare with the bank's own "
+        "list, and give back or collect what differs."
+    ),
+    AlarmKind.captured_elsewhere: (
+        "An order that nobody shipped was to be let go of, and the bank has captured it. The money stays where it is. "
+        "Somebody captured it in the bank's own pages, or a database that was restored has forgotten a shipment."
     ),
     AlarmKind.request_refused: (
         "An acquirer refused charges as requests, before any bank decided. Customers are told at once; renewals are "

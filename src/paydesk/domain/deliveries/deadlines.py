@@ -9,8 +9,9 @@ import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments.movements import Refused, carry_out_all, first_look, movement_of
+from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
 from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.recording import movement_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")

@@ -87,6 +87,8 @@ select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.
 -- name: record_movements(merchant_ids, lives, movement_ids, revisions, references, states, refunded, pending_taken, reserve_taken, fees_taken, funds_due_ats, events, pingback_urls, pingback_formats, payloads, posting_movements, posting_accounts, posting_amounts, now)
 -- Money moved at the acquirer: payment and movement follow, the ledger gets its posting and the merchant the pingback,
 -- or nothing does. Each was worked out from one revision of its payment; rows come back for those that still fit.
+-- Payments are locked first, then movements, each in order, as in all that end one: who ends a movement sees how it stands
+-- when the lock is had, and not when the statement began.
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :revisions::integer[],
@@ -95,6 +97,22 @@ with outcome as (
                   :pingback_urls::text[], :pingback_formats::text[], :payloads::text[])
         as o (merchant_id, live, movement_id, revision, reference, state, refunded, pending_taken, reserve_taken,
               fees_taken, funds_due_at, event, pingback_url, pingback_format, payload)
+), held as materialized (
+    select p.merchant_id, p.live, p.id
+      from (select distinct m.merchant_id, m.live, m.payment_id
+              from outcome o
+              join movement m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id) named
+      join payment p on p.merchant_id = named.merchant_id and p.live = named.live and p.id = named.payment_id
+     order by p.merchant_id, p.id
+       for update of p
+), open as materialized (
+    select m.*
+      from held h
+      join movement m on m.merchant_id = h.merchant_id and m.live = h.live and m.payment_id = h.id
+      join outcome o on o.merchant_id = m.merchant_id and o.live = m.live and o.movement_id = m.id
+     where coalesce(m.state = 'processing', false)
+     order by m.merchant_id, m.id
+       for update of m
 ), moved as (
     update payment p
        set state = o.state, revision = p.revision + 1,
@@ -109,9 +127,9 @@ with outcome as (
            reserve_taken = p.reserve_taken + o.reserve_taken,
            fees_taken = p.fees_taken + o.fees_taken
       from outcome o
-      join movement m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id
+      join open m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id
      where p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
-       and p.revision = o.revision and coalesce(m.state = 'processing', false)
+       and p.revision = o.revision
        and (m.kind = 'refund' or p.moving_id = m.id)
  returning p.*, m.id as movement_id, m.kind, o.reference, o.event, o.pingback_url as send_to, o.pingback_format,
            o.payload
@@ -148,11 +166,28 @@ with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :refusals::text[])
         as o (merchant_id, live, movement_id, refusal)
+), held as materialized (
+    select p.merchant_id, p.live, p.id
+      from (select distinct m.merchant_id, m.live, m.payment_id
+              from outcome o
+              join movement m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id) named
+      join payment p on p.merchant_id = named.merchant_id and p.live = named.live and p.id = named.payment_id
+     order by p.merchant_id, p.id
+       for update of p
+), open as materialized (
+    select m.*
+      from held h
+      join movement m on m.merchant_id = h.merchant_id and m.live = h.live and m.payment_id = h.id
+      join outcome o on o.merchant_id = m.merchant_id and o.live = m.live and o.movement_id = m.id
+     where coalesce(m.state = 'processing', false)
+     order by m.merchant_id, m.id
+       for update of m
 ), refused as (
     update movement m
        set state = 'refused', refusal = o.refusal, finished_at = :now, lookup_at = null, leased_until = null
       from outcome o
-     where m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id and m.state = 'processing'
+      join open on open.merchant_id = o.merchant_id and open.live = o.live and open.id = o.movement_id
+     where m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id
  returning m.*
 ), freed as (
     update payment p
@@ -167,6 +202,79 @@ with outcome as (
      where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
 )
 select merchant_id, live, payment_id, id as movement_id from refused;
+
+-- name: record_found_captures(merchant_ids, lives, movement_ids, references, amounts, refusal, now)
+-- Authorizations were to be let go of, and the bank has captured them: each void is refused, its payment is free, and if
+-- all of its money was captured, a capture is recorded as what it is, with its posting.
+with outcome as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :references::text[],
+                  :amounts::numeric[])
+        as o (merchant_id, live, movement_id, reference, amount)
+), held as materialized (
+    select p.merchant_id, p.live, p.id
+      from (select distinct m.merchant_id, m.live, m.payment_id
+              from outcome o
+              join movement m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id) named
+      join payment p on p.merchant_id = named.merchant_id and p.live = named.live and p.id = named.payment_id
+     order by p.merchant_id, p.id
+       for update of p
+), open as materialized (
+    select m.*
+      from held h
+      join movement m on m.merchant_id = h.merchant_id and m.live = h.live and m.payment_id = h.id
+      join outcome o on o.merchant_id = m.merchant_id and o.live = m.live and o.movement_id = m.id
+     where coalesce(m.state = 'processing', false)
+     order by m.merchant_id, m.id
+       for update of m
+), refused as (
+    update movement m
+       set state = 'refused', refusal = :refusal, finished_at = :now, lookup_at = null, leased_until = null
+      from open
+     where m.merchant_id = open.merchant_id and m.live = open.live and m.id = open.id
+ returning m.*
+), taken as (
+    update payment p
+       set state = 'captured', revision = p.revision + 1, moving_id = null, ship_by = null, shipping_due_at = null,
+           captured_at = :now,
+           funds_due_at = :now::timestamptz + (select make_interval(days => s.settlement_days) from merchant s
+                                                where s.id = p.merchant_id)
+      from refused r
+      join outcome o on o.merchant_id = r.merchant_id and o.live = r.live and o.movement_id = r.id
+     where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
+       and p.moving_id = r.id and p.state = 'authorized' and p.amount = o.amount
+ returning p.*, r.id as movement_id, r.acquirer, r.created_at as begun_at, o.reference
+), freed as (
+    update payment p
+       set moving_id = null
+      from refused r
+      join outcome o on o.merchant_id = r.merchant_id and o.live = r.live and o.movement_id = r.id
+     where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
+       and p.moving_id = r.id and (p.state <> 'authorized' or p.amount <> o.amount)
+), made as (
+    insert into movement (merchant_id, live, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
+                          acquirer_reference, requested_by, created_at, finished_at)
+    select merchant_id, live, id, 'capture', 'done', amount, currency, movement_id || '-captured-before', acquirer,
+           reference, 'bank', begun_at, :now
+      from taken
+), posting as materialized (
+    select taken.*, nextval('ledger_posting_id_seq') as posting_id from taken
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount, :now
+      from posting
+     cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
+        as e (account, amount)
+     where e.amount <> 0
+)
+select r.id as movement_id, taken.id is not null as captured
+  from refused r
+  left join taken on taken.merchant_id = r.merchant_id and taken.live = r.live and taken.movement_id = r.id;
+
+-- name: movement_states(merchant_ids, lives, movement_ids)
+select m.id, m.state
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
+  join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id;
 
 -- name: claim_movements(now, most, lease)
 -- Movements whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time.
@@ -190,13 +298,24 @@ returning m.*, a.idempotency_key as of_key, a.acquirer_reference as reference,
           case when m.live then interval '0' else s.test_clock end as clock;
 
 -- name: schedule_movements(merchant_ids, lives, movement_ids, lookup_ats, alerted_ats)!
--- Nothing was learnt: ask again later.
+-- Nothing was learnt: ask again later. Locked in the order in which movements end.
+with outcome as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :lookup_ats::timestamptz[],
+                  :alerted_ats::timestamptz[])
+        as o (merchant_id, live, movement_id, lookup_at, alerted_at)
+), open as materialized (
+    select m.merchant_id, m.id, o.lookup_at, o.alerted_at
+      from outcome o
+      join movement m on m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id
+     where m.state = 'processing'
+     order by m.merchant_id, m.id
+       for update of m
+)
 update movement m
-   set lookup_at = o.lookup_at, leased_until = null, alerted_at = coalesce(m.alerted_at, o.alerted_at)
-  from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :lookup_ats::timestamptz[],
-              :alerted_ats::timestamptz[])
-    as o (merchant_id, live, movement_id, lookup_at, alerted_at)
- where m.merchant_id = o.merchant_id and m.live = o.live and m.id = o.movement_id and m.state = 'processing';
+   set lookup_at = open.lookup_at, leased_until = null, alerted_at = coalesce(m.alerted_at, open.alerted_at)
+  from open
+ where m.merchant_id = open.merchant_id and m.id = open.id;
 
 -- name: movements_unknown(older_than)$
 -- For the operator's gauge: movements whose outcome is still open. Their times are the shop's own.

@@ -19,8 +19,9 @@ from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.after import PART, WHOLE
-from paydesk.domain.payments.movements import carry_out, find_intent, first_look, movement_of
+from paydesk.domain.payments.movements import carry_out, find_intent, first_look
 from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.recording import movement_of
 from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
 
 queries = load_statements(__package__ or "", "refunding.sql")

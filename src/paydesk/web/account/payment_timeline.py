@@ -157,4 +157,5 @@ _ASKERS = {
     "operator": mark("by the operator"),
     "delivery": mark("because the shipment was confirmed"),
     "deadline": mark("because it was not shipped in time"),
+    "bank": mark("found captured at the bank"),
 }
