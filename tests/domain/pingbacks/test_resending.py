@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
+from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.resending import (
     Exhausted,
     count_exhausted,
@@ -74,6 +76,79 @@ async def test_once_live_a_test_pingback_is_sent_again_to_the_test_url_only(
         await resend(database, shop, pingback_id, now=utc_now())
     await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")
     assert (await resend(database, shop, pingback_id, now=utc_now())).url == "https://test.example/"
+
+
+class TestWhereItGoes:
+    """The account's URL of now counts, for whatever is sent again; a form's own stays."""
+
+    OLD, NEW, FORM = (f"https://{name}.example/p" for name in ("old", "new", "form"))
+
+    @pytest.fixture
+    async def told(self, database: Database, shop: Shop, merchant: Merchant, buy: Any) -> Any:
+        """A payment's pingback, by the URL that its form names (or none), told to an account with the old URL."""
+
+        async def tell(order: str, form_url: str | None) -> int:
+            payment_id = await buy(order=order)
+            await database.execute("update payment set pingback_url = $2 where id = $1", payment_id, form_url)
+            find = "update pingback set url = $2 where payment_id = $1 returning id"
+            return int(await database.fetchval(find, payment_id, form_url or self.OLD))
+
+        await change_merchant(database, merchant.id, pingback_url=self.OLD)
+        return tell
+
+    async def test_one_that_is_sent_again_goes_to_the_url_of_now(
+        self, database: Database, shop: Shop, merchant: Merchant, told: Any
+    ) -> None:
+        by_account, by_form = await told("A-1", None), await told("A-2", self.FORM)
+        await change_merchant(database, merchant.id, pingback_url=self.NEW)
+        assert (await resend(database, shop, by_account, now=utc_now())).url == self.NEW
+        assert (await resend(database, shop, by_form, now=utc_now())).url == self.FORM
+        await change_merchant(database, merchant.id, test_pingback_url="https://test.example/p")
+        assert (await resend(database, shop, by_account, now=utc_now())).url == "https://test.example/p"
+
+    async def test_all_that_failed_go_to_the_url_of_now(
+        self, database: Database, shop: Shop, merchant: Merchant, told: Any
+    ) -> None:
+        by_account, by_form = await told("A-1", None), await told("A-2", self.FORM)
+        await database.execute(
+            "update pingback set state = 'exhausted', attempts = 11, finished_at = now() where merchant_id = $1",
+            merchant.id,
+        )
+        await change_merchant(database, merchant.id, pingback_url=self.NEW)
+        assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 2
+        assert (await show_pingback(database, shop, by_account))[0].url == self.NEW
+        assert (await show_pingback(database, shop, by_form))[0].url == self.FORM
+
+    async def test_what_is_due_follows_the_account_to_its_new_url(
+        self, database: Database, shop: Shop, merchant: Merchant, told: Any
+    ) -> None:
+        by_account, by_form = await told("A-1", None), await told("A-2", self.FORM)
+        changed = await change_merchant(database, merchant.id, pingback_url=self.NEW)
+        assert await send_waiting(database, changed, now=utc_now()) == 0, "it did not wait for a URL"
+        assert (await show_pingback(database, shop, by_account))[0].url == self.NEW
+        assert (await show_pingback(database, shop, by_form))[0].url == self.FORM
+
+    async def test_the_rules_are_those_for_a_new_one(self, database: Database, merchant: Merchant, told: Any) -> None:
+        pingback_id = await told("A-1", None)
+        urls = (None, "https://x.example/")
+        for live, went_live, form, account, test in product((True, False), (None, utc_now()), urls, urls, urls):
+            await database.execute("update payment set pingback_url = $2 where merchant_id = $1", merchant.id, form)
+            await database.execute(
+                "update merchant set pingback_url = $2, test_pingback_url = $3, went_live_at = $4 where id = $1",
+                merchant.id,
+                account and f"{account}account",
+                test and f"{test}test",
+                went_live,
+            )
+            goes_to = await database.fetchval(
+                "select pingback_destination(jsonb_populate_record(p, jsonb_build_object('live', $2::boolean)), m)"
+                " from pingback p join merchant m on m.id = p.merchant_id where p.id = $1",
+                pingback_id,
+                live,
+            )
+            known = Account(account and f"{account}account", test and f"{test}test", went_live)
+            # The payment is on the test side, so that a live pingback finds no form.
+            assert goes_to == destination(None if live else form, known, live=live)
 
 
 async def test_another_merchants_pingback_is_not_found(

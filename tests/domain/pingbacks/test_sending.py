@@ -224,6 +224,49 @@ async def test_a_pingback_is_stamped_with_the_key_of_its_checkout_also_after_a_n
     assert {one.headers["X-ApiKey"] for one in receiver.received} == {merchant.private_key, "q" * 40}
 
 
+async def test_a_key_that_was_ended_signs_nothing_any_more(
+    database: Database,
+    shop: Shop,
+    merchant: Merchant,
+    vault: Vault,
+    sender: PingbackSender,
+    receiver: Any,
+    queue: Any,
+) -> None:
+    # The sender knows the old key already: that it was used a moment ago must not keep it alive.
+    await queue(shop, f"{receiver.base}/before", sign_version="v1")
+    assert await sender.send_due_once(utc_now()) == 1
+    await queue(shop, f"{receiver.base}/v1", sign_version="v1")
+    await queue(shop, f"{receiver.base}/v2")
+    newest = await database.fetchval("select max(id) from merchant_key where merchant_id = $1", merchant.id)
+    async with database.acquire() as connection, connection.transaction():
+        pair = await keys.rotate(
+            connection, vault, merchant.id, replaces=newest, grace=timedelta(0), now=utc_now() - timedelta(seconds=1)
+        )
+    assert await sender.send_due_once(utc_now()) == 2
+    (before,), (v1,), (v2,) = (receiver.at(path) for path in ("/before", "/v1", "/v2"))
+    assert (before.headers["X-ApiKey"], v1.headers["X-ApiKey"]) == (merchant.private_key, pair.private)
+    expected = hmac.new(pair.private.encode(), v2.body, "sha256").hexdigest()
+    assert v2.headers["X-Service-Signature"] == expected
+
+
+async def test_a_key_that_is_still_valid_signs_what_began_under_it(
+    database: Database,
+    shop: Shop,
+    merchant: Merchant,
+    vault: Vault,
+    sender: PingbackSender,
+    receiver: Any,
+    queue: Any,
+) -> None:
+    await queue(shop, f"{receiver.base}/pay", sign_version="v1")
+    newest = await database.fetchval("select max(id) from merchant_key where merchant_id = $1", merchant.id)
+    async with database.acquire() as connection, connection.transaction():
+        await keys.rotate(connection, vault, merchant.id, replaces=newest, grace=timedelta(days=1), now=utc_now())
+    assert await sender.send_due_once(utc_now()) == 1
+    assert receiver.at("/pay")[0].headers["X-ApiKey"] == merchant.private_key
+
+
 async def test_a_pingback_whose_key_can_not_be_opened_is_kept_and_does_not_stop_others(
     database: Database, shop: Shop, other_shop: Shop, sender: PingbackSender, receiver: Any, queue: Any
 ) -> None:

@@ -69,7 +69,8 @@ async def rotate(
 ) -> KeyPair:
     """Make a new pair in the connection's transaction, and end all others after `grace`.
 
-    What was signed with an old pair, such as the pingbacks of running subscriptions, goes on being signed with it.
+    What began under an old pair, such as running subscriptions, has its pingbacks signed with that until it ends, and
+    from then on with the newest.
     `replaces` is the id of the newest key that was known: the same wish comes true once.
 
     Raises: Conflict if there is a newer key by now.

@@ -6,6 +6,7 @@
 -- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
 -- Each side has its own time (shop_now): :now, which is real, and for a test side its clock on top. With :merchant_id only
 -- that merchant's test side is visited, and :now is its time (its clock is being moved); the place is then just before it.
+-- A key that has ended signs nothing any more (its id comes from the form): key_id is then the newest one's.
 -- Rows are locked by the place where this statement has just found them: by key, a planner without fresh statistics has
 -- been seen to walk all that is due for each.
 with recursive side as (
@@ -79,11 +80,16 @@ with recursive side as (
  returning p.merchant_id, p.live, p.id, p.url, p.sign_version, p.key_id, p.format, p.payload, p.due_at, held.shop_now,
            held.turn
 )
-select place.next_merchant_id, place.next_live, taken.*
+select place.next_merchant_id, place.next_live, taken.merchant_id, taken.live, taken.id, taken.url, taken.sign_version,
+       taken.format, taken.payload, taken.due_at, taken.shop_now,
+       case when k.valid_until <= now()
+            then (select max(newest.id) from merchant_key newest where newest.merchant_id = taken.merchant_id)
+            else taken.key_id end as key_id
   from (select case when count(*) >= :most_sides then max(merchant_id) end as next_merchant_id,
                (array_agg(live order by merchant_id desc, live desc))[1] as next_live
           from visited) as place
   left join taken on true
+  left join merchant_key k on k.merchant_id = taken.merchant_id and k.id = taken.key_id
  order by taken.turn;
 
 -- name: record(merchant_ids, lives, ids, ats, urls, request_headers, request_bodies, statuses, response_bodies, errors, durations_ms, acknowledgements, most_attempts, resend_interval)
@@ -144,7 +150,7 @@ update pingback p
  where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.state = 'due';
 
 -- name: sealed_keys(merchant_ids, key_ids)
--- The keys that pingbacks are stamped with, also those that are no longer valid for new forms.
+-- The keys that pingbacks are stamped with, by the ids that `claim` gives.
 select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id
   from unnest(:merchant_ids::bigint[], :key_ids::bigint[]) as wanted (merchant_id, id)
   join merchant_key k on k.merchant_id = wanted.merchant_id and k.id = wanted.id;
@@ -170,6 +176,20 @@ update pingback p
   from merchant m
  where m.id = :merchant_id and p.merchant_id = m.id and p.live = :live and p.state = 'waiting';
 
+-- name: follow_account(merchant_id)!
+-- What is due goes where a new one would go, now that the account's URLs have changed: its next attempt is not made at a
+-- server of long ago.
+update pingback p
+   set url = found.url
+  from (
+      select p.live, p.id, pingback_destination(p, m) as url
+        from merchant m
+        join pingback p on p.merchant_id = m.id and p.state = 'due'
+       where m.id = :merchant_id
+  ) found
+ where p.merchant_id = :merchant_id and p.live = found.live and p.id = found.id and p.state = 'due'
+   and found.url is not null and p.url <> found.url;
+
 -- name: send_all_waiting(now)!
 -- What still waits though its account has a URL: it was written just while the URL was being set. A test side's time
 -- runs ahead by its clock.
@@ -188,10 +208,12 @@ update pingback p
    and account.url is not null;
 
 -- name: resend(merchant_id, live, id, now)^
--- One attempt more, at once, whatever came of those before; to the test URL alone where only that is allowed (wire.md 4).
+-- One attempt more, at once, whatever came of those before; where a new one would go, by the account's URLs of now (and
+-- where it went if there is none); to the test URL alone where only that is allowed (wire.md 4).
 with target as (
     select p.merchant_id, p.live, p.id,
-           case when not p.live and m.went_live_at is not null then m.test_pingback_url else p.url end as url
+           case when not p.live and m.went_live_at is not null then m.test_pingback_url
+                else coalesce(pingback_destination(p, m), p.url) end as url
       from pingback p
       join merchant m on m.id = p.merchant_id
      where p.merchant_id = :merchant_id and p.live = :live and p.id = :id

@@ -98,6 +98,7 @@ async def count_exhausted(database: Database, shop: Shop, wanted: Exhausted) -> 
 async def resend_exhausted(connection: Any, shop: Shop, wanted: Exhausted, *, now: datetime) -> int:
     """Have failed pingbacks sent once more, the oldest MOST_AT_ONCE of them; returns how many.
 
+    Each goes where a new one would go: to the URL of its form, else to the account's of now.
     `now` is the shop's time, UTC. What fails again is exhausted again, and can be resent again.
     """
     return int(
@@ -116,7 +117,7 @@ async def resend_exhausted(connection: Any, shop: Shop, wanted: Exhausted, *, no
 
 
 async def resend(database: Any, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
-    """Have a pingback sent once more, at once, whatever came of it before.
+    """Have a pingback sent once more, at once, whatever came of it before, to where a new one would go now.
 
     If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again. `now` is the
     shop's time, UTC (a test clock may run ahead); `database` may be a connection within a transaction.
@@ -134,8 +135,9 @@ async def resend(database: Any, shop: Shop, pingback_id: int, *, now: datetime) 
 async def send_waiting(database: Database, merchant: Merchant, *, now: datetime) -> int:
     """Make due what waited for a URL, after the account's URLs have changed; returns how many pingbacks.
 
-    `now` is real time, UTC; each side adds its clock.
+    What is due already goes to the URL of now, too. `now` is real time, UTC; each side adds its clock.
     """
+    await queries.follow_account(database, merchant_id=merchant.id)
     account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
     moved = 0
     for live in (False, True):

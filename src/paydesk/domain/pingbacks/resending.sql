@@ -18,9 +18,10 @@ select count(*)
 -- name: resend_exhausted(merchant_id, live, event, since, until, now, pace, most)$
 -- One attempt more for failed pingbacks, the oldest first; returns how many. What fails again is exhausted again. They
 -- become due one after another, `pace` apart: what is reported meanwhile takes its turn among them, and does not wait
--- until thousands of old ones are through. Test ones of a live account go to its test URL alone (wire.md 4).
+-- until thousands of old ones are through. They go where a new one would go, by the account's URLs of now (and where
+-- they went if there is none).
 with found as materialized (
-    select p.id, coalesce(case when not p.live and m.went_live_at is not null then m.test_pingback_url end, p.url) as url
+    select p.id, coalesce(pingback_destination(p, m), p.url) as url
       from pingback p
       join merchant m on m.id = p.merchant_id
      where p.merchant_id = :merchant_id and p.live = :live and p.state = 'exhausted' and p.state <> 'acknowledged'

@@ -140,7 +140,7 @@ async def ask_to_end(visit: Visit) -> Response:
     key = await integration.old_key(visit.database, visit.merchant_id, visit.number("key_id"), now=visit.now)
     text = visit.texts.get(
         "Forms and calls with the key %(key)s are refused at once, on every server that still has it. What was paid "
-        "with it goes on. This can't be taken back."
+        "with it goes on; its pingbacks are signed with the newest key. This can't be taken back."
     )
     return visit.ask(
         visit.texts.get("End the old key now?"),

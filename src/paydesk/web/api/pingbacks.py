@@ -69,7 +69,8 @@ async def show(caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Re
 async def post_resend(request: Request, caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Response:
     """Have a pingback sent once more, at once, whatever came of it before; it is stamped and signed anew.
 
-    The body may be empty, `[]` or `{}`. 409 if there is no URL to send it to.
+    It goes where a new one would go: to the URL of its form, else to the account's of now. The body may be empty,
+    `[]` or `{}`. 409 if there is no URL to send it to.
     """
     known, database = known_id(pingback_id, "pingback"), services.desk.database
     await read_fields(request)
