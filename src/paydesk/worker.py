@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from paydesk.adapters.mail import Mailbox, Mailer, SmtpMailer, parse_smtp_url
+from paydesk.adapters.mail import FolderMailbox, Mailbox, Mailer, SmtpMailer, parse_smtp_url
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -50,7 +50,7 @@ async def work(
     desk: Desk,
     stop: asyncio.Event,
     *,
-    mailbox: Mailbox | None = None,
+    mailbox: Mailbox | FolderMailbox | None = None,
 ) -> None:
     """Do all background work until told to stop; what is in flight then is finished first.
 

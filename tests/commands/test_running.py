@@ -246,6 +246,10 @@ async def test_metrics_count_payments_pingbacks_and_request_times(running: Progr
     assert "paydesk_pingbacks_backlog" in shown
     assert "paydesk_pingbacks_claimed_total" in shown
     assert re.search(r'paydesk_request_seconds_count\{route="/checkout/\{token\}/pay",status="303"\} [1-9]', shown)
+    assert 'paydesk_loop_last_turn_timestamp_seconds{loop="pingbacks"}' in shown
+    for process in ("web", "worker"):
+        assert re.search(rf'paydesk_heartbeat_timestamp_seconds\{{pid="[0-9]+",process="{process}"\}}', shown)
+    assert 'paydesk_heartbeat_timestamp_seconds{process="run"}' in shown
 
 
 async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running: Program) -> None:
@@ -308,6 +312,65 @@ async def test_it_recovers_when_everything_was_killed_and_refuses_a_newer_schema
     async with paydesk("run", DATA_DIR=data) as refused:
         assert await refused.ended() == 1
     assert_one_line(refused, "schema is version 9999")
+
+
+def part(program: Program, name: str) -> psutil.Process | None:
+    """The web or the worker process of `paydesk run`, while it runs."""
+    for process in program.family():
+        with suppress(psutil.NoSuchProcess):
+            if name in process.cmdline() and "paydesk.commands.parts" in process.cmdline():
+                return process
+    return None
+
+
+async def is_started_again(program: Program, name: str, killed: psutil.Process) -> psutil.Process:
+    """Kill a process of `paydesk run` as no error handler can notice; returns the one that took its place."""
+    killed.kill()
+
+    def has_another() -> bool:
+        another = part(program, name)
+        return another is not None and another.pid != killed.pid
+
+    await eventually(has_another, f"another {name} process", lambda: "\n".join(program.err))
+    (said,) = [event for event in program.events if event["event"].startswith("a process has ended")]
+    assert (said["process"], said["ended"], said["level"]) == (name, "SIGKILL", "error")
+    another = part(program, name)
+    assert another is not None
+    return another
+
+
+async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as program, browsing() as browser:
+        await program.ready()
+        worker = part(program, "worker")
+        assert worker is not None
+        worker.suspend()
+        thanks = await buy(browser, program)
+        assert str(thanks.url).startswith(f"{program.shop}/thanks")
+        assert "<strong>Paid.</strong>" not in (await browser.get(thanks.url)).text, "nobody has sent a pingback"
+        await is_started_again(program, "worker", worker)
+        await paid_at_the_shop(browser, thanks.url)
+        assert await program.stop() == 0
+
+
+async def test_a_web_process_that_dies_is_started_again_on_its_ports(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as program, browsing() as browser:
+        await program.ready()
+        web = part(program, "web")
+        assert web is not None
+        await is_started_again(program, "web", web)
+        # The parent holds the sockets: who comes meanwhile waits, and is not refused.
+        await paid_at_the_shop(browser, (await buy(browser, program)).url)
+        assert await program.stop() == 0
+
+
+async def test_nothing_is_left_when_the_parent_alone_is_killed(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as program:
+        await program.ready()
+        family = program.family()
+        assert {"web", "worker"} <= {word for process in family for word in process.cmdline()}
+        program.process.kill()
+        await eventually(lambda: not any(map(lives, family)), "all processes are gone")
 
 
 async def from_the_future(data: Path) -> None:
@@ -382,6 +445,30 @@ async def state_of_payment(database: Database, merchant_id: int, state: str) -> 
         asked = "select count(*) from payment where merchant_id = $1 and state = $2"
         while not await database.fetchval(asked, merchant_id, state):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("words", [("work",), ("serve",), ("serve", "--workers", "2")], ids=" ".join)
+async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_stops(
+    words: tuple[str, ...], database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(PATIENCE)
+
+        async def said() -> str:
+            return (await asyncio.to_thread(manager.recv, 1024)).decode()
+
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "1000000")
+        async with paydesk(*words, DATABASE_URL=database_url, DATA_DIR=tmp_path / "data", **keys) as program:
+            assert await said() == "READY=1\nWATCHDOG=1", program.err
+            assert [await said() for _ in range(3)] == ["WATCHDOG=1"] * 3
+            assert await program.stop(signal.SIGTERM) == 0
+        words_of_the_end = ["WATCHDOG=1"]
+        while words_of_the_end[-1] == "WATCHDOG=1":
+            words_of_the_end.append(await said())
+        assert words_of_the_end[-1] == "STOPPING=1"
 
 
 async def test_all_processes_of_a_service_answer_for_its_metrics(

@@ -1,32 +1,33 @@
-"""`paydesk run`: database, checkout, background work and the sample shop in one process."""
+"""`paydesk run`: database, checkout, background work and the sample shop, in processes that one parent keeps alive."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from paydesk.adapters.acquirers.simulator import TEST_CARDS
-from paydesk.adapters.mail import Mailbox
-from paydesk.adapters.vault import Vault
-from paydesk.app import create_app, live_acquirer, payment_desk, test_acquirer, vault_of
+from paydesk.app import vault_of
 from paydesk.commands.connecting import command, database_address, stop_on_signals
+from paydesk.commands.measuring import FOLDER, metrics_folder
+from paydesk.commands.parts import demo_address, mailbox_of
 from paydesk.commands.sample_shop import Sample, open_sample
-from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
+from paydesk.commands.serving import GRACE
 from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, settings_with_keys
+from paydesk.commands.supervising import Process
 from paydesk.database.migrating import migrate
-from paydesk.database.pool import Database, connected
+from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
-from paydesk.settings import Settings, announced
-from paydesk.web.demo.shop import create_shop
+from paydesk.loops.systemd import service_manager
+from paydesk.loops.watching import watched
+from paydesk.settings import PREFIX, Settings, announced
+from paydesk.web.console.shell import require_front_end
 from paydesk.web.mails.mailbox import PATH as MAILBOX
-from paydesk.web.mails.mailbox import mailbox_routes
-from paydesk.worker import mailer_of, work
-from paydesk_client import Gateway
 
 LOOPBACK = "127.0.0.0/8,::1/128"
 
@@ -37,73 +38,84 @@ async def run() -> None:
     raise_file_limit()
     settings = settings_with_keys()
     set_up_logs(settings)
-    service = listen(settings.host, settings.port, "PORT")
-    shop = listen(settings.host, settings.demo_port, "DEMO_PORT")
-    metrics_port = serve_metrics(settings.metrics_port)
-    port, demo_port = service.getsockname()[1], shop.getsockname()[1]
-    settings = settings.model_copy(
-        update={"port": port, "demo_port": demo_port, "outbound_allow": settings.outbound_allow or LOOPBACK}
-    )
-    running = settings
-    stop = stop_on_signals()
-    vault = vault_of(settings)
-    async with database_address(settings, supervised=True) as address:
-        settings = settings.model_copy(update={"database_url": address})
-        async with connected(address, most=settings.database_connections) as pool:
-            await migrate(pool)
-            sample = await open_sample(settings, pool, vault, _demo_address(settings))
-            with announced(running):
-                await _serve_all(settings, pool, vault, sample, stop, (service, shop), metrics_port)
+    require_front_end()
+    with metrics_folder() as (metrics, _, registry):
+        service = listen(settings.host, settings.port, "PORT")
+        shop = listen(settings.host, settings.demo_port, "DEMO_PORT")
+        metrics_port = serve_metrics(settings.metrics_port, registry)
+        settings = settings.model_copy(
+            update={
+                "port": service.getsockname()[1],
+                "demo_port": shop.getsockname()[1],
+                "outbound_allow": settings.outbound_allow or LOOPBACK,
+            }
+        )
+        stop = stop_on_signals()
+        async with database_address(settings, supervised=True) as address:
+            sample = await _prepare(settings, address)
+            web = _part("web", settings, address, metrics, service.fileno(), shop.fileno())
+            worker = _part("worker", settings, address, metrics)
+            with announced(settings), _fresh_mailbox(settings):
+                async with watched("run", notifier=service_manager()):
+                    await _keep(web, worker, stop, _welcome(settings, sample, metrics_port))
 
 
-async def _serve_all(
-    settings: Settings,
-    pool: Database,
-    vault: Vault,
-    sample: Sample,
-    stop: asyncio.Event,
-    listeners: tuple[socket.socket, socket.socket],
-    metrics_port: int,
-) -> None:
-    """Serve and work until told to stop."""
-    gateway, shipping = (
-        Gateway(*pair, base_url=settings.address, header_prefix=settings.pingback_header_prefix)
-        for pair in (sample.keys, sample.shipping_keys)
-    )
-    shop = create_shop(gateway, shipping, base_url=_demo_address(settings), folder=settings.data_dir / "demo")
-    acquirer, live = test_acquirer(settings), live_acquirer(settings)
-    desk = payment_desk(settings, pool, vault, acquirer, live)
-    app = create_app(settings)
-    mailbox = None if mailer_of(settings) else Mailbox()
-    if mailbox is not None:
-        app.router.routes.extend(mailbox_routes(mailbox))
-    async with _serving(shop, listeners[1]), _serving(app, listeners[0]):
-        typer.echo(_welcome(settings, sample, metrics_port))
-        try:
-            await work(settings, pool, vault, desk, stop, mailbox=mailbox)
-        finally:
-            for each in desk.acquirers.values():
-                await each.close()
+async def _prepare(settings: Settings, address: str) -> Sample:
+    """Bring the schema up to date and open the sample shop's accounts."""
+    async with connected(address, most=2) as pool:
+        await migrate(pool)
+        return await open_sample(settings, pool, vault_of(settings), demo_address(settings))
 
 
-@asynccontextmanager
-async def _serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve an application for the length of a block; requests under way are finished at its end."""
-    server = EmbeddedUvicorn(uvicorn_config(app))
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+def _part(name: str, settings: Settings, address: str, metrics: Path, *files: int) -> Process:
+    """A process of its own, which reads the settings that this one runs with from its environment."""
+    known = {
+        "DATA_DIR": str(settings.data_dir.resolve()),
+        "DATABASE_URL": address,
+        "PORT": str(settings.port),
+        "DEMO_PORT": str(settings.demo_port),
+        "OUTBOUND_ALLOW": settings.outbound_allow,
+    }
+    environment = {**os.environ, **{f"{PREFIX}{name}": value for name, value in known.items()}, FOLDER: str(metrics)}
+    command = [sys.executable, "-m", "paydesk.commands.parts", name, *map(str, files)]
+    return Process(name, command, environment, files)
+
+
+@contextmanager
+def _fresh_mailbox(settings: Settings) -> Iterator[None]:
+    """A mailbox that begins empty and leaves nothing behind: mails hold links that let their reader in."""
+    mailbox = mailbox_of(settings)
+    if mailbox is None:
+        yield
+        return
+    mailbox.clear()
     try:
-        while not server.started and not serving.done():  # noqa: ASYNC110 -- uvicorn tells it by a flag
-            await asyncio.sleep(0.01)
-        if serving.done():
-            await serving
         yield
     finally:
-        server.should_exit = True
-        await serving
+        mailbox.clear()
 
 
-def _demo_address(settings: Settings) -> str:
-    return f"http://{settings.host}:{settings.demo_port}"
+async def _keep(web: Process, worker: Process, stop: asyncio.Event, welcome: str) -> None:
+    """Keep both running until told to stop; the worker ends first, as the sample shop answers its pingbacks.
+
+    Raises: SetupError if one of them can't be started.
+    """
+
+    async def greet() -> None:
+        await web.ready.wait()
+        await worker.ready.wait()
+        typer.echo(welcome)
+
+    keeping = [asyncio.create_task(each.keep(stop)) for each in (web, worker)]
+    greeting = asyncio.create_task(greet())
+    try:
+        await asyncio.gather(*keeping)
+    finally:
+        for task in (greeting, *keeping):
+            task.cancel()
+        await asyncio.gather(greeting, *keeping, return_exceptions=True)
+        await worker.end(GRACE)
+        await web.end(GRACE)
 
 
 def _mailbox_address(settings: Settings) -> str:
@@ -119,7 +131,7 @@ def _welcome(settings: Settings, sample: Sample, metrics_port: int) -> str:
     return f"""
   Paydesk is running. Ctrl-C stops all of it.
 
-    Sample shop     {_demo_address(settings)}
+    Sample shop     {demo_address(settings)}
     Checkout        {settings.address}/payment/form
     Sandbox base    {settings.sandbox_address}
     Account         {settings.address}/account

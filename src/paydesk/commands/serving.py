@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import socket
-import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any
 
 import structlog
 import typer
 import uvicorn
-from prometheus_client import CollectorRegistry
-from prometheus_client.multiprocess import MultiProcessCollector
+from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
+from paydesk.app import create
 from paydesk.commands.connecting import checked_database, one_line_errors
+from paydesk.commands.measuring import FOLDER, metrics_folder
 from paydesk.commands.starting import listen, raise_file_limit, serve_metrics
 from paydesk.logs import set_up_logs
+from paydesk.loops.systemd import Notifier, service_manager
+from paydesk.loops.watching import Watchdog, watched
 from paydesk.settings import PREFIX, Settings, load_settings, require_keys, require_live_key
 
 log = structlog.get_logger()
 
 GRACE = 30
 """Seconds that requests under way get to finish when a service stops."""
+
+END_GRACE = 5.0
+"""Seconds that a process gets to end by itself once its event loop stands still."""
+
+WATCHED = "paydesk.commands.serving:create_watched"
 
 
 def serve(
@@ -44,13 +53,12 @@ def serve(
         listener = listen(settings.host, settings.port, "PORT")
         with _database_in_background(settings) as address:
             os.environ[f"{PREFIX}DATABASE_URL"] = address
-            config = uvicorn_config("paydesk.app:create", factory=True, workers=workers)
-            with _metrics_of(settings, workers):
-                log.info("serving", address=settings.address, workers=workers)
-                if workers == 1:
-                    _serve_here(config, listener)
-                else:
-                    Multiprocess(config, sockets=[listener]).run()
+            log.info("serving", address=settings.address, workers=workers)
+            if workers == 1:
+                log.info("metrics", port=serve_metrics(settings.metrics_port))
+                _serve_here(listener)
+            else:
+                _serve_by_many(settings, listener, workers)
 
 
 class EmbeddedUvicorn(uvicorn.Server):
@@ -65,9 +73,64 @@ class EmbeddedUvicorn(uvicorn.Server):
         yield
 
 
-def _serve_here(config: uvicorn.Config, listener: socket.socket) -> None:
+def create_watched() -> FastAPI:
+    """The application as a process of its own serves it: its event loop is watched.
+
+    Raises: SetupError.
+    """
+    app = create()
+    is_one_of_many = multiprocessing.parent_process() is not None
+    serve_watched(
+        app,
+        "serve",
+        notifier=None if is_one_of_many else service_manager(),
+        # One of many is replaced when it ends; alone, whoever watches over the service decides.
+        on_still=_end_this_process if is_one_of_many else None,
+    )
+    return app
+
+
+def serve_watched(
+    app: FastAPI, process: str, *, notifier: Notifier | None = None, on_still: Callable[[], None] | None = None
+) -> None:
+    """Have the event loop watched for as long as the application is up."""
+    lifespan = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def watched_lifespan(served: Any) -> AsyncIterator[Any]:
+        async with (
+            lifespan(served) as state,
+            watched(process, notifier=notifier, on_still=on_still or (lambda: None)),
+        ):
+            yield state
+
+    app.router.lifespan_context = watched_lifespan
+
+
+def _end_this_process() -> None:
+    """End a process whose event loop stands still, from a thread of it: gently, then for sure."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(END_GRACE)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _serve_by_many(settings: Settings, listener: socket.socket, workers: int) -> None:
+    """Serve in so many processes until Ctrl-C or a SIGTERM; who dies is replaced."""
+    with metrics_folder() as (folder, everybody, registry):
+        os.environ[FOLDER] = str(folder)
+        log.info("metrics", port=serve_metrics(settings.metrics_port, registry))
+        config = uvicorn_config(WATCHED, factory=True, workers=workers)
+        watchdog = Watchdog("workers", everybody.heartbeats, notifier=service_manager())
+        watchdog.start()
+        try:
+            Multiprocess(config, sockets=[listener]).run()
+        finally:
+            watchdog.end()
+
+
+def _serve_here(listener: socket.socket) -> None:
     """Serve in this process until Ctrl-C or a SIGTERM."""
-    server = EmbeddedUvicorn(config)
+    server = EmbeddedUvicorn(uvicorn_config(WATCHED, factory=True))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     server.run(sockets=[listener])
@@ -116,18 +179,3 @@ def _database_in_background(settings: Settings) -> Iterator[str]:
     finally:
         ended.set()
         thread.join(timeout=GRACE)
-
-
-@contextmanager
-def _metrics_of(settings: Settings, workers: int) -> Iterator[None]:
-    """Serve the metrics of this process, or of all its workers together."""
-    if workers == 1:
-        log.info("metrics", port=serve_metrics(settings.metrics_port))
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="paydesk-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
-        log.info("metrics", port=serve_metrics(settings.metrics_port, registry))
-        yield

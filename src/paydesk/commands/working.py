@@ -11,6 +11,8 @@ from paydesk.commands.starting import raise_file_limit, serve_metrics
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
+from paydesk.loops.systemd import service_manager
+from paydesk.loops.watching import watched
 from paydesk.settings import load_settings, require_keys, require_live_key
 from paydesk.worker import work as do_work
 
@@ -30,7 +32,8 @@ async def work() -> None:
         desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
         log.info("working", metrics_port=serve_metrics(settings.metrics_port, else_any=True))
         try:
-            await do_work(settings, pool, vault, desk, stop_on_signals())
+            async with watched("work", notifier=service_manager()):
+                await do_work(settings, pool, vault, desk, stop_on_signals())
         finally:
             for each in desk.acquirers.values():
                 await each.close()

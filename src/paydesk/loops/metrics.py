@@ -9,3 +9,12 @@ LAST_TURN = Gauge(
     multiprocess_mode="mostrecent",
 )
 FAILURES = Counter("paydesk_loop_failures_total", "Turns of background loops that failed", ["loop"])
+HEARTBEAT = Gauge(
+    "paydesk_heartbeat_timestamp_seconds",
+    "When a process's event loop was last seen to go round, in seconds since 1970; a thread beside the loop says so",
+    ["process"],
+    multiprocess_mode="liveall",
+)
+STARTS = Counter(
+    "paydesk_process_starts_total", "How often `paydesk run` has started each of its processes", ["process"]
+)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from paydesk.adapters.mail import Kept, Mailbox
+from paydesk.adapters.mail import Kept, Letters
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.texts import Catalogues
 
@@ -33,7 +33,7 @@ _FRAMED = (
 )
 
 
-def mailbox_routes(mailbox: Mailbox) -> list[Route]:
+def mailbox_routes(mailbox: Letters) -> list[Route]:
     """The pages of a mailbox: its mails newest first, one of them, and that one's HTML for a frame of its own."""
 
     async def show_list(request: Request) -> Response:
@@ -58,7 +58,7 @@ def mailbox_routes(mailbox: Mailbox) -> list[Route]:
     ]
 
 
-def _page(request: Request, mailbox: Mailbox, shown: Kept | None) -> Response:
+def _page(request: Request, mailbox: Letters, shown: Kept | None) -> Response:
     if not _from_here(request):
         return _nothing()
     html = _PAGES.render("mailbox.html", _ENGLISH.texts_for("en"), path=PATH, kept=mailbox.letters(), shown=shown)

@@ -1,0 +1,123 @@
+"""A thread beside an event loop sees that it stands still, and tells whoever watches over the service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from paydesk.loops.systemd import Notifier, service_manager
+from paydesk.loops.watching import Stillness, watched
+
+QUICK: dict[str, Any] = {"interval": 0.01, "patience": 0.1}
+PATIENCE = 60.0
+"""Seconds until what must happen counts as not happening."""
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[socket.socket]:
+    """A service manager's socket; nobody waits longer than a minute for what must come."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(PATIENCE)
+        yield listening
+
+
+def said(manager: socket.socket) -> str:
+    return manager.recv(1024).decode()
+
+
+def all_said(manager: socket.socket) -> list[str]:
+    """What was said until now."""
+    manager.setblocking(False)
+    words = list[str]()
+    try:
+        for _ in range(10_000):
+            words.append(said(manager))
+    except BlockingIOError:
+        return words
+    finally:
+        manager.settimeout(PATIENCE)
+    raise AssertionError("a watchdog that never rests")
+
+
+def heartbeat(process: str) -> float:
+    value = REGISTRY.get_sample_value("paydesk_heartbeat_timestamp_seconds", {"process": process})
+    assert value is not None
+    return value
+
+
+def test_what_shows_no_new_heartbeat_stands_still_for_as_long_as_somebody_looked() -> None:
+    stillness = Stillness(1.0)
+    looks = [(1, 0.0), (2, 1.0), (2, 2.0), (2, 3.5), (3, 4.5), (3, 5.5)]
+    assert [stillness.look(*look) for look in looks] == [0, 0, 1, 2.5, 0, 1]
+
+
+def test_one_who_was_late_himself_blames_nobody() -> None:
+    stillness = Stillness(1.0)
+    assert [stillness.look(7, at) for at in (0.0, 1.0, 3601.0, 3602.0)] == [0, 1, 3, 4]
+
+
+async def test_a_loop_that_is_blocked_is_told_with_its_place_and_that_it_goes_on() -> None:
+    noticed = threading.Event()
+
+    def this_blocks_the_loop() -> None:
+        assert noticed.wait(PATIENCE)
+
+    with capture_logs() as logs:
+        async with watched("blocked", on_still=noticed.set, **QUICK):
+            await asyncio.sleep(0)
+            this_blocks_the_loop()
+            before = heartbeat("blocked")
+            async with asyncio.timeout(PATIENCE):
+                while len(logs) < 2 or heartbeat("blocked") <= before:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+    told = {line["event"]: line for line in logs}
+    assert set(told) == {"the event loop stands still", "the event loop goes on"}
+    assert told["the event loop stands still"]["log_level"] == "error"
+    assert "this_blocks_the_loop" in told["the event loop stands still"]["stacks"]
+
+
+async def test_a_service_manager_hears_of_a_loop_while_it_goes_round_and_only_then(manager: socket.socket) -> None:
+    noticed = threading.Event()
+    notifier = Notifier(manager.getsockname(), interval=0.01)
+    async with watched("notifying", notifier=notifier, on_still=noticed.set, **QUICK):
+        assert said(manager) == "READY=1\nWATCHDOG=1"
+        assert await asyncio.to_thread(said, manager) == "WATCHDOG=1"
+        # The loop is blocked from here on.
+        assert noticed.wait(PATIENCE)
+        all_said(manager)
+        threading.Event().wait(0.1)
+        assert all_said(manager) == []
+        assert await asyncio.to_thread(said, manager) == "WATCHDOG=1"
+    assert all_said(manager)[-1] == "STOPPING=1"
+
+
+async def test_a_service_manager_that_does_not_listen_is_no_matter(tmp_path: Path) -> None:
+    async with watched("alone", notifier=Notifier(str(tmp_path / "nobody"), interval=0.01), **QUICK):
+        await asyncio.sleep(0)
+
+
+def test_a_service_manager_is_known_by_the_environment_that_children_do_not_inherit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"):
+        monkeypatch.delenv(name, raising=False)
+    assert service_manager() is None
+    monkeypatch.setenv("NOTIFY_SOCKET", "@paydesk")
+    monkeypatch.setenv("WATCHDOG_USEC", "60000000")
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+    assert service_manager() == Notifier("@paydesk", interval=20.0)
+    assert service_manager() is None
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/notify")
+    monkeypatch.setenv("WATCHDOG_USEC", "60000000")
+    monkeypatch.setenv("WATCHDOG_PID", "1")
+    assert service_manager() == Notifier("/run/notify", interval=float("inf"))
