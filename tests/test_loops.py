@@ -47,6 +47,7 @@ WORK = {
     "forgetting of log-in attempts": "paydesk.worker:forget_past_entries",
     "sending of what waited": "paydesk.worker:send_all_waiting",
     "open outcomes": "paydesk.worker:watch_open_outcomes",
+    "alarms": "paydesk.worker:watch_alarms",
 }
 """Each loop of a worker, and the function that does its work."""
 
@@ -142,7 +143,8 @@ async def test_no_loop_of_a_worker_is_left_out_here(
         if file != HOME and "import repeat" in file.read_text():
             monkeypatch.setattr(f"paydesk.{'.'.join(file.relative_to(SOURCE).with_suffix('').parts)}.repeat", noted)
     await run_worker_until(all_have_begun, settings, database, vault, desk)
-    assert {name for name in names if not name.startswith("billing ")} | {"billing 1"} == set(WORK)
+    found = {name for name in names if not name.startswith("billing ")} | {"billing 1"}
+    assert found == set(WORK), "a new loop: add it to WORK, with what does its work"
 
 
 def goes_round_by_itself(node: ast.AST) -> bool:

@@ -84,7 +84,8 @@ async def reseal(database: Database, vault: Vault, *, report: Callable[[], None]
 async def _reseal(database: Database, vault: Vault, place: Place, report: Callable[[], None]) -> int:
     moved, (merchant_id, row_id) = 0, BEFORE_ALL
     read, write = getattr(queries, f"read_{place.name}"), getattr(queries, f"write_{place.name}")
-    while True:
+    is_complete = False
+    while not is_complete:
         key_id = vault.current_key_id
         asked = read(database, after_merchant=merchant_id, after_id=row_id, key_id=key_id, most=BATCH)
         rows = [row async for row in asked]
@@ -93,9 +94,10 @@ async def _reseal(database: Database, vault: Vault, place: Place, report: Callab
             moved += await write(database, **_written(place, opened, key_id))
         for _ in rows:
             report()
-        if len(rows) < BATCH:
-            return moved
-        merchant_id, row_id = rows[-1]["merchant_id"], rows[-1]["id"]
+        is_complete = len(rows) < BATCH
+        if rows:
+            merchant_id, row_id = rows[-1]["merchant_id"], rows[-1]["id"]
+    return moved
 
 
 def _anew(vault: Vault, place: Place, row: Mapping[str, Any]) -> Any:
