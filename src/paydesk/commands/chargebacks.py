@@ -59,7 +59,7 @@ async def list_(
         show_json([asdict(one) for one in found])
         return
     show_table(
-        ("id", "opened", "state", "payment", "order", "amount", "fee", "reason"),
+        ("id", "opened", "state", "payment", "order", "amount", "taken", "returned", "fee", "reason"),
         [
             (
                 one.id,
@@ -68,6 +68,8 @@ async def list_(
                 one.payment_id,
                 one.merchant_order_id,
                 _money(one),
+                written(one.taken, one.currency),
+                written(one.returned, one.currency),
                 written(one.fee, one.currency),
                 one.reason,
             )
@@ -177,7 +179,13 @@ def _print(found: Chargeback, as_json: bool) -> None:
             ("state", found.state),
             ("payment", found.payment_id),
             ("order", found.merchant_order_id),
-            ("amount", _money(found)),
+            ("disputed", _money(found)),
+            (
+                "in its own currency",
+                f"{written(found.disputed_amount, found.disputed_currency)} {found.disputed_currency}",
+            ),
+            ("taken", f"{written(found.taken, found.currency)} {found.currency}"),
+            ("returned", f"{written(found.returned, found.currency)} {found.currency}"),
             ("fee", f"{written(found.fee, found.currency)} {found.currency}"),
             ("reason", found.reason),
             ("opened", found.opened_at),

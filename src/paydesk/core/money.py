@@ -173,16 +173,19 @@ def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Rev
 
     Shares are reckoned from all that was given back so far and rounded up to four decimals, so that many parts take
     exactly what one whole refund takes, whatever they are. (Rounded down, the last part could be too small for what the
-    others left.) What the merchant bears comes out of pending money of this payment as far as there is any, then out of
-    available money. No part is negative; they sum to the amount.
+    others left.) Banks may take back more than was paid: no share grows beyond its whole. What the merchant bears comes
+    out of pending money of this payment as far as there is any, then out of available money. No part is negative; they
+    sum to the amount.
     """
 
     def due(of: Decimal, taken: Decimal, most: Decimal) -> Decimal:
         """What is still to be taken of a whole, now that this much is given back."""
         share = _WIDE.divide(_WIDE.multiply(of, funds.given_back + amount), funds.split.paid)
-        share = share.quantize(LEDGER_DIGITS, ROUND_CEILING, _WIDE)
+        share = min(share.quantize(LEDGER_DIGITS, ROUND_CEILING, _WIDE), of)
         return min(max(share - taken, Decimal(0)), most)
 
+    if funds.split.paid == 0:
+        return Reversal(Decimal(0), amount, Decimal(0), Decimal(0))
     reserve = Decimal(0) if funds.released else due(funds.split.reserve, funds.reserve_taken, amount)
     fees = due(funds.split.fees, funds.fees_taken, amount - reserve) if fees_returned else Decimal(0)
     rest = amount - reserve - fees

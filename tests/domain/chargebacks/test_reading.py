@@ -138,7 +138,7 @@ async def test_a_dispute_that_was_won_and_then_refunded_before_anybody_read_of_i
     bank.close_dispute(reference, won=True)
     await refund(desk, shop, payment_id, given_back, requested_by="api", now=utc_now())
     before, state = await held(database, shop), await state_of(database, shop, payment_id)
-    assert await read_disputes(desk, now=utc_now()) == 1
+    assert await read_disputes(desk, now=utc_now()) == 2, "that it was opened, and that it was won"
     (found,) = await browse_chargebacks(database, shop, None, Page(10))
     assert (found.state, found.amount, found.fee) == (ChargebackState.WON, Decimal(10), Decimal(15))
     assert await state_of(database, shop, payment_id) == state
@@ -159,7 +159,7 @@ async def test_of_such_a_dispute_a_muted_account_is_told_nothing(
     await database.execute("update merchant set muted_events = $2 where id = $1", shop.merchant_id, muted)
     bank.close_dispute(bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent"), won=True)
     await refund(desk, shop, payment_id, None, requested_by="api", now=utc_now())
-    assert await read_disputes(desk, now=utc_now()) == 1
+    assert await read_disputes(desk, now=utc_now()) == 2, "that it was opened, and that it was won"
     assert [one["event"] for one in await told()] == ["refund"]
     wrong = [one for one in await check(database, now=utc_now(), merchant_id=shop.merchant_id) if one.found]
     assert wrong == []

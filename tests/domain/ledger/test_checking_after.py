@@ -134,6 +134,27 @@ CORRUPTIONS = (
         "delete from pingback where merchant_id = $1 and event = 'chargeback' returning reversal_id",
     ),
     Corruption(
+        "chargebacks_posted",
+        "payment",
+        captured,
+        "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
+        " select p.merchant_id, p.live, nextval('ledger_posting_id_seq'), 'chargeback_fee', p.id, e.account, 'USD',"
+        " e.amount, now() from payment p, (values ('available', 15), ('fees', -15)) as e (account, amount)"
+        " where p.merchant_id = $1 returning payment_id",
+    ),
+    Corruption(
+        "chargebacks_posted",
+        "payment",
+        charged_back,
+        "update chargeback set fee = 14 where merchant_id = $1 returning payment_id",
+    ),
+    Corruption(
+        "chargebacks_posted",
+        "chargeback",
+        charged_back,
+        "update chargeback set state = 'inquiry', closed_at = null where merchant_id = $1 returning id",
+    ),
+    Corruption(
         "authorizations_stand",
         "payment",
         authorized,
@@ -155,7 +176,7 @@ CORRUPTIONS = (
 )
 
 
-@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.happens.__name__}")
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.table}-{it.happens.__name__}")
 async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
     await corruption.happens(till)
     assert await broken(till) == set()

@@ -10,12 +10,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, CardDetails, OutcomeUnknown, Purchase, Voided
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    CardDetails,
+    Dispute,
+    DisputeStatus,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
@@ -147,6 +156,12 @@ async def _after_the_payment(till: Any, database: Database) -> None:
         await read_disputes(desk, now=utc_now())
         bank.close_dispute(reference, won=True)
         await read_disputes(desk, now=utc_now())
+    # The simulated bank takes back no more than is left; others do.
+    payment_id = await give_back(await sell(), "10")
+    key = await database.fetchval("select idempotency_key from payment_attempt where payment_id = $1", payment_id)
+    for status in (DisputeStatus.OPEN, DisputeStatus.WON):
+        dispute = Dispute("twice", key, Decimal(10), "USD", "fraudulent", status, utc_now())
+        await record_dispute(database, "simulator", dispute, now=utc_now(), confirmed=True)
 
 
 async def _refuse(*_: Any) -> None:

@@ -13,6 +13,10 @@ class AlarmKind(StrEnum):
     request_refused = "request_refused"
     contradiction = "contradiction"
     captured_elsewhere = "captured_elsewhere"
+    dispute_waits = "dispute_waits"
+    dispute_reckoned = "dispute_reckoned"
+    dispute_unknown = "dispute_unknown"
+    disputes_unread = "disputes_unread"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -36,6 +40,21 @@ MEANINGS: dict[AlarmKind, str] = {
         "An acquirer refused charges as requests, before any bank decided. Customers are told at once; renewals are "
         "tried again at ever longer pauses for a week, then their subscriptions stop. Mend what the reason names: the "
         "secret key, what the acquirer's account may do, or this customer's stored card."
+    ),
+    AlarmKind.dispute_waits: (
+        "A dispute could not be booked. Nothing of it is in the ledger; it waits with its reason, and is tried again. "
+        "See what the acquirer says of it; `paydesk chargeback waiting` lists them."
+    ),
+    AlarmKind.dispute_reckoned: (
+        "A dispute is in another currency than its payment, and the acquirer did not say what it is worth there. All "
+        "that is left of the payment was booked; `paydesk chargeback reckon` corrects it once you know."
+    ),
+    AlarmKind.dispute_unknown: (
+        "A chargeback that is open here is not known to its acquirer any more. Ask the acquirer what became of it."
+    ),
+    AlarmKind.disputes_unread: (
+        "An acquirer's disputes could not be read for more than an hour: what customers' banks take back is not in the "
+        "books. Check that the acquirer can be reached, and what its key may read."
     ),
 }
 """What each means, for the operator's page and the command."""

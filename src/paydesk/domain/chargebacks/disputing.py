@@ -32,7 +32,11 @@ _UNSURE = (
 
 @dataclass(frozen=True, slots=True)
 class Chargeback:
-    """A chargeback: `amount` and `fee` in `currency`, times UTC; `id` is the `reference_id` of its pingbacks."""
+    """A chargeback: `amount` is disputed, times are UTC; `id` is the `reference_id` of its pingbacks.
+
+    `taken` and `returned` are what the bank took and gave back so far; like `amount` and `fee` they are in `currency`,
+    the payment's. `disputed_amount` is `amount` in the dispute's own currency.
+    """
 
     id: int
     payment_id: int
@@ -41,6 +45,10 @@ class Chargeback:
     state: ChargebackState
     amount: Decimal
     currency: str
+    taken: Decimal
+    returned: Decimal
+    disputed_amount: Decimal
+    disputed_currency: str
     fee: Decimal
     reason: str
     evidence: str
@@ -157,4 +165,6 @@ async def _row(database: Database, shop: Shop, chargeback_id: int) -> Mapping[st
 
 def _chargeback(row: Mapping[str, Any]) -> Chargeback:
     values = {name: row[name] for name in Chargeback.__slots__}
+    if row["disputed_currency"] is None:
+        values |= {"disputed_amount": row["amount"], "disputed_currency": row["currency"]}
     return Chargeback(**{**values, "state": ChargebackState(row["state"])})

@@ -1,53 +1,136 @@
--- name: claim_reading(acquirer, lease)^
+-- name: claim_reading(acquirer, lease, now)^
 -- One worker at a time reads an acquirer's disputes, from where the last one stopped; its lease is in database time.
-insert into dispute_reading as r (acquirer, leased_until)
-values (:acquirer, clock_timestamp() + :lease::interval)
+insert into dispute_reading as r (acquirer, leased_until, began_at)
+values (:acquirer, clock_timestamp() + :lease::interval, :now)
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()
-returning place;
+returning place, coalesce(read_at, began_at) as last_at;
 
--- name: end_reading(acquirer, place, now)!
-update dispute_reading set place = :place, read_at = :now, leased_until = null where acquirer = :acquirer;
+-- name: move_on(acquirer, place, lease)!
+-- A page is in the books, or in the list of those that wait: it need not be read again.
+update dispute_reading
+   set place = :place, leased_until = clock_timestamp() + :lease::interval
+ where acquirer = :acquirer;
+
+-- name: end_reading(acquirer, read_at)!
+-- A reading is over: it came to its end then, or (null) it did not.
+update dispute_reading set read_at = coalesce(:read_at, read_at), leased_until = null where acquirer = :acquirer;
+
+-- name: reading_ages(acquirers, now)
+-- How many seconds ago the disputes of each acquirer were last read to their end.
+select acquirer, extract(epoch from :now::timestamptz - coalesce(read_at, began_at))::double precision as age
+  from dispute_reading
+ where acquirer = any(:acquirers::text[]);
+
+-- name: keep_waiting(acquirer, references, told, reasons, next_ats, now)
+-- What can't be booked waits with its reason, as it was told last; returns those that wait.
+insert into dispute_waiting as w (acquirer, acquirer_reference, told, reason, first_at, last_at, next_at)
+select :acquirer, d.reference, d.told::jsonb, d.reason, :now, :now, d.next_at
+  from unnest(:references::text[], :told::text[], :reasons::text[], :next_ats::timestamptz[])
+    as d (reference, told, reason, next_at)
+    on conflict (acquirer, acquirer_reference) do update
+       set told = excluded.told, reason = excluded.reason, last_at = excluded.last_at, next_at = excluded.next_at,
+           tries = w.tries + 1
+returning acquirer_reference, first_at, tries;
+
+-- name: wait_no_more(acquirer, references)
+delete from dispute_waiting
+ where acquirer = :acquirer and acquirer_reference = any(:references::text[])
+returning acquirer_reference;
+
+-- name: waiting_due(acquirer, now, most)
+-- Those that wait and are to be tried again; only who holds the reading's lease asks.
+select told, acquirer_reference, tries
+  from dispute_waiting
+ where acquirer = :acquirer and next_at <= :now
+ order by next_at
+ limit :most;
+
+-- name: browse_waiting(most)
+-- All disputes that wait, for the operator, the oldest first.
+select acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries
+  from dispute_waiting
+ order by first_at, acquirer, acquirer_reference
+ limit :most;
+
+-- name: to_ask(acquirer, before, most)
+-- Chargebacks that are not over and of which the acquirer has not been asked since.
+select merchant_id, live, id, acquirer_reference
+  from chargeback
+ where acquirer = :acquirer and asked_at < :before
+   and (state in ('inquiry', 'open') or state = 'won' and returned < taken)
+ order by asked_at
+ limit :most;
+
+-- name: asked(merchant_ids, ids, at)!
+update chargeback c
+   set asked_at = :at
+  from unnest(:merchant_ids::bigint[], :ids::bigint[]) as d (merchant_id, id)
+ where c.merchant_id = d.merchant_id and c.id = d.id;
+
+-- name: is_forgotten(acquirer, of_key)$
+-- Whether the purchase was one of a test side that was emptied since.
+select exists (select from forgotten_attempt where idempotency_key = :of_key and acquirer = :acquirer);
 
 -- name: disputed(acquirer, of_key, acquirer_reference, real_now)^
 -- The payment that a dispute is about, as it stands, with what its pingback needs, and the chargeback if it is known.
 -- Keys are unique for each merchant: one index probe per merchant finds it.
-select a.merchant_id, a.live, a.state as attempt_state, p.id as payment_id, p.state, p.revision, p.moving_id,
-       p.merchant_order_id, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded, p.refunding, p.charged_back,
+select a.merchant_id, a.live, a.state as attempt_state, p.attempt_id = a.id as holds, p.id as payment_id, p.state,
+       p.revision, p.merchant_order_id, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded, p.charged_back,
        p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
        p.subscription_id, p.pingback_url as form_url, p.sign_version,
        u.first_name, u.last_name, u.username, u.country, u.email, f.chargeback_fee,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.muted_events,
        :real_now::timestamptz + case when a.live then interval '0' else m.test_clock end as shop_now,
-       c.id as chargeback_id, c.state as chargeback_state, c.amount as chargeback_amount,
+       c.id as chargeback_id, c.payment_id as chargeback_payment_id, c.state as chargeback_state,
+       c.amount as chargeback_amount, c.taken, c.returned, c.takes, c.returns, c.aside, c.told_at,
        coalesce(c.id, nextval('movement_id_seq')) as reference_id
   from merchant m
   join payment_attempt a on a.merchant_id = m.id and a.idempotency_key = :of_key and a.acquirer = :acquirer
-  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   join fee_plan f on f.merchant_id = m.id
   left join chargeback c
     on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
    and c.acquirer_reference = :acquirer_reference;
 
--- name: open_chargeback(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, amount, currency, fee, reason, pending_taken, reserve_taken, kinds, accounts, amounts, event, pingback_url, pingback_format, payload, now)^
--- The bank took money back: the payment, its chargeback, the postings (the money, and the fee) and the pingback, or
--- nothing, if the payment is not any more as this was worked out from.
+-- name: book(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, state, amount, currency, disputed_amount, disputed_currency, taken, returned, fee, reason, aside, ends_subscription, told_at, asked_at, payment_state, charged_back, pending_taken, reserve_taken, kinds, accounts, amounts, event, step, told, pingback_url, pingback_format, payload, now)^
+-- One step of a dispute, the first or a later one: the payment, its chargeback, the postings (the money, and the fee)
+-- and the pingback, or nothing, if the payment is not any more as this was worked out from. (Each change of a chargeback
+-- changes its payment's revision, so that it is guarded by it too.)
 with moved as (
     update payment
-       set state = 'charged_back', revision = revision + 1, charged_back = charged_back + :amount,
-           pending_taken = pending_taken + :pending_taken, reserve_taken = reserve_taken + :reserve_taken
+       set state = coalesce(:payment_state, state), revision = revision + 1,
+           charged_back = charged_back + :charged_back, pending_taken = pending_taken + :pending_taken,
+           reserve_taken = reserve_taken + :reserve_taken
      where merchant_id = :merchant_id and live = :live and id = :payment_id and revision = :revision
-       and state in ('captured', 'partially_refunded')
- returning *
-), opened as (
-    insert into chargeback (merchant_id, live, id, payment_id, state, acquirer, acquirer_reference, amount, currency,
-                            fee, reason, muted, opened_at)
-    select merchant_id, live, :id, id, 'open', :acquirer, :acquirer_reference, :amount, :currency, :fee, :reason,
-           case when :event::text is null then array['chargeback'] else '{}' end, :now
+ returning merchant_id, live, id, currency, subscription_id, sign_version, key_id
+), booked as (
+    insert into chargeback as c (merchant_id, live, id, payment_id, state, acquirer, acquirer_reference, amount,
+                                 currency, disputed_amount, disputed_currency, taken, returned, takes, returns, fee,
+                                 reason, muted, aside, ends_subscription, told_at, asked_at, mailed, opened_at,
+                                 closed_at)
+    select merchant_id, live, :id, id, :state::text, :acquirer, :acquirer_reference, :amount, :currency, :disputed_amount,
+           :disputed_currency, :taken::numeric, :returned::numeric,
+           (:event::text is not distinct from 'chargeback')::integer,
+           (:event::text is not distinct from 'chargeback_reversed')::integer, :fee, :reason,
+           case when :event::text is not null and not :told::boolean then array[:event::text] else '{}' end, :aside,
+           :ends_subscription and subscription_id is not null, :told_at, :asked_at, :taken::numeric = 0, :now::timestamptz,
+           case when :state::text in ('inquiry', 'open') then null else :now::timestamptz end
       from moved
- returning *
+        on conflict (merchant_id, id) do update
+       set state = excluded.state, amount = excluded.amount, disputed_amount = excluded.disputed_amount,
+           disputed_currency = excluded.disputed_currency, taken = excluded.taken, returned = excluded.returned,
+           takes = c.takes + excluded.takes, returns = c.returns + excluded.returns, fee = c.fee + excluded.fee,
+           reason = excluded.reason, muted = c.muted || excluded.muted,
+           ends_subscription = excluded.ends_subscription, told_at = greatest(c.told_at, excluded.told_at),
+           mailed = c.mailed and not (c.taken = 0 and excluded.taken > 0),
+           closed_at = case when excluded.closed_at is null then null
+                            when c.state = excluded.state then coalesce(c.closed_at, excluded.closed_at)
+                            else excluded.closed_at
+                       end
+ returning c.merchant_id, c.id
 ), entry as (
     select * from unnest(:kinds::text[], :accounts::text[], :amounts::numeric[]) as e (kind, account, amount)
 ), posting as materialized (
@@ -62,105 +145,33 @@ with moved as (
       join entry on entry.kind = posting.kind
      where entry.amount <> 0
 ), told as (
-    insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
-                          state, due_at, created_at)
-    select merchant_id, live, :event, id, :id, :pingback_url, sign_version, key_id, :pingback_format, :payload,
+    insert into pingback (merchant_id, live, event, payment_id, reversal_id, reversal_step, url, sign_version, key_id,
+                          format, payload, state, due_at, created_at)
+    select merchant_id, live, :event, id, :id, :step, :pingback_url, sign_version, key_id, :pingback_format, :payload,
            case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
       from moved
-     where :event::text is not null
+     where :event::text is not null and :told::boolean
 )
-select id from opened;
+select id from booked;
 
--- name: win_chargeback(merchant_id, live, id, revision, state, event, pingback_url, pingback_format, payload, now)^
--- The dispute was won: the money comes back, and becomes available. The fee is kept.
-with moved as (
-    update payment p
-       set state = :state, revision = p.revision + 1, charged_back = p.charged_back - c.amount
-      from chargeback c
-     where c.merchant_id = :merchant_id and c.live = :live and c.id = :id and c.state = 'open'
-       and p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
-       and p.revision = :revision and p.state = 'charged_back'
- returning p.*, c.amount as returned
-), closed as (
-    update chargeback c
-       set state = 'won', closed_at = :now,
-           muted = c.muted || case when :event::text is null then array['chargeback_reversed'] else '{}' end
-      from moved
-     where c.merchant_id = moved.merchant_id and c.live = moved.live and c.id = :id
-), posting as materialized (
-    select moved.*, nextval('ledger_posting_id_seq') as posting_id from moved
-), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'chargeback_reversal', id, e.account, currency, e.amount, :now
-      from posting
-     cross join lateral (values ('acquirer', returned), ('available', -returned)) as e (account, amount)
-), told as (
-    insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
-                          state, due_at, created_at)
-    select merchant_id, live, :event, id, :id, :pingback_url, sign_version, key_id, :pingback_format, :payload,
-           case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
-      from moved
-     where :event::text is not null
-)
-select id from moved;
-
--- name: record_won_chargeback(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, amount, currency, fee, reason, muted, events, urls, formats, payloads, now)^
--- A dispute that was opened and won before anybody read of it, of a payment that was given back since: its money came and
--- went, so that the fee alone is posted, and both are told.
-with moved as (
-    update payment
-       set revision = revision + 1
-     where merchant_id = :merchant_id and live = :live and id = :payment_id and revision = :revision
-       and state in ('partially_refunded', 'refunded')
- returning *
-), recorded as (
-    insert into chargeback (merchant_id, live, id, payment_id, state, acquirer, acquirer_reference, amount, currency,
-                            fee, reason, muted, opened_at, closed_at)
-    select merchant_id, live, :id, id, 'won', :acquirer, :acquirer_reference, :amount, :currency, :fee, :reason,
-           :muted, :now, :now
-      from moved
- returning *
-), posting as materialized (
-    select recorded.*, nextval('ledger_posting_id_seq') as posting_id from recorded where fee <> 0
-), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'chargeback_fee', payment_id, e.account, currency, e.amount, :now
-      from posting
-     cross join lateral (values ('available', fee), ('fees', -fee)) as e (account, amount)
-), told as (
-    insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
-                          state, due_at, created_at)
-    select merchant_id, live, e.event, id, :id, e.url, sign_version, key_id, e.format, e.payload,
-           case when e.url is null then 'waiting' else 'due' end, :now, :now
-      from moved
-     cross join unnest(:events::text[], :urls::text[], :formats::text[], :payloads::text[])
-                with ordinality as e (event, url, format, payload, place)
-     order by e.place
-)
-select id from recorded;
-
--- name: lose_chargeback(merchant_id, live, id, now)$
--- The dispute was lost: what was taken stays taken.
-update chargeback
-   set state = 'lost', closed_at = :now
- where merchant_id = :merchant_id and live = :live and id = :id and state = 'open'
-returning id;
-
--- name: subscriptions_to_cancel(real_now)
--- Subscriptions that still run although a payment for them is charged back.
-select s.merchant_id, s.live, s.id,
+-- name: subscriptions_to_end(real_now)
+-- Chargebacks that are not won, with the subscription behind them, whatever it came to since.
+select c.merchant_id, c.live, c.id as chargeback_id, s.id, s.state,
        :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end as shop_now
   from chargeback c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
   join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
   join merchant m on m.id = s.merchant_id
- where c.state = 'open' and s.state in ('Trial', 'Active');
+ where c.ends_subscription;
+
+-- name: subscription_ended(merchant_id, live, id)!
+update chargeback set ends_subscription = false where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: record_evidence(merchant_id, live, id, evidence, now)^
 update chargeback
    set evidence = :evidence, evidence_at = :now
- where merchant_id = :merchant_id and live = :live and id = :id and state = 'open'
-returning *;
+ where merchant_id = :merchant_id and live = :live and id = :id and state in ('inquiry', 'open')
+returning id;
 
 -- name: find(merchant_id, live, id)^
 select c.*, p.merchant_order_id, p.subscription_id

@@ -1,42 +1,54 @@
-"""Reading what acquirers say of disputes, and writing it down once: money, fee, pingback, the subscription's end."""
+"""Reading what acquirers say of disputes: page by page, what had to wait, and once a day each that is not over.
+
+Nothing is dropped past a cursor: a page is left behind once each of its disputes is in the books, or in the list of
+those that wait with its reason. One that can't be booked stops no other.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Any, Literal
 
+import msgspec
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputeStatus, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, OutcomeUnknown
 from paydesk.core.clock import utc_now
-from paydesk.core.money import split_reversal
-from paydesk.database.pool import Database
+from paydesk.core.storable import storable_json
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.alarms.apart import reason_of
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.chargebacks import metrics
+from paydesk.domain.chargebacks.booking import Booked, record_dispute
+from paydesk.domain.chargebacks.reckoning import Waits
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.after import PART, WHOLE, funds_of, told
 from paydesk.domain.payments.paying import Desk
-from paydesk.domain.payments.states import AttemptState, PaymentState
-from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
-OPENED, REVERSED = "chargeback", "chargeback_reversed"
-"""The events, beyond the spec's three."""
-
 LEASE = timedelta(minutes=1)
 PAUSE = 5.0
 """Seconds between two looks at an acquirer's disputes."""
 
-READ_AGAIN = 10
+ASK_EVERY = timedelta(days=1)
+"""How often an acquirer is asked for each dispute that is not over."""
+ASK_AGAIN = timedelta(hours=1)
+"""When it is asked again that gave no answer."""
+UNREAD = timedelta(hours=1)
+"""Disputes that can't be read for so long are an alarm."""
+PATIENCE = timedelta(hours=1)
+"""How long a dispute may wait for what passes by itself before an operator is told."""
 
-_UNDECIDED = frozenset({PaymentState.PROCESSING, PaymentState.CHALLENGED, PaymentState.AUTHORIZED})
+_MOST = 100
+_LONGEST_WAIT = timedelta(minutes=10)
 
 
 async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
@@ -44,210 +56,198 @@ async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
 
     async def read() -> None:
         await read_disputes(desk, now=utc_now())
+        await watch_readings(desk, now=utc_now())
 
     await repeat("disputes", read, stop, rest=PAUSE)
 
 
 async def read_disputes(desk: Desk, *, now: datetime) -> int:
-    """Record the disputes that are new at any acquirer, and how known ones ended; returns how many changed something.
+    """Record the disputes that are new at any acquirer, and how known ones changed; returns how many changed something.
 
     Money has moved at the acquirer before this is called. `now` is real time (UTC): a test side's own time is ahead by
     its clock. An acquirer that another worker is reading is left to it.
     """
     changed = 0
     for name in desk.acquirers:
-        place = await queries.claim_reading(desk.database, acquirer=name, lease=LEASE)
+        place = await queries.claim_reading(desk.database, acquirer=name, lease=LEASE, now=now)
         if place is not None:
-            changed += await _read(desk, name, place["place"], now=now)
-    await _cancel_subscriptions(desk.database, now=now)
+            changed += await _Reading(desk, name, now).whole(place["place"])
+    await _end_subscriptions(desk.database, now=now)
     return changed
 
 
-async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
-    """Read on from a place, page by page; what can't be recorded yet is read again the next time."""
-    changed, reading = 0, True
-    try:
-        while reading:
-            page = await desk.acquirers[acquirer].disputes(place)
-            recorded = [await record_dispute(desk.database, acquirer, dispute, now=now) for dispute in page.disputes]
-            changed += sum(1 for one in recorded if one)
-            reading = bool(page.disputes) and None not in recorded
-            place = place if None in recorded else page.next
-    except (AcquirerRefused, OutcomeUnknown) as error:
-        log.warning("an acquirer's disputes can't be read", acquirer=acquirer, why=str(error))
-    finally:
-        await queries.end_reading(desk.database, acquirer=acquirer, place=place, now=now)
-    return changed
+async def watch_readings(desk: Desk, *, now: datetime) -> None:
+    """Measure how long ago each acquirer's disputes were read, and tell the operator if it is too long."""
+    async for row in queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now):
+        acquirer = row["acquirer"]
+        metrics.READING_AGE.labels(acquirer).set(row["age"])
+        if row["age"] <= UNREAD.total_seconds():
+            kind = AlarmKind.disputes_unread
+            await settle_alarms(desk.database, kind, [acquirer], shop=None, by="disputes were read", now=now)
+            continue
+        minutes = int(row["age"] // 60)
+        reason = f"the disputes of {acquirer} were last read {minutes} minutes ago"
+        await raise_alarms(desk.database, [Alarm(AlarmKind.disputes_unread, acquirer, reason)], now=now)
 
 
-async def record_dispute(database: Database, acquirer: str, dispute: Dispute, *, now: datetime) -> bool | None:
-    """Write down how a dispute stands; however often it is told, each step counts once.
+@dataclass(slots=True)
+class _Reading:
+    """One reading of an acquirer's disputes by the worker that holds its lease."""
 
-    Returns whether it changed anything, or None if its payment is not settled enough to tell yet. `now` is real time.
-    """
-    changed = False
-    for _ in range(READ_AGAIN):
-        row = await queries.disputed(
-            database,
-            acquirer=acquirer,
-            of_key=dispute.of_key,
-            acquirer_reference=dispute.reference,
-            real_now=now,
+    desk: Desk
+    acquirer: str
+    now: datetime
+    changed: int = field(default=0, init=False)
+
+    @property
+    def database(self) -> Database:
+        return self.desk.database
+
+    async def whole(self, place: str) -> int:
+        """Read on from a place, then try what waits, then ask for what is not over; returns how many changed."""
+        read_at = None
+        try:
+            await self._pages(place)
+            await self._waiting()
+            await self._ask()
+            read_at = self.now
+        except (AcquirerRefused, OutcomeUnknown) as error:
+            log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, why=str(error))
+        finally:
+            await queries.end_reading(self.database, acquirer=self.acquirer, read_at=read_at)
+        return self.changed
+
+    async def _pages(self, place: str) -> None:
+        while True:
+            page = await self.desk.acquirers[self.acquirer].disputes(place)
+            await self._record(page.disputes)
+            if page.next != place:
+                await queries.move_on(self.database, acquirer=self.acquirer, place=page.next, lease=LEASE)
+            if not page.disputes or page.next == place:
+                return
+            place = page.next
+
+    async def _waiting(self) -> None:
+        """Try those that wait once more."""
+        rows = queries.waiting_due(self.database, acquirer=self.acquirer, now=self.now, most=_MOST)
+        found = [row async for row in rows]
+        await self._record(
+            [msgspec.json.decode(row["told"], type=Dispute, strict=False) for row in found],
+            tries={row["acquirer_reference"]: row["tries"] for row in found},
         )
-        step = _next_step(row, dispute)
-        if step is None or step is False:
-            return changed if step is False else None
-        written = await step(database, acquirer, dispute, row)
-        changed = changed or written
-    log.error("a dispute changes all the time", reference=dispute.reference)
-    return None
+
+    async def _ask(self) -> None:
+        """Ask for each chargeback that is not over and was not asked for since a day."""
+        rows = queries.to_ask(self.database, acquirer=self.acquirer, before=self.now - ASK_EVERY, most=_MOST)
+        for row in [row async for row in rows]:
+            asked_at = self.now
+            try:
+                told = await self.desk.acquirers[self.acquirer].find_dispute(row["acquirer_reference"])
+            except (AcquirerRefused, OutcomeUnknown) as error:
+                log.warning("a dispute can't be asked for", chargeback_id=row["id"], why=str(error))
+                asked_at = self.now - ASK_EVERY + ASK_AGAIN
+            else:
+                await self._answered(row["id"], Shop(row["merchant_id"], row["live"]), told)
+            asked = {"merchant_ids": [row["merchant_id"]], "ids": [row["id"]], "at": asked_at}
+            await queries.asked(self.database, **asked)
+
+    async def _answered(self, chargeback_id: int, shop: Shop, told: Dispute | None) -> None:
+        """Record how a dispute stands that was asked for."""
+        if told is not None:
+            await self._record([told], confirmed=True)
+            return
+        reason = f"{self.acquirer} does not know it, and it is not over as far as we know"
+        alarm = Alarm(AlarmKind.dispute_unknown, f"chargeback {chargeback_id}", reason, shop)
+        await raise_alarms(self.database, [alarm], now=self.now)
+
+    async def _record(
+        self, disputes: Sequence[Dispute], *, confirmed: bool = False, tries: dict[str, int] | None = None
+    ) -> None:
+        """Book each dispute, or have it wait; a later telling of one that waits takes its place."""
+        waiting: dict[str, tuple[Dispute, Waits]] = {}
+        done: list[str] = []
+        for dispute in disputes:
+            booked = await self._one(dispute, confirmed=confirmed)
+            self.changed += booked.changed
+            if booked.waits is None:
+                waiting.pop(dispute.reference, None)
+                done.append(dispute.reference)
+            else:
+                waiting[dispute.reference] = (dispute, booked.waits)
+        await self._wait_no_more([reference for reference in done if reference not in waiting])
+        await self._keep_waiting(waiting, tries or {})
+
+    async def _one(self, dispute: Dispute, *, confirmed: bool) -> Booked:
+        """Book one dispute; whatever is wrong with it is its own reason to wait, unless the database is away."""
+        try:
+            booked = await record_dispute(self.database, self.acquirer, dispute, now=self.now, confirmed=confirmed)
+            if booked.doubtful:
+                return await self._asked_again(dispute, booked)
+        except AWAY:
+            raise
+        except Exception as error:
+            about = {"acquirer": self.acquirer, "reference": dispute.reference}
+            log.warning("a dispute can't be booked", **about, exc_info=error)
+            return Booked(changed=False, waits=Waits(reason_of(error)))
+        return booked
+
+    async def _asked_again(self, dispute: Dispute, booked: Booked) -> Booked:
+        """A telling that takes back what is in the books: the acquirer is asked how the dispute stands now."""
+        try:
+            told = await self.desk.acquirers[self.acquirer].find_dispute(dispute.reference)
+        except (AcquirerRefused, OutcomeUnknown) as error:
+            why = f"it was told otherwise before, and the acquirer can't be asked: {error}"
+            return Booked(booked.changed, waits=Waits(why, soon=True))
+        if told is None:
+            return Booked(booked.changed, waits=Waits("it was told otherwise before, and is not known any more"))
+        return await record_dispute(self.database, self.acquirer, told, now=self.now, confirmed=True)
+
+    async def _wait_no_more(self, references: list[str]) -> None:
+        if not references:
+            return
+        rows = queries.wait_no_more(self.database, acquirer=self.acquirer, references=references)
+        subjects = [self._subject(row["acquirer_reference"]) async for row in rows]
+        if subjects:
+            kind = AlarmKind.dispute_waits
+            await settle_alarms(self.database, kind, subjects, shop=None, by="it was booked", now=self.now)
+
+    async def _keep_waiting(self, waiting: dict[str, tuple[Dispute, Waits]], tries: dict[str, int]) -> None:
+        """Put disputes into the list of those that wait, and into the operator's once it is nothing that passes."""
+        if not waiting:
+            return
+        rows = queries.keep_waiting(
+            self.database,
+            acquirer=self.acquirer,
+            references=list(waiting),
+            told=[storable_json(msgspec.to_builtins(dispute)) for dispute, _ in waiting.values()],
+            reasons=[why.reason for _, why in waiting.values()],
+            next_ats=[self.now + _pause(tries.get(reference, 0)) for reference in waiting],
+            now=self.now,
+        )
+        alarms = []
+        for row in [row async for row in rows]:
+            dispute, why = waiting[row["acquirer_reference"]]
+            if not why.soon or self.now - row["first_at"] > PATIENCE:
+                about = f"{dispute.amount} {dispute.currency} for {dispute.reason!r}, {dispute.status}"
+                alarms.append(
+                    Alarm(AlarmKind.dispute_waits, self._subject(dispute.reference), f"{why.reason} ({about})")
+                )
+        await raise_alarms(self.database, alarms, now=self.now)
+
+    def _subject(self, reference: str) -> str:
+        return f"dispute {reference} at {self.acquirer}"
 
 
-Step = Callable[[Database, str, Dispute, Mapping[str, Any]], Awaitable[bool]]
-"""Writes down the next state of a dispute; False if the payment has changed since it was worked out."""
+def _pause(tries: int) -> timedelta:
+    """How long a dispute waits before it is tried again: twice as long each time."""
+    return min(timedelta(seconds=PAUSE * (1 << min(tries, 10))), _LONGEST_WAIT)
 
 
-def _next_step(row: Mapping[str, Any] | None, dispute: Dispute) -> Step | Literal[False] | None:
-    """What is to be written next; False if nothing is (any more), None if it is too early to tell."""
-    if dispute.status in (DisputeStatus.INQUIRY, DisputeStatus.DROPPED):
-        return False
-    if row is None:
-        log.error("a dispute of a payment that nobody knows", reference=dispute.reference)
-        return False
-    if row["chargeback_id"] is None:
-        return _first_step(row, dispute)
-    if ChargebackState(row["chargeback_state"]) is not ChargebackState.OPEN:
-        return False
-    endings: dict[DisputeStatus, Step] = {DisputeStatus.WON: _win, DisputeStatus.LOST: _lose}
-    return endings.get(dispute.status, False)
-
-
-def _first_step(row: Mapping[str, Any], dispute: Dispute) -> Step | Literal[False] | None:
-    """How a dispute that is new to us is written down, by where its payment stands."""
-    state = PaymentState(row["state"])
-    if state in _UNDECIDED and row["attempt_state"] in (AttemptState.PROCESSING, AttemptState.APPROVED):
-        return None
-    left = row["amount"] - row["refunded"] - row["charged_back"]
-    if state in (PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED) and dispute.amount <= left:
-        return _open
-    given_back = state in (PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED)
-    if given_back and dispute.status is DisputeStatus.WON and dispute.amount <= row["amount"]:
-        return _record_won
-    log.error(
-        "a dispute does not fit its payment",
-        reference=dispute.reference,
-        payment_id=row["payment_id"],
-        state=str(state),
-        amount=str(dispute.amount),
-        left=str(left),
-    )
-    return False
-
-
-async def _open(database: Database, acquirer: str, dispute: Dispute, row: Mapping[str, Any]) -> bool:
-    """The bank took the money: out of reserve, pending, then available money, with a fee on top."""
-    parts = split_reversal(funds_of(row), dispute.amount, fees_returned=False)
-    fee = row["chargeback_fee"]
-    entries = (
-        ("chargeback", "acquirer", -dispute.amount),
-        ("chargeback", "pending", parts.pending),
-        ("chargeback", "available", parts.available),
-        ("chargeback", "reserve", parts.reserve),
-        *((("chargeback_fee", "available", fee), ("chargeback_fee", "fees", -fee)) if fee else ()),
-    )
-    report = _report(OPENED, "reversal_chargeback", row, dispute.amount, dispute.reason)
-    written = await queries.open_chargeback(
-        database,
-        **_chargeback(acquirer, dispute, row),
-        pending_taken=parts.pending,
-        reserve_taken=parts.reserve,
-        kinds=[kind for kind, _, _ in entries],
-        accounts=[account for _, account, _ in entries],
-        amounts=[amount for _, _, amount in entries],
-        **_pingback(row, report),
-    )
-    return written is not None
-
-
-async def _win(database: Database, _acquirer: str, _dispute: Dispute, row: Mapping[str, Any]) -> bool:
-    """The money came back, and the payment stands again as it did before."""
-    after = PaymentState.PARTIALLY_REFUNDED if row["refunded"] else PaymentState.CAPTURED
-    status = PART if row["refunded"] else "successful"
-    report = _report(REVERSED, status, row, row["chargeback_amount"], None)
-    written = await queries.win_chargeback(
-        database,
-        merchant_id=row["merchant_id"],
-        live=row["live"],
-        id=row["chargeback_id"],
-        revision=row["revision"],
-        state=str(after),
-        **_pingback(row, report),
-        now=row["shop_now"],
-    )
-    return written is not None
-
-
-async def _record_won(database: Database, acquirer: str, dispute: Dispute, row: Mapping[str, Any]) -> bool:
-    """The dispute was won before anybody read of it, and the money was given back since: only the fee is left of it."""
-    status = PART if PaymentState(row["state"]) is PaymentState.PARTIALLY_REFUNDED else WHOLE
-    reports = (
-        _report(OPENED, "reversal_chargeback", row, dispute.amount, dispute.reason),
-        _report(REVERSED, status, row, dispute.amount, None),
-    )
-    pingbacks = [told(row, report) for report in reports]
-    heard = [one for one in pingbacks if one]
-    written = await queries.record_won_chargeback(
-        database,
-        **_chargeback(acquirer, dispute, row),
-        muted=[report.event for report, one in zip(reports, pingbacks, strict=True) if not one],
-        events=[one["event"] for one in heard],
-        urls=[one["pingback_url"] for one in heard],
-        formats=[one["pingback_format"] for one in heard],
-        payloads=[one["payload"] for one in heard],
-    )
-    return written is not None
-
-
-async def _lose(database: Database, _acquirer: str, _dispute: Dispute, row: Mapping[str, Any]) -> bool:
-    written = await queries.lose_chargeback(
-        database, merchant_id=row["merchant_id"], live=row["live"], id=row["chargeback_id"], now=row["shop_now"]
-    )
-    return written is not None
-
-
-def _chargeback(acquirer: str, dispute: Dispute, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a chargeback is about, as the statements that write a new one take it."""
-    return {
-        "merchant_id": row["merchant_id"],
-        "live": row["live"],
-        "payment_id": row["payment_id"],
-        "revision": row["revision"],
-        "id": row["reference_id"],
-        "acquirer": acquirer,
-        "acquirer_reference": dispute.reference,
-        "amount": dispute.amount,
-        "currency": row["currency"],
-        "fee": row["chargeback_fee"],
-        "reason": dispute.reason,
-        "now": row["shop_now"],
-    }
-
-
-def _report(event: str, status: str, row: Mapping[str, Any], amount: Decimal, reason: str | None) -> ReversalReport:
-    return ReversalReport(
-        event=event, status=status, reference_id=row["reference_id"], chargeback_amount=amount, reason=reason
-    )
-
-
-def _pingback(row: Mapping[str, Any], report: ReversalReport) -> dict[str, Any]:
-    """The pingback as the statements take it: all None if the account has muted the event."""
-    nothing = dict.fromkeys(("event", "pingback_url", "pingback_format", "payload"))
-    return nothing | told(row, report)
-
-
-async def _cancel_subscriptions(database: Database, *, now: datetime) -> None:
-    """Cancel subscriptions behind a chargeback; what was missed the last time is found again."""
-    running = [row async for row in queries.subscriptions_to_cancel(database, real_now=now)]
-    for row in running:
+async def _end_subscriptions(database: Database, *, now: datetime) -> None:
+    """End the subscriptions behind disputes that are not won; what was missed the last time is found again."""
+    for row in [row async for row in queries.subscriptions_to_end(database, real_now=now)]:
         shop = Shop(row["merchant_id"], row["live"])
-        await cancel(database, shop, row["id"], by="chargeback", now=row["shop_now"])
+        if row["state"] in (SubscriptionState.TRIAL, SubscriptionState.ACTIVE):
+            await cancel(database, shop, row["id"], by="chargeback", now=row["shop_now"])
+        about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": row["chargeback_id"]}
+        await queries.subscription_ended(database, **about)

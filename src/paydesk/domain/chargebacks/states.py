@@ -7,18 +7,33 @@ from enum import StrEnum
 
 
 class ChargebackState(StrEnum):
-    """Where a chargeback stands."""
+    """Where a chargeback stands; what it took and returned is kept beside, since a bank moves money when it likes."""
 
+    INQUIRY = "inquiry"
+    """The bank asks what the charge was for; no money has moved, and the merchant may answer."""
     OPEN = "open"
-    """The money is gone; the merchant may give evidence."""
+    """The money is gone, or about to go; the merchant may give evidence."""
     WON = "won"
-    """The bank believed the merchant, and the money came back."""
+    """The bank believed the merchant, and the money comes back."""
     LOST = "lost"
-    """It is final."""
+    """The bank believed the customer; a part may have come back (partly won)."""
+    DROPPED = "dropped"
+    """It ended before any money moved."""
 
 
 TRANSITIONS: Mapping[ChargebackState, frozenset[ChargebackState]] = {
-    ChargebackState.OPEN: frozenset({ChargebackState.WON, ChargebackState.LOST}),
-    ChargebackState.WON: frozenset(),
-    ChargebackState.LOST: frozenset(),
+    ChargebackState.INQUIRY: frozenset(
+        {ChargebackState.OPEN, ChargebackState.WON, ChargebackState.LOST, ChargebackState.DROPPED}
+    ),
+    ChargebackState.OPEN: frozenset({ChargebackState.WON, ChargebackState.LOST, ChargebackState.DROPPED}),
+    ChargebackState.WON: frozenset({ChargebackState.OPEN, ChargebackState.LOST}),
+    ChargebackState.LOST: frozenset({ChargebackState.OPEN, ChargebackState.WON}),
+    ChargebackState.DROPPED: frozenset({ChargebackState.OPEN, ChargebackState.LOST, ChargebackState.WON}),
 }
+"""What we know of; a bank that says otherwise is believed, since it has the money."""
+
+UNDECIDED = frozenset({ChargebackState.INQUIRY, ChargebackState.OPEN})
+"""The bank has not decided: the merchant may give evidence."""
+
+AGAINST = frozenset({ChargebackState.OPEN, ChargebackState.LOST})
+"""The customer wants out: a subscription behind it ends."""

@@ -45,7 +45,8 @@ select 'payout' as table_name, merchant_id, payout_id as id,
  where (l.postings, l.entries, l.available, l.bank) is distinct from (1::bigint, 2::bigint, s.amount, -s.amount);
 
 -- name: uncaptured_unposted(merchant_id)
--- Of a payment whose money was never taken nothing can be given back, settle or be released.
+-- Of a payment whose money was never taken nothing can be given back, settle or be released. (A bank may charge an attempt
+-- back whose money the payment does not have: `chargebacks_posted` compares that.)
 select 'payment' as table_name, p.merchant_id, p.id,
        format('is %s, but %s of it is taken back, %s reserved for refunds, and its ledger entries move %s', p.state,
               p.refunded + p.charged_back, p.refunding, coalesce(l.moved, 0)) as detail
@@ -54,6 +55,7 @@ select 'payment' as table_name, p.merchant_id, p.id,
       select sum(abs(e.amount)) as moved
         from ledger_entry e
        where e.merchant_id = p.merchant_id and e.live = p.live and e.payment_id = p.id
+         and e.kind not in ('chargeback', 'chargeback_fee', 'chargeback_reversal')
   ) l on true
  where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
    and p.state not in ('captured', 'partially_refunded', 'refunded', 'charged_back')
@@ -106,7 +108,7 @@ select 'pingback' as table_name, t.merchant_id, t.id,
                         t.said ->> 'merchant_order_id', t.said ->> 'paid_amount', t.said ->> 'paid_currency',
                         t.said ->> 'merchant_net_revenue', t.said ->> 'merchant_rolling_reserve', t.said ->> 'fees',
                         coalesce(t.refund_amount, t.chargeback_amount), p.id, p.merchant_order_id, p.amount, p.currency,
-                        p.net, p.reserve, p.fees, coalesce(m.amount, c.amount))
+                        p.net, p.reserve, p.fees, coalesce(m.amount, case when t.event = 'chargeback_reversed' then c.returned else c.taken end))
         end as detail
   from said t
   left join payment p on p.merchant_id = t.merchant_id and p.live = t.live and p.id = t.payment_id
@@ -124,7 +126,12 @@ select 'pingback' as table_name, t.merchant_id, t.id,
              to_jsonb(p.net), to_jsonb(p.reserve), to_jsonb(p.fees))
             or t.reversal_id is not null and t.said -> 'reference_id' is distinct from to_jsonb(t.reversal_id)
             or t.event in ('refund', 'partial_refund') and t.refund_amount is distinct from m.amount
-            or t.event = 'chargeback' and t.chargeback_amount is distinct from c.amount);
+            or t.event = 'chargeback'
+               and not coalesce(case when c.takes = 1 then t.chargeback_amount = c.taken
+                                     else t.chargeback_amount > 0 and t.chargeback_amount <= c.taken end, false)
+            or t.event = 'chargeback_reversed'
+               and not coalesce(case when c.returns = 1 then t.chargeback_amount = c.returned
+                                     else t.chargeback_amount > 0 and t.chargeback_amount <= c.returned end, false));
 
 -- name: dates_in_range(now, merchant_id)
 -- What is due is due soon: no date is so far ahead that nobody would ever look at it again. Each side has its own time.

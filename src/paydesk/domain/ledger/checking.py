@@ -70,10 +70,12 @@ PAYMENT_RULES = (
 AFTER_RULES = (
     Rule("funds_agree", "what a payment has pending, reserved and taken as fees is what its ledger entries sum to"),
     Rule(
-        "reversals_add_up", "refunds and chargebacks of a payment sum to what it says, never to more than was captured"
+        "reversals_add_up",
+        "refunds and chargebacks of a payment sum to what it says, and refunds never to more than was captured",
     ),
+    Rule("chargebacks_posted", "what chargebacks took, returned and cost is what the ledger says of their payment"),
     Rule("movements_agree", "a capture or void and its payment agree on where it stands"),
-    Rule("reversals_reported", "every refund, void and chargeback has one pingback, unless the account muted it"),
+    Rule("reversals_reported", "every refund, void and step of a chargeback has one pingback, unless muted"),
     Rule("authorizations_stand", "every authorization has a deadline, and nothing else has one"),
     Rule("closings_agree", "the kept sums of a merchant's old ledger entries are what these sum to"),
 )

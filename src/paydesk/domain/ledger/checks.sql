@@ -48,7 +48,13 @@ select 'payment' as table_name, p.merchant_id, p.id,
 
 -- name: funds_agree(merchant_id)
 -- Where a payment's money is, by its own columns and by the ledger: owed by the acquirer, pending, reserved, taken as fees.
-with posted as (
+-- (A chargeback that stands aside is of money that the payment does not have.)
+with aside as (
+    select merchant_id, payment_id, sum(taken - returned) as taken
+      from chargeback
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and aside
+     group by merchant_id, payment_id
+), posted as (
     select merchant_id, payment_id,
            coalesce(sum(amount) filter (where account = 'acquirer'), 0) as acquirer,
            coalesce(sum(amount) filter (where account = 'pending'), 0) as pending,
@@ -58,14 +64,15 @@ with posted as (
      where (:merchant_id::bigint is null or merchant_id = :merchant_id) and payment_id is not null
      group by merchant_id, payment_id
 ), expected as (
-    select merchant_id, id,
-           amount - refunded - charged_back as acquirer,
-           case when settled_at is null then -(net - pending_taken) else 0 end as pending,
-           case when reserve_released_at is null then -(reserve - reserve_taken) else 0 end as reserve,
-           -(fees - fees_taken) as fees
-      from payment
-     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
-       and state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+    select p.merchant_id, p.id,
+           p.amount - p.refunded - p.charged_back - coalesce(a.taken, 0) as acquirer,
+           case when p.settled_at is null then -(p.net - p.pending_taken) else 0 end as pending,
+           case when p.reserve_released_at is null then -(p.reserve - p.reserve_taken) else 0 end as reserve,
+           -(p.fees - p.fees_taken) as fees
+      from payment p
+      left join aside a on a.merchant_id = p.merchant_id and a.payment_id = p.id
+     where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+       and p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
 )
 select 'payment' as table_name, e.merchant_id, e.id,
        format('should have acquirer %s, pending %s, reserve %s, fees %s in the ledger, but has %s, %s, %s, %s',
@@ -79,6 +86,7 @@ select 'payment' as table_name, e.merchant_id, e.id,
 
 -- name: reversals_add_up(merchant_id)
 -- What was given back is the sum of the refunds, what is on its way of those in progress, and no more than was captured.
+-- What is charged back is what the bank has of it by its chargebacks, and may be more.
 with given as (
     select merchant_id, payment_id,
            coalesce(sum(amount) filter (where state = 'done'), 0) as refunded,
@@ -87,9 +95,9 @@ with given as (
      where (:merchant_id::bigint is null or merchant_id = :merchant_id) and kind = 'refund'
      group by merchant_id, payment_id
 ), disputed as (
-    select merchant_id, payment_id, sum(amount) as charged_back
+    select merchant_id, payment_id, sum(taken - returned) as charged_back
       from chargeback
-     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and state <> 'won'
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and not aside
      group by merchant_id, payment_id
 )
 select 'payment' as table_name, p.merchant_id, p.id,
@@ -102,11 +110,51 @@ select 'payment' as table_name, p.merchant_id, p.id,
  where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
    and ((p.refunded, p.refunding, p.charged_back)
         is distinct from (coalesce(g.refunded, 0), coalesce(g.refunding, 0), coalesce(d.charged_back, 0))
-        or p.refunded + p.refunding > p.amount or p.refunded + p.charged_back > p.amount
+        or p.refunded + p.refunding > p.amount
         or (p.state = 'charged_back') <> (p.charged_back > 0)
-        or p.charged_back = 0
+        or p.charged_back <= 0
            and ((p.state = 'refunded') <> (p.refunded > 0 and p.refunded = p.amount)
                 or (p.state = 'partially_refunded') <> (p.refunded > 0 and p.refunded < p.amount)));
+
+-- name: chargebacks_posted(merchant_id)
+-- What the ledger says was taken, returned and charged as a fee is what the chargebacks of the payment say, and a
+-- chargeback's sums and steps agree: none without money, none that returned what it never took, no fee without a take.
+with posted as (
+    select merchant_id, payment_id,
+           -coalesce(sum(amount) filter (where kind = 'chargeback' and account = 'acquirer'), 0) as taken,
+           coalesce(sum(amount) filter (where kind = 'chargeback_reversal' and account = 'acquirer'), 0) as returned,
+           -coalesce(sum(amount) filter (where kind = 'chargeback_fee' and account = 'fees'), 0) as fees
+      from ledger_entry
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+       and kind in ('chargeback', 'chargeback_reversal', 'chargeback_fee')
+     group by merchant_id, payment_id
+), booked as (
+    select merchant_id, payment_id, sum(taken) as taken, sum(returned) as returned, sum(fee) as fees
+      from chargeback
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+     group by merchant_id, payment_id
+)
+select 'payment' as table_name, merchant_id, payment_id as id,
+       format('has chargebacks that took %s, returned %s and cost %s in fees, but the ledger says %s, %s and %s',
+              coalesce(b.taken, 0), coalesce(b.returned, 0), coalesce(b.fees, 0), coalesce(l.taken, 0),
+              coalesce(l.returned, 0), coalesce(l.fees, 0)) as detail
+  from posted l
+  full join booked b using (merchant_id, payment_id)
+ where (coalesce(l.taken, 0), coalesce(l.returned, 0), coalesce(l.fees, 0))
+       <> (coalesce(b.taken, 0), coalesce(b.returned, 0), coalesce(b.fees, 0))
+ union all
+select 'chargeback', c.merchant_id, c.id,
+       format('is %s over %s %s of payment %s (%s), took %s in %s steps, returned %s in %s, for a fee of %s', c.state,
+              c.amount, c.currency, c.payment_id, p.currency, c.taken, c.takes, c.returned, c.returns, c.fee)
+  from chargeback c
+  join payment p on p.merchant_id = c.merchant_id and p.id = c.payment_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id)
+   and ((c.taken > 0) <> (c.takes > 0) or (c.returned > 0) <> (c.returns > 0)
+        or c.fee > 0 and c.takes = 0
+        or c.currency <> p.currency
+        or c.state in ('inquiry', 'dropped') and c.taken > c.returned
+        or c.aside is false and c.takes > 0
+           and p.state not in ('captured', 'partially_refunded', 'refunded', 'charged_back'));
 
 -- name: movements_agree(merchant_id)
 -- A capture or void in progress holds its payment, and a finished one has moved it.
@@ -144,27 +192,29 @@ select 'payment', p.merchant_id, p.id,
                               and m.kind = case p.state when 'voided' then 'void' else 'capture' end));
 
 -- name: reversals_reported(merchant_id)
--- Each refund, void and chargeback is told once, and each dispute that was won; unless the account did not want to hear.
+-- Each refund and void is told once, and each step of a chargeback: money taken, money returned; unless the account did
+-- not want to hear.
 with happened as (
     select merchant_id, id, case when m.kind = 'void' then array['refund'] else array['refund', 'partial_refund'] end
-               as events, not muted as tell, 'movement' as table_name
+               as events, (not muted)::integer as tell, 'movement' as table_name
       from movement m
      where m.kind in ('refund', 'void') and m.state = 'done'
      union all
-    select merchant_id, id, array['chargeback'], not ('chargeback' = any(muted)), 'chargeback' from chargeback
-     union all
-    select merchant_id, id, array['chargeback_reversed'], not ('chargeback_reversed' = any(muted)), 'chargeback'
+    select merchant_id, id, array['chargeback'], takes - cardinality(array_positions(muted, 'chargeback')), 'chargeback'
       from chargeback
-     where state = 'won'
+     union all
+    select merchant_id, id, array['chargeback_reversed'],
+           returns - cardinality(array_positions(muted, 'chargeback_reversed')), 'chargeback'
+      from chargeback
 )
 select h.table_name, h.merchant_id, h.id,
        format('has %s pingbacks of %s, and should have %s', count(g.id), array_to_string(h.events, ' or '),
-              h.tell::integer) as detail
+              h.tell) as detail
   from happened h
   left join pingback g on g.merchant_id = h.merchant_id and g.reversal_id = h.id and g.event = any(h.events)
  where (:merchant_id::bigint is null or h.merchant_id = :merchant_id)
  group by h.table_name, h.merchant_id, h.id, h.events, h.tell
-having count(g.id) <> h.tell::integer;
+having count(g.id) <> h.tell;
 
 -- name: authorizations_stand(merchant_id)
 -- What is authorized has a deadline that the worker will look at; nothing else has one.

@@ -337,7 +337,7 @@ with due as materialized (
 select (select count(*) from marked) as seen, (select count(*) from told) as mails;
 
 -- name: tell_chargebacks(real_now, since, keep_test, most)^
--- What merchants must know at once: a customer's bank took money back.
+-- What merchants must know at once: a customer's bank took money back. (An inquiry counts as told until it does.)
 with due as materialized (
     select merchant_id, id
       from chargeback
@@ -356,12 +356,12 @@ with due as materialized (
     select v.merchant_id, v.live, 'chargeback_alert', m.email, 'en',
            jsonb_build_object(
                'merchant_id', v.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
-               'amount', trim_scale(v.amount)::text, 'currency', v.currency, 'reason', v.reason),
+               'amount', trim_scale(v.taken)::text, 'currency', v.currency, 'reason', v.reason),
            'chargeback ' || v.id, :real_now, :real_now
       from marked v
       join merchant m on m.id = v.merchant_id
       join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
-     where v.opened_at >= :since and (v.live or :keep_test or m.test_mails)
+     where greatest(v.opened_at, v.told_at) >= :since and (v.live or :keep_test or m.test_mails)
         on conflict (merchant_id, once) do nothing
  returning id
 )

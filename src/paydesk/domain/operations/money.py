@@ -67,7 +67,10 @@ class BankAccount:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before. Times are UTC."""
+    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before. Times are UTC.
+
+    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the dispute's own.
+    """
 
     id: int
     merchant_id: int
@@ -78,6 +81,10 @@ class Dispute:
     acquirer: str
     amount: Decimal
     currency: str
+    taken: Decimal
+    returned: Decimal
+    disputed_amount: Decimal
+    disputed_currency: str
     fee: Decimal
     reason: str
     evidence: str

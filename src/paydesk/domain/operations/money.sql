@@ -32,7 +32,9 @@ select p.id, p.currency, p.amount, p.reference, p.recorded_by, p.at, p.merchant_
 
 -- name: chargebacks_of_all(live, before_at, before_id, since, until, most)
 -- The chargebacks of all merchants, newest first.
-select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.reason, c.opened_at, c.closed_at,
+select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c.returned,
+       coalesce(c.disputed_amount, c.amount) as disputed_amount,
+       coalesce(c.disputed_currency, c.currency) as disputed_currency, c.fee, c.reason, c.opened_at, c.closed_at,
        c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
   from chargeback c
   join merchant m on m.id = c.merchant_id
@@ -42,7 +44,9 @@ select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.r
  limit :most;
 
 -- name: chargebacks_in_state(live, state, before_at, before_id, since, until, most)
-select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.reason, c.opened_at, c.closed_at,
+select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c.returned,
+       coalesce(c.disputed_amount, c.amount) as disputed_amount,
+       coalesce(c.disputed_currency, c.currency) as disputed_currency, c.fee, c.reason, c.opened_at, c.closed_at,
        c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
   from chargeback c
   join merchant m on m.id = c.merchant_id
@@ -52,7 +56,9 @@ select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.r
  limit :most;
 
 -- name: chargeback_of(merchant_id, id)^
-select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.fee, c.reason, c.opened_at, c.closed_at,
+select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c.returned,
+       coalesce(c.disputed_amount, c.amount) as disputed_amount,
+       coalesce(c.disputed_currency, c.currency) as disputed_currency, c.fee, c.reason, c.opened_at, c.closed_at,
        c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
   from chargeback c
   join merchant m on m.id = c.merchant_id

@@ -22,6 +22,16 @@ REFUND, PARTIAL_REFUND = "refund", "partial_refund"
 WHOLE, PART = "reversal_refunded", "reversal_refunded_partially"
 """`payment_order.status` once all, or a part, was given back (wire.md §2)."""
 
+REVERSAL_STATUS: Mapping[PaymentState, str] = {
+    PaymentState.AUTHORIZED: "successful",
+    PaymentState.CAPTURED: "successful",
+    PaymentState.VOIDED: WHOLE,
+    PaymentState.REFUNDED: WHOLE,
+    PaymentState.PARTIALLY_REFUNDED: PART,
+    PaymentState.CHARGED_BACK: "reversal_chargeback",
+}
+"""`payment_order.status` in pingbacks about what was given back or taken."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -62,6 +72,15 @@ def capture_entries(split: Split) -> tuple[Entry, ...]:
     return ("acquirer", split.paid), ("pending", -split.net), ("reserve", -split.reserve), ("fees", -split.fees)
 
 
+def state_after(amount: Decimal, refunded: Decimal, charged_back: Decimal) -> PaymentState:
+    """Where a payment stands whose money was taken, by what went back since."""
+    if charged_back > 0:
+        return PaymentState.CHARGED_BACK
+    if refunded > 0:
+        return PaymentState.REFUNDED if refunded == amount else PaymentState.PARTIALLY_REFUNDED
+    return PaymentState.CAPTURED
+
+
 def funds_of(row: Mapping[str, Any]) -> Funds:
     """Where a payment's money is, from its columns; what a chargeback took was given back too."""
     return Funds(
@@ -82,7 +101,7 @@ def payment_report(row: Mapping[str, Any]) -> PaymentReport:
         merchant_order_id=row["merchant_order_id"],
         currency=row["currency"],
         split=Split(row["amount"], row["net"], row["reserve"], row["fees"]),
-        at=row["paid_at"],
+        at=row["paid_at"] or row["shop_now"],
         first_name=row["first_name"],
         last_name=row["last_name"],
         username=row["username"],

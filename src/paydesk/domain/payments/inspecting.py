@@ -65,7 +65,8 @@ class InspectedPayment:
         state = self.seen.state
         if state not in REFUNDABLE and (state is not PaymentState.AUTHORIZED or self.moving is not None):
             return Decimal(0)
-        return self.seen.amount - self.seen.refunded - self.refunding
+        gone = self.seen.refunded + self.refunding + max(self.charged_back, Decimal(0))
+        return max(self.seen.amount - gone, Decimal(0))
 
     @property
     def waiting(self) -> bool:
@@ -108,12 +109,19 @@ class SeenMovement:
 
 @dataclass(frozen=True, slots=True)
 class SeenDispute:
-    """A chargeback of a payment; `fee` is what it cost the merchant besides."""
+    """A chargeback of a payment; `fee` is what it cost the merchant besides.
+
+    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the dispute's own.
+    """
 
     id: int
     state: ChargebackState
     amount: Decimal
     currency: str
+    taken: Decimal
+    returned: Decimal
+    disputed_amount: Decimal
+    disputed_currency: str
     fee: Decimal
     reason: str
     evidence_at: datetime | None

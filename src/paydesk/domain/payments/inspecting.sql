@@ -41,7 +41,8 @@ select m.id, m.kind, m.state, m.amount, m.currency, m.requested_by, m.refusal, m
  limit :most;
 
 -- name: disputes_of(merchant_id, live, payment_id, most)
-select id, state, amount, currency, fee, reason, evidence_at, opened_at, closed_at
+select id, state, amount, currency, taken, returned, coalesce(disputed_amount, amount) as disputed_amount,
+       coalesce(disputed_currency, currency) as disputed_currency, fee, reason, evidence_at, opened_at, closed_at
   from chargeback
  where merchant_id = :merchant_id and live = :live and payment_id = :payment_id
  order by id

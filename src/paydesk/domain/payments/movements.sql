@@ -22,9 +22,11 @@ select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
 
 -- name: begin_refund(merchant_id, live, payment_id, amount, requested_by, request_key, lookup_at, now)^
 -- The intent to give money back (null: all that is left). The payment's row keeps account of what refunds in progress
--- have reserved, so that however many race, no more is ever asked of the acquirer than was captured.
+-- have reserved, so that however many race, no more is ever asked of the acquirer than was captured and is not charged
+-- back.
 with locked as materialized (
-    select merchant_id, live, id, coalesce(:amount::numeric, amount - refunded - refunding) as asked
+    select merchant_id, live, id,
+           coalesce(:amount::numeric, amount - refunded - refunding - greatest(charged_back, 0)) as asked
       from payment
      where merchant_id = :merchant_id and live = :live and id = :payment_id
        for update
@@ -33,8 +35,8 @@ with locked as materialized (
        set refunding = p.refunding + l.asked
       from locked l
      where p.merchant_id = l.merchant_id and p.live = l.live and p.id = l.id
-       and p.state in ('captured', 'partially_refunded')
-       and l.asked > 0 and p.refunded + p.refunding + l.asked <= p.amount
+       and p.state in ('captured', 'partially_refunded', 'charged_back')
+       and l.asked > 0 and p.refunded + p.refunding + greatest(p.charged_back, 0) + l.asked <= p.amount
  returning p.*, l.asked
 ), begun as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,

@@ -30,7 +30,8 @@ INVALID_AMOUNT = "Invalid requested amount"
 NOTHING_LEFT = "This transaction was already refunded"
 """What clients in the field look for (wire.md §3, Errors)."""
 
-REFUNDABLE = frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED})
+REFUNDABLE = frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.CHARGED_BACK})
+"""Where something may be left to give back; of a chargeback over a part, the rest."""
 GIVEN_BACK = frozenset({PaymentState.REFUNDED, PaymentState.VOIDED})
 _MOST_SHOWN = 40
 _LOOK_AGAIN = 50
@@ -122,15 +123,15 @@ def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None)
     state = PaymentState(row["state"])
     if state in GIVEN_BACK:
         raise Malformed(NOTHING_LEFT)
-    if state is PaymentState.CHARGED_BACK:
-        raise Conflict(f"payment {payment_id} was charged back: the customer has the money already")
     if state not in REFUNDABLE and state is not PaymentState.AUTHORIZED:
         raise Conflict(f"payment {payment_id} is {state}: it is not paid, there is nothing to give back")
     if row["amount"] == 0:
         raise Conflict(f"payment {payment_id} cost nothing, there is nothing to give back")
-    left = row["amount"] - row["refunded"] - row["refunding"]
+    left = row["amount"] - row["refunded"] - row["refunding"] - max(row["charged_back"], Decimal(0))
     # What refunds on their way have reserved is free again if the acquirer refuses them.
     reserved = row["refunding"] > 0
+    if left <= 0 and state is PaymentState.CHARGED_BACK and not reserved:
+        raise Conflict(f"payment {payment_id} was charged back: the customer has the money already")
     if left <= 0:
         raise Malformed(NOTHING_LEFT, passing=reserved)
     if amount is not None:

@@ -1,6 +1,6 @@
 -- name: refundable(merchant_id, live, payment_id)^
 -- How a payment stands towards a refund, and the capture or void of it that is under way.
-select p.merchant_order_id, p.state, p.amount, p.currency, p.refunded, p.refunding, m.kind as moving
+select p.merchant_order_id, p.state, p.amount, p.currency, p.refunded, p.refunding, p.charged_back, m.kind as moving
   from payment p
   left join movement m on m.merchant_id = p.merchant_id and m.id = p.moving_id
  where p.merchant_id = :merchant_id and p.live = :live and p.id = :payment_id;

@@ -26,7 +26,7 @@ class PaymentState(StrEnum):
     REFUNDED = "refunded"
     """All of the money was given back."""
     CHARGED_BACK = "charged_back"
-    """The customer's bank took back what was left; if the merchant wins the dispute it comes again."""
+    """The customer's bank took money back, a part or all; if the merchant wins the dispute it comes again."""
 
 
 PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
@@ -40,9 +40,11 @@ PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
         {PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED, PaymentState.CHARGED_BACK}
     ),
     PaymentState.PARTIALLY_REFUNDED: frozenset({PaymentState.REFUNDED, PaymentState.CHARGED_BACK}),
-    PaymentState.CHARGED_BACK: frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED}),
+    PaymentState.REFUNDED: frozenset({PaymentState.CHARGED_BACK}),
+    PaymentState.CHARGED_BACK: frozenset(
+        {PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED}
+    ),
     PaymentState.VOIDED: frozenset(),
-    PaymentState.REFUNDED: frozenset(),
 }
 
 PAID = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})

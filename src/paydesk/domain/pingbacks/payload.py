@@ -40,7 +40,8 @@ class PaymentReport:
 class ReversalReport:
     """What is told of a refund, void or chargeback: `status` is the order's now, `reference_id` is its own id.
 
-    Amounts are in the payment's currency; those that don't belong to the event are None.
+    Amounts are in the payment's currency; those that don't belong to the event are None. `disputed_amount` is set for a
+    dispute in another currency, and in that.
     """
 
     event: str
@@ -50,6 +51,8 @@ class ReversalReport:
     total_refunded_amount: Decimal | None = None
     chargeback_amount: Decimal | None = None
     reason: str | None = None
+    disputed_amount: Decimal | None = None
+    disputed_currency: str | None = None
 
 
 class _Date(msgspec.Struct, frozen=True):
@@ -74,6 +77,8 @@ class _PaymentOrder(msgspec.Struct, frozen=True):
     total_refunded_amount: Decimal | UnsetType = UNSET
     chargeback_amount: Decimal | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    disputed_amount: Decimal | UnsetType = UNSET
+    disputed_currency: str | UnsetType = UNSET
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -140,6 +145,8 @@ def reversal_envelope(report: PaymentReport, reversal: ReversalReport, *, one_ti
         total_refunded_amount=_number(reversal.total_refunded_amount),
         chargeback_amount=_number(reversal.chargeback_amount),
         reason=UNSET if reversal.reason is None else reversal.reason,
+        disputed_amount=_number(reversal.disputed_amount),
+        disputed_currency=UNSET if reversal.disputed_currency is None else reversal.disputed_currency,
     )
     return _encoder.encode(_ReversalEnvelope(reversal.event, order)).decode()
 

@@ -98,18 +98,31 @@ class _Teller:
 
     def dispute(self, one: SeenDispute) -> Iterator[Line]:
         """A chargeback, the merchant's evidence, and how it ended."""
-        amount, fee = self._money(one.amount, one.currency), self._money(one.fee, one.currency)
-        title = self._say(mark("Chargeback: the bank took back %(amount)s"), amount=amount)
-        about = self._say(
-            mark("%(reason)s; fee %(fee)s"), reason=one.reason.replace("_", " ").capitalize() or "–", fee=fee
-        )
-        yield Line(one.opened_at, "flag", "red", title, about)
+        amount, fee = self._money(one.taken or one.amount, one.currency), self._money(one.fee, one.currency)
+        told = {"reason": one.reason.replace("_", " ").capitalize() or "–", "fee": fee}
+        about = self._say(mark("%(reason)s; fee %(fee)s") if one.taken else mark("%(reason)s"), **told)
+        if one.disputed_currency != one.currency:
+            own = self._money(one.disputed_amount, one.disputed_currency)
+            about = f"{about}; {self._say(mark('disputed as %(amount)s'), amount=own)}"
+        title = self._say(_opened(one), amount=amount)
+        yield Line(one.opened_at, "flag", "red" if one.taken else "yellow", title, about)
         if one.evidence_at is not None:
             yield Line(one.evidence_at, "upload", "", self._say(mark("Evidence handed to the bank")))
         if one.closed_at is not None:
-            won = one.state is ChargebackState.WON
-            ended = mark("Chargeback won: the money came back") if won else mark("Chargeback lost")
-            yield Line(one.closed_at, "scale", "green" if won else "red", self._say(ended))
+            yield Line(one.closed_at, "scale", *self._end(one))
+
+    def _end(self, one: SeenDispute) -> tuple[str, str]:
+        """How a chargeback ended: its colour, and the words."""
+        returned = self._money(one.returned, one.currency)
+        if one.state is ChargebackState.DROPPED or not one.taken:
+            return "green", self._say(mark("The bank let it go; nothing was taken"))
+        if one.state is ChargebackState.WON and one.returned < one.taken:
+            return "green", self._say(mark("Chargeback won: the money is on its way back"))
+        if one.state is ChargebackState.WON:
+            return "green", self._say(mark("Chargeback won: the money came back"))
+        if one.returned:
+            return "yellow", self._say(mark("Chargeback partly won: %(amount)s came back"), amount=returned)
+        return "red", self._say(mark("Chargeback lost"))
 
     def delivery(self, one: SeenDelivery) -> Line:
         """What was said of the goods."""
@@ -133,6 +146,15 @@ class _Teller:
         shown = tone if one.state is not PingbackState.ACKNOWLEDGED else ""
         title = self._say(mark("Pingback: %(event)s"), event=one.event)
         return Line(one.created_at, "webhook", shown, title, about, url=f"pingbacks/{one.id}")
+
+
+def _opened(one: SeenDispute) -> str:
+    """How a chargeback began."""
+    if one.taken:
+        return mark("Chargeback: the bank took back %(amount)s")
+    if one.state is ChargebackState.OPEN:
+        return mark("Dispute: the bank is about to take back %(amount)s")
+    return mark("Inquiry: the bank asks what %(amount)s were paid for; nothing was taken")
 
 
 _AUTHORIZED = mark("Authorized: the money is held, not taken")

@@ -66,6 +66,8 @@ CHARGEBACK_STATES: Mapping[ChargebackState, Badge] = {
     ChargebackState.OPEN: (mark("Open"), "yellow"),
     ChargebackState.WON: (mark("Won"), "green"),
     ChargebackState.LOST: (mark("Lost"), "red"),
+    ChargebackState.INQUIRY: (mark("Inquiry"), "yellow"),
+    ChargebackState.DROPPED: (mark("Dropped"), "secondary"),
 }
 
 

@@ -92,9 +92,19 @@ class Chargeback(msgspec.Struct, frozen=True):
     payment_id: int
     merchant_order_id: str
     subscription_id: int | None
-    status: Annotated[str, Meta(description="`open`, `won` (the money came back) or `lost`.")]
-    amount: Decimal
-    currency: str
+    status: Annotated[
+        str,
+        Meta(
+            description="`open`, `won` (the money comes back) or `lost` (a part may have come back); `inquiry`: the "
+            "bank only asks, no money has moved; `dropped`: it ended before any money moved."
+        ),
+    ]
+    amount: Annotated[Decimal, Meta(description="What is disputed; may be more than was paid.")]
+    currency: Annotated[str, Meta(description="The payment's.")]
+    taken: Annotated[Decimal, Meta(description="What the bank took so far.")]
+    returned: Annotated[Decimal, Meta(description="What the bank gave back of that so far.")]
+    disputed_amount: Annotated[Decimal, Meta(description="`amount` in the dispute's own currency.")]
+    disputed_currency: str
     fee: Annotated[Decimal, Meta(description="What the chargeback cost besides; it is kept if you win.")]
     reason: str
     evidence: str

@@ -103,7 +103,9 @@ class SubscriptionParameters(ListParameters):
 class ChargebackParameters(PageParameters):
     """What the list of chargebacks takes."""
 
-    status: Literal["open", "won", "lost"] | None = Field(None, description="Only of this status.")
+    status: Literal["inquiry", "open", "won", "lost", "dropped"] | None = Field(
+        None, description="Only of this status."
+    )
 
 
 class PingbackParameters(ListParameters):

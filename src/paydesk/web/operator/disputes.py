@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.operations.money import browse_disputes, find_dispute
+from paydesk.domain.operations.money import Dispute, browse_disputes, find_dispute
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -19,8 +19,18 @@ STATES = {
     ChargebackState.OPEN: (mark("Open"), "yellow"),
     ChargebackState.WON: (mark("Won"), "green"),
     ChargebackState.LOST: (mark("Lost"), "red"),
+    ChargebackState.INQUIRY: (mark("Inquiry"), "yellow"),
+    ChargebackState.DROPPED: (mark("Dropped"), "secondary"),
 }
 """What a state is called, and its colour."""
+
+_PARTLY_WON = (mark("Partly won"), "yellow")
+
+
+def badge_of(one: Dispute) -> tuple[str, str]:
+    """What a chargeback's state is called, and its colour; one that was lost may have given a part back."""
+    partly = one.state is ChargebackState.LOST and 0 < one.returned < one.taken
+    return _PARTLY_WON if partly else STATES[one.state]
 
 
 @section.page(_CHARGEBACKS, needs=Access.operator)
@@ -39,7 +49,7 @@ async def show_disputes(visit: Visit) -> Response:
     return visit.page(
         "chargebacks.html",
         found=shown,
-        states=STATES,
+        badge_of=badge_of,
         views=views,
         current=list_address(_CHARGEBACKS, kept),
         other=other,
@@ -52,4 +62,4 @@ async def show_disputes(visit: Visit) -> Response:
 async def show_dispute(visit: Visit) -> Response:
     """One chargeback, with what the merchant told the bank."""
     one = await find_dispute(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
-    return visit.page("chargeback.html", one=one, state=STATES[one.state])
+    return visit.page("chargeback.html", one=one, state=badge_of(one))

@@ -1,0 +1,148 @@
+"""Writing down what a dispute came to: money, fee, pingback, each step once however often it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import Dispute
+from paydesk.core.storable import storable_text
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.chargebacks.reckoning import REVERSED, Step, Verdict, Waits, next_step
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.after import told
+from paydesk.domain.pingbacks.payload import ReversalReport
+
+queries = load_statements(__package__ or "")
+
+READ_AGAIN = 10
+LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What came of a telling: whether it changed anything, and why the rest of it has to wait (None: nothing does)."""
+
+    changed: bool
+    waits: Waits | None = None
+    doubtful: bool = False
+
+
+async def record_dispute(
+    database: Database, acquirer: str, dispute: Dispute, *, now: datetime, confirmed: bool = False
+) -> Booked:
+    """Write down how a dispute stands, step by step. Moves no money: the bank has done so.
+
+    `now` is real time (UTC); `confirmed` says that the acquirer was just asked for this dispute.
+    """
+    changed = False
+    for _ in range(READ_AGAIN):
+        row = await queries.disputed(
+            database,
+            acquirer=acquirer,
+            of_key=dispute.of_key,
+            acquirer_reference=dispute.reference,
+            real_now=now,
+        )
+        if row is None:
+            return await _of_nobody(database, acquirer, dispute)
+        step = next_step(row, dispute, confirmed=confirmed)
+        match step:
+            case Verdict():
+                return Booked(changed, doubtful=step is Verdict.DOUBTFUL)
+            case Waits():
+                return Booked(changed, waits=step)
+            case Step():
+                changed = await _book(database, acquirer, dispute, row, step, now) or changed
+    return Booked(changed, Waits("its payment changes all the time", soon=True))
+
+
+async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Booked:
+    """A dispute of a purchase that we have no row of: of a test side that was emptied, it is nobody's any more."""
+    if await queries.is_forgotten(database, acquirer=acquirer, of_key=dispute.of_key):
+        return Booked(changed=False)
+    return Booked(changed=False, waits=Waits("no attempt to pay has the key that it names"))
+
+
+async def _book(
+    database: Database, acquirer: str, dispute: Dispute, row: Mapping[str, Any], step: Step, now: datetime
+) -> bool:
+    """Write one step down; False if the payment has changed since it was worked out."""
+    pingback = told(row, _report(row, dispute, step)) if step.event else {}
+    nothing = dict.fromkeys(("pingback_url", "pingback_format", "payload"))
+    booked = await queries.book(
+        database,
+        **_chargeback(acquirer, dispute, row, step),
+        asked_at=now,
+        payment_state=step.payment_state and str(step.payment_state),
+        charged_back=step.charged_back,
+        pending_taken=step.pending_taken,
+        reserve_taken=step.reserve_taken,
+        kinds=[kind for kind, _, _ in step.entries],
+        accounts=[account for _, account, _ in step.entries],
+        amounts=[amount for _, _, amount in step.entries],
+        step=((row["returns"] if step.event == REVERSED else row["takes"]) or 0) + 1,
+        told=bool(pingback),
+        **(nothing | pingback | {"event": step.event}),
+        now=row["shop_now"],
+    )
+    if booked is not None and step.reckoned:
+        await _tell_reckoned(database, dispute, row, step, now)
+    return booked is not None
+
+
+def _chargeback(acquirer: str, dispute: Dispute, row: Mapping[str, Any], step: Step) -> dict[str, Any]:
+    """What a chargeback is about, and where the step leaves it."""
+    return {
+        "merchant_id": row["merchant_id"],
+        "live": row["live"],
+        "payment_id": row["payment_id"],
+        "revision": row["revision"],
+        "id": row["reference_id"],
+        "acquirer": acquirer,
+        "acquirer_reference": dispute.reference,
+        "state": str(step.state),
+        "amount": step.sums.amount,
+        "currency": row["currency"],
+        "disputed_amount": dispute.amount,
+        "disputed_currency": dispute.currency,
+        "taken": step.sums.taken,
+        "returned": step.sums.returned,
+        "fee": step.fee,
+        "reason": storable_text(dispute.reason, longest=LONGEST_REASON),
+        "aside": step.aside,
+        "ends_subscription": step.against,
+        "told_at": dispute.at,
+    }
+
+
+def _report(row: Mapping[str, Any], dispute: Dispute, step: Step) -> ReversalReport:
+    elsewhere = dispute.currency != row["currency"]
+    return ReversalReport(
+        event=step.event or "",
+        status=step.status,
+        reference_id=row["reference_id"],
+        chargeback_amount=step.moved,
+        reason=None if step.event == REVERSED else storable_text(dispute.reason, longest=LONGEST_REASON),
+        disputed_amount=dispute.amount if elsewhere else None,
+        disputed_currency=dispute.currency if elsewhere else None,
+    )
+
+
+async def _tell_reckoned(
+    database: Database, dispute: Dispute, row: Mapping[str, Any], step: Step, now: datetime
+) -> None:
+    """Tell the operator that nobody knows what a dispute is worth in the payment's currency."""
+    alarm = Alarm(
+        AlarmKind.dispute_reckoned,
+        f"chargeback {row['reference_id']}",
+        f"it is over {dispute.amount} {dispute.currency}; {step.sums.amount} {row['currency']} of payment "
+        f"{row['payment_id']} were booked, since the acquirer did not say what it is worth there",
+        Shop(row["merchant_id"], row["live"]),
+    )
+    await raise_alarms(database, [alarm], now=now)

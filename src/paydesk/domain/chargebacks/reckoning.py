@@ -1,0 +1,257 @@
+"""What a telling of a dispute means for the books: the next step to write down, or why none can be. Pure, no I/O.
+
+What the bank did is booked, whatever the payment's state: a step takes what was taken and is not booked yet, or gives
+back what was returned, in the payment's currency. Sums only grow; a dispute that is taken again was taken twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, Decimal
+from enum import Enum
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
+from paydesk.core.money import LARGEST, LEDGER_DIGITS, split_reversal
+from paydesk.domain.chargebacks.states import AGAINST, ChargebackState
+from paydesk.domain.payments.after import REVERSAL_STATUS, funds_of, state_after
+from paydesk.domain.payments.states import TAKEN, AttemptState, PaymentState
+
+OPENED, REVERSED = "chargeback", "chargeback_reversed"
+"""The events, beyond the spec's three."""
+
+ZERO = Decimal(0)
+Entry = tuple[str, str, Decimal]
+"""The kind of posting, an account, and what is debited to it (credits are negative)."""
+
+_TAKES: Mapping[DisputeStatus, bool] = {
+    DisputeStatus.INQUIRY: False,
+    DisputeStatus.OPEN: True,
+    DisputeStatus.WON: True,
+    DisputeStatus.LOST: True,
+    DisputeStatus.DROPPED: False,
+}
+"""Whether money moved, where the acquirer tells nothing but how it stands."""
+
+_UNKNOWN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED})
+
+
+class Verdict(Enum):
+    """What a telling comes to that is no step."""
+
+    KNOWN = "known"
+    """Everything that it says is in the books."""
+    DOUBTFUL = "doubtful"
+    """It says less than is in the books, or is older: the acquirer has to be asked how the dispute stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """It can't be booked, for this reason; `soon` if that passes by itself."""
+
+    reason: str
+    soon: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is disputed, and was taken and returned in all, in the payment's currency."""
+
+    amount: Decimal
+    taken: Decimal
+    returned: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a chargeback, as it is written over one revision of its payment.
+
+    `sums` stand after it; `moved` is what it moves, and `event` tells of that (None: nothing moved); `payment_state` is
+    None if the payment is not concerned.
+    """
+
+    state: ChargebackState
+    sums: Sums
+    event: str | None = None
+    moved: Decimal = ZERO
+    entries: tuple[Entry, ...] = ()
+    fee: Decimal = ZERO
+    charged_back: Decimal = ZERO
+    pending_taken: Decimal = ZERO
+    reserve_taken: Decimal = ZERO
+    payment_state: PaymentState | None = None
+    status: str = ""
+    aside: bool = False
+    reckoned: bool = False
+
+    @property
+    def against(self) -> bool:
+        """Whether it ends the subscription behind the payment."""
+        return self.state in AGAINST
+
+
+def next_step(row: Mapping[str, Any], told: Dispute, *, confirmed: bool) -> Step | Waits | Verdict:
+    """What is to be written next, from a row of `disputed`; `confirmed` if the acquirer was just asked for it."""
+    problem = _why_not_yet(row) or _why_nonsense(row, told)
+    if problem is not None:
+        return problem
+    sums = _sums(row, told)
+    state = _state(told, sums)
+    if row["chargeback_id"] is None:
+        return _moving(row, Sums(sums.amount, ZERO, ZERO), sums, state, reckoned=_is_reckoned(row, told))
+    before = Sums(row["chargeback_amount"], row["taken"], row["returned"])
+    grown = _grown(before, sums)
+    if (state, grown) == (row["chargeback_state"], before):
+        return Verdict.KNOWN
+    older = row["told_at"] is not None and told.at < row["told_at"]
+    if not confirmed and (older or sums.taken < before.taken or sums.returned < before.returned):
+        return Verdict.DOUBTFUL
+    return _moving(row, before, grown, state)
+
+
+def _why_not_yet(row: Mapping[str, Any]) -> Waits | None:
+    """Why a payment has to be waited for."""
+    if row["chargeback_id"] is not None:
+        return None
+    if row["attempt_state"] in _UNKNOWN:
+        return Waits("the outcome of its payment is not known yet", soon=True)
+    if row["holds"] and row["state"] == PaymentState.AUTHORIZED:
+        return Waits("its payment is held and not captured, as far as we know", soon=True)
+    return None
+
+
+def _why_nonsense(row: Mapping[str, Any], told: Dispute) -> Waits | None:
+    """What is wrong with a telling that no books can hold."""
+    for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
+        if not amount.is_finite() or not 0 <= amount <= LARGEST:
+            return Waits(f"its {name} {amount} is no sum of money")
+    if told.amount == 0:
+        return Waits("it is over nothing")
+    if row["chargeback_payment_id"] not in (None, row["payment_id"]):
+        return Waits(f"it was told of payment {row['chargeback_payment_id']} before, and now of {row['payment_id']}")
+    if told.currency != row["currency"] and told.of_payment is None and row["amount"] == 0:
+        return Waits("it is in another currency than its payment, which cost nothing")
+    return None
+
+
+def _is_reckoned(row: Mapping[str, Any], told: Dispute) -> bool:
+    """Whether nobody told what the dispute is worth in the payment's currency."""
+    return told.currency != row["currency"] and told.of_payment is None
+
+
+def _sums(row: Mapping[str, Any], told: Dispute) -> Sums:
+    """What a telling says, in the payment's currency."""
+    taken, returned = told.taken, told.returned
+    if taken is None:
+        taken = told.amount if _TAKES[told.status] else ZERO
+    if returned is None:
+        returned = taken if told.status is DisputeStatus.WON else ZERO
+    whole = _worth(row, told)
+
+    def part(amount: Decimal) -> Decimal:
+        if amount == told.amount:
+            return whole
+        return (amount * whole / told.amount).quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
+
+    return Sums(whole, part(taken), part(returned))
+
+
+def _worth(row: Mapping[str, Any], told: Dispute) -> Decimal:
+    """The disputed amount in the payment's currency.
+
+    Where the acquirer does not say it, the dispute is taken to be over all that no other dispute has taken: too much
+    rather than too little is kept from being paid out, and an operator hears of it.
+    """
+    if told.currency == row["currency"]:
+        return told.amount.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
+    if told.of_payment is not None:
+        return told.of_payment.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
+    if row["chargeback_amount"] is not None:
+        return Decimal(row["chargeback_amount"])
+    left = Decimal(row["amount"] - row["charged_back"])
+    return left if left > 0 else Decimal(row["amount"])
+
+
+def _state(told: Dispute, sums: Sums) -> ChargebackState:
+    """How it stands; money that is gone is neither an inquiry nor dropped."""
+    state = ChargebackState(told.status)
+    if sums.taken <= sums.returned:
+        return state
+    gone = {ChargebackState.INQUIRY: ChargebackState.OPEN, ChargebackState.DROPPED: ChargebackState.LOST}
+    return gone.get(state, state)
+
+
+def _grown(before: Sums, told: Sums) -> Sums:
+    """Sums that never shrink and leave the bank with what it has by the telling."""
+    taken, returned = max(before.taken, told.taken), max(before.returned, told.returned)
+    missing = (told.taken - told.returned) - (taken - returned)
+    return Sums(told.amount, taken + max(missing, ZERO), returned + max(-missing, ZERO))
+
+
+def _moving(
+    row: Mapping[str, Any], before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False
+) -> Step:
+    """The step from one state of the sums towards another: what was taken comes first."""
+    aside = row["aside"] if row["aside"] is not None else not (row["holds"] and PaymentState(row["state"]) in TAKEN)
+    if after.taken > before.taken:
+        return _taking(row, before, after, state, aside=aside, reckoned=reckoned)
+    if after.returned > before.returned:
+        return _returning(row, before, after, state, aside=aside)
+    return Step(state, Sums(after.amount, before.taken, before.returned), aside=aside, reckoned=reckoned)
+
+
+def _taking(
+    row: Mapping[str, Any], before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool
+) -> Step:
+    """The bank took money: out of reserve, pending, then available money, with a fee on top the first time."""
+    moved = after.taken - before.taken
+    fee = ZERO if row["takes"] else row["chargeback_fee"]
+    charges = (("chargeback_fee", "available", fee), ("chargeback_fee", "fees", -fee)) if fee else ()
+    step = Step(
+        state=state if after.returned == before.returned else ChargebackState.OPEN,
+        sums=Sums(after.amount, after.taken, before.returned),
+        event=OPENED,
+        moved=moved,
+        entries=(("chargeback", "acquirer", -moved), ("chargeback", "available", moved), *charges),
+        fee=fee,
+        status=REVERSAL_STATUS[PaymentState.CHARGED_BACK],
+        aside=aside,
+        reckoned=reckoned,
+    )
+    if aside:
+        return step
+    parts = split_reversal(funds_of(row), moved, fees_returned=False)
+    return replace(
+        step,
+        entries=(
+            ("chargeback", "acquirer", -moved),
+            ("chargeback", "pending", parts.pending),
+            ("chargeback", "available", parts.available),
+            ("chargeback", "reserve", parts.reserve),
+            *charges,
+        ),
+        charged_back=moved,
+        pending_taken=parts.pending,
+        reserve_taken=parts.reserve,
+        payment_state=state_after(row["amount"], row["refunded"], row["charged_back"] + moved),
+    )
+
+
+def _returning(row: Mapping[str, Any], before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> Step:
+    """The bank gave money back: it becomes available. The fee is kept."""
+    moved = after.returned - before.returned
+    stands = PaymentState(row["state"])
+    if not aside:
+        stands = state_after(row["amount"], row["refunded"], row["charged_back"] - moved)
+    return Step(
+        state=state,
+        sums=Sums(after.amount, before.taken, after.returned),
+        event=REVERSED,
+        moved=moved,
+        entries=(("chargeback_reversal", "acquirer", moved), ("chargeback_reversal", "available", -moved)),
+        charged_back=ZERO if aside else -moved,
+        payment_state=None if aside else stands,
+        status=REVERSAL_STATUS.get(stands, str(stands)),
+        aside=aside,
+    )

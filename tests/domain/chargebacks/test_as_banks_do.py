@@ -1,0 +1,475 @@
+"""Disputes as banks have them, not as we would like them: each is booked as the bank did it, and none is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import pytest
+
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    AcquirerRefused,
+    Dispute,
+    DisputePage,
+    DisputeStatus,
+    OutcomeUnknown,
+)
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.domain.chargebacks import metrics
+from paydesk.domain.chargebacks.disputing import Chargeback, browse_chargebacks, give_evidence, purchase_of
+from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
+from paydesk.domain.ledger.balances import balances
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.movements import finish_movements
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import RefundStatus, refund
+
+OPEN, WON, LOST = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.LOST
+INQUIRY, DROPPED = DisputeStatus.INQUIRY, DisputeStatus.DROPPED
+
+Buy = Callable[..., Awaitable[int]]
+
+
+class TellingBank(LyingAcquirer):
+    """The honest bank for purchases and refunds; of disputes it tells what it is given, page after page."""
+
+    def __init__(self, honest: Acquirer, lies: Lies | None = None) -> None:
+        super().__init__(honest, lies or Lies())
+        self.pages: list[list[Dispute]] = []
+        self.stands: dict[str, Dispute] = {}
+        self.asked: list[str] = []
+        self.silent: Exception | None = None
+
+    async def disputes(self, after: str) -> DisputePage:
+        if self.silent is not None:
+            raise self.silent
+        place = int(after or 0)
+        return (
+            DisputePage(tuple(self.pages[place]), str(place + 1)) if place < len(self.pages) else DisputePage((), after)
+        )
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        self.asked.append(reference)
+        return self.stands.get(reference)
+
+
+@dataclass
+class Books:
+    """A shop's side of one payment with a bank that tells of disputes."""
+
+    desk: Desk
+    shop: Shop
+    bank: TellingBank
+    payment_id: int
+    key: str
+
+    @property
+    def database(self) -> Database:
+        return self.desk.database
+
+    def dispute(self, amount: str, status: DisputeStatus = OPEN, **changes: Any) -> Dispute:
+        told = Dispute("dp_1", self.key, Decimal(amount), "USD", "fraudulent", status, utc_now())
+        return replace(told, **changes)
+
+    async def hear(self, *disputes: Dispute, now: datetime | None = None) -> int:
+        """The bank tells each on a page of its own, and a worker reads."""
+        self.bank.pages += [[dispute] for dispute in disputes]
+        return await read_disputes(self.desk, now=now or utc_now())
+
+    async def payment(self) -> tuple[str, Decimal, Decimal]:
+        """Its state, what is refunded and what is charged back."""
+        row = await self.database.fetchrow(
+            "select state, refunded, charged_back from payment where merchant_id = $1 and id = $2",
+            self.shop.merchant_id,
+            self.payment_id,
+        )
+        return tuple(row)
+
+    async def owed(self) -> Decimal:
+        """What the acquirer owes for it, by the ledger."""
+        return Decimal(
+            await self.database.fetchval(
+                "select sum(amount) from ledger_entry"
+                " where merchant_id = $1 and payment_id = $2 and account = 'acquirer'",
+                self.shop.merchant_id,
+                self.payment_id,
+            )
+        )
+
+    async def merchants(self) -> Decimal:
+        """All that the merchant has, in USD."""
+        (balance,) = await balances(self.database, self.shop)
+        return balance.pending + balance.available + balance.reserve
+
+    async def chargebacks(self) -> list[Chargeback]:
+        """The shop's chargebacks, oldest first."""
+        return (await browse_chargebacks(self.database, self.shop, None, Page(10)))[::-1]
+
+    async def told(self) -> list[dict[str, Any]]:
+        """What the merchant was told of chargebacks, oldest first."""
+        rows = await self.database.fetch(
+            "select payload from pingback where merchant_id = $1 and event like 'chargeback%' order by id",
+            self.shop.merchant_id,
+        )
+        return [json.loads(row["payload"], parse_float=Decimal) for row in rows]
+
+    async def waiting(self) -> list[str]:
+        """Why disputes wait."""
+        return [
+            row["reason"] for row in await self.database.fetch("select reason from dispute_waiting order by first_at")
+        ]
+
+    async def alarms(self) -> list[str]:
+        """The kinds of the operator's open alarms."""
+        return [row["kind"] for row in await self.database.fetch("select kind from alarm where settled_at is null")]
+
+    async def refund(self, amount: str) -> RefundStatus:
+        given = await refund(self.desk, self.shop, self.payment_id, Decimal(amount), requested_by="api", now=utc_now())
+        return given.status
+
+    async def in_order(self) -> None:
+        """`paydesk check` finds nothing."""
+        found = await check(self.database, now=utc_now(), merchant_id=self.shop.merchant_id)
+        assert [(one.rule.statement, one.differences) for one in found if one.found] == []
+
+
+@pytest.fixture
+async def books(desk: Desk, shop: Shop, database: Database, buy: Buy) -> AsyncIterator[Books]:
+    for table in ("dispute_reading", "dispute_waiting", "alarm"):
+        await database.execute(f"delete from {table}")
+    await database.execute("update chargeback set asked_at = 'infinity'")
+    payment_id = await buy()
+    bank = TellingBank(desk.acquirers["simulator"])
+    key = (await purchase_of(database, payment_id)).key
+    kept = Books(replace(desk, acquirers={"simulator": bank}), shop, bank, payment_id, key)
+    yield kept
+    await kept.in_order()
+
+
+async def test_a_dispute_over_the_whole_amount_after_a_partial_refund_is_booked(books: Books) -> None:
+    await books.refund("4.00")
+    before = await books.merchants()
+    await books.hear(books.dispute("10.00"))
+    assert await books.payment() == ("charged_back", Decimal(4), Decimal(10))
+    assert await books.owed() == -4, "the bank has given the customer 4.00 too much, out of our pocket"
+    assert await books.merchants() == before - 10 - 15
+    await books.hear(books.dispute("10.00", WON))
+    assert await books.payment() == ("partially_refunded", Decimal(4), Decimal(0))
+    assert await books.merchants() == before - 15
+
+
+async def test_a_dispute_of_a_refunded_payment_is_booked(books: Books) -> None:
+    await books.refund("10.00")
+    await books.hear(books.dispute("10.00"), books.dispute("10.00", LOST))
+    assert await books.payment() == ("charged_back", Decimal(10), Decimal(10))
+    assert await books.owed() == -10
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.returned) == ("lost", Decimal(10), Decimal(0))
+    assert [one["event"] for one in await books.told()] == ["chargeback"]
+
+
+async def test_a_dispute_above_the_charge_is_booked_as_it_is(books: Books) -> None:
+    before = await books.merchants()
+    await books.hear(books.dispute("10.37"))
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal("10.37"))
+    assert await books.merchants() == before - Decimal("25.37")
+    (told,) = await books.told()
+    assert told["payment_order"]["chargeback_amount"] == Decimal("10.37")
+
+
+async def test_several_disputes_of_one_payment_are_booked_and_the_rest_can_be_refunded(books: Books) -> None:
+    await books.hear(books.dispute("4.00"), books.dispute("3.00", reference="dp_2"))
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal(7))
+    with pytest.raises(Malformed):
+        await books.refund("3.01")
+    assert await books.refund("3.00") is RefundStatus.PART
+    assert await books.payment() == ("charged_back", Decimal(3), Decimal(7))
+    await books.hear(books.dispute("4.00", WON))
+    assert await books.payment() == ("charged_back", Decimal(3), Decimal(3))
+
+
+async def test_what_is_charged_back_whole_can_not_be_refunded(books: Books) -> None:
+    await books.hear(books.dispute("10.00"))
+    with pytest.raises(Conflict, match="charged back"):
+        await books.refund("1.00")
+
+
+async def test_a_dispute_while_a_refund_is_on_its_way_is_booked_and_so_is_the_refund(books: Books) -> None:
+    deaf = replace(books.desk, acquirers={"simulator": TellingBank(books.bank.honest, Lies(lose_answers=1.0))})
+    status = (await refund(deaf, books.shop, books.payment_id, Decimal(4), requested_by="api", now=utc_now())).status
+    assert status is RefundStatus.PROCESSING
+    await books.hear(books.dispute("10.00"))
+    await finish_movements(books.desk, now=utc_now() + timedelta(hours=1))
+    assert await books.payment() == ("charged_back", Decimal(4), Decimal(10))
+    assert await books.owed() == -4
+
+
+async def test_a_part_that_came_back_of_a_lost_dispute_is_booked_and_told(books: Books) -> None:
+    before = await books.merchants()
+    await books.hear(
+        books.dispute("10.00", taken=Decimal(10), returned=Decimal(0)),
+        books.dispute("10.00", LOST, taken=Decimal(10), returned=Decimal(4)),
+    )
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal(6))
+    assert await books.merchants() == before - 6 - 15
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.returned, found.closed_at is not None) == (
+        "lost",
+        Decimal(10),
+        Decimal(4),
+        True,
+    )
+    orders = [one["payment_order"] for one in await books.told()]
+    events = [one["event"] for one in await books.told()]
+    assert events == ["chargeback", "chargeback_reversed"]
+    assert [(one["status"], one["chargeback_amount"]) for one in orders] == [
+        ("reversal_chargeback", 10),
+        ("reversal_chargeback", 4),
+    ]
+
+
+async def test_a_dispute_that_is_taken_again_after_it_was_won_is_booked_and_told_again(books: Books) -> None:
+    before = await books.merchants()
+    await books.hear(books.dispute("10.00"), books.dispute("10.00", WON))
+    books.bank.stands["dp_1"] = books.dispute("10.00", LOST)
+    await books.hear(books.bank.stands["dp_1"])
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.returned, found.fee) == ("lost", Decimal(20), Decimal(10), Decimal(15))
+    assert await books.merchants() == before - 10 - 15, "one dispute costs one fee"
+    assert [one["event"] for one in await books.told()] == ["chargeback", "chargeback_reversed", "chargeback"]
+    assert await books.hear(books.dispute("10.00", LOST)) == 0, "told once more it is what is in the books"
+
+
+async def test_money_that_comes_back_after_the_dispute_was_won_is_awaited(books: Books) -> None:
+    await books.hear(books.dispute("10.00", WON, taken=Decimal(10), returned=Decimal(0)))
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal(10))
+    books.bank.stands["dp_1"] = books.dispute("10.00", WON)
+    await read_disputes(books.desk, now=utc_now() + timedelta(hours=25))
+    assert books.bank.asked == ["dp_1"]
+    assert await books.payment() == ("captured", Decimal(0), Decimal(0))
+
+
+async def test_an_inquiry_moves_nothing_and_may_become_a_dispute(books: Books) -> None:
+    before = await books.merchants()
+    await books.hear(books.dispute("10.00", INQUIRY))
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.fee) == ("inquiry", Decimal(0), Decimal(0))
+    assert (await books.payment(), await books.merchants(), await books.told()) == (
+        ("captured", Decimal(0), Decimal(0)),
+        before,
+        [],
+    )
+    with pytest.raises(Conflict, match="does not take"):
+        await give_evidence(books.desk, books.shop, found.id, "It was for a mug", now=utc_now())
+    await books.hear(books.dispute("10.00"))
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.fee, found.evidence) == (
+        "open",
+        Decimal(10),
+        Decimal(15),
+        "It was for a mug",
+    )
+    assert [one["event"] for one in await books.told()] == ["chargeback"]
+
+
+@pytest.mark.parametrize("first", [INQUIRY, OPEN])
+async def test_what_ends_before_money_moves_costs_nothing(books: Books, first: DisputeStatus) -> None:
+    before = await books.merchants()
+    nothing = {"taken": Decimal(0), "returned": Decimal(0)}
+    await books.hear(books.dispute("10.00", first, **nothing), books.dispute("10.00", DROPPED, **nothing))
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.fee, found.closed_at is not None) == (
+        "dropped",
+        Decimal(0),
+        Decimal(0),
+        True,
+    )
+    assert (await books.merchants(), await books.told()) == (before, [])
+
+
+async def test_a_dispute_in_another_currency_is_kept_in_both(books: Books) -> None:
+    await books.hear(books.dispute("9.20", currency="EUR", of_payment=Decimal("9.87")))
+    (found,) = await books.chargebacks()
+    assert (found.amount, found.currency) == (Decimal("9.87"), "USD")
+    assert (found.disputed_amount, found.disputed_currency) == (Decimal("9.20"), "EUR")
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal("9.87"))
+    order = (await books.told())[0]["payment_order"]
+    assert (order["chargeback_amount"], order["disputed_amount"]) == (Decimal("9.87"), Decimal("9.20"))
+    assert (order["paid_currency"], order["disputed_currency"]) == ("USD", "EUR")
+    assert await books.alarms() == []
+
+
+async def test_what_nobody_says_the_worth_of_is_booked_whole_and_an_operator_told(books: Books) -> None:
+    await books.hear(books.dispute("9.20", currency="EUR"))
+    (found,) = await books.chargebacks()
+    assert (found.amount, found.disputed_amount) == (Decimal(10), Decimal("9.20"))
+    assert await books.alarms() == ["dispute_reckoned"]
+    half = {"taken": Decimal("9.20"), "returned": Decimal("4.60")}
+    await books.hear(books.dispute("9.20", LOST, currency="EUR", **half))
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal(5))
+    worth = {"of_payment": Decimal("9.90"), "taken": Decimal("9.20"), "returned": Decimal("4.60")}
+    books.bank.stands["dp_1"] = books.dispute("9.20", LOST, currency="EUR", **worth)
+    await books.hear(books.bank.stands["dp_1"])
+    assert (await books.payment())[2] == Decimal("4.95"), "once it is known, it is put right"
+
+
+async def test_a_dispute_of_an_attempt_that_does_not_hold_its_payment_stands_aside(books: Books) -> None:
+    await books.database.execute(
+        "insert into payment_attempt (merchant_id, live, id, payment_id, checkout_id, state, acquirer, idempotency_key,"
+        " amount, currency, card_id, capture, client_address, not_after, created_at, finished_at)"
+        " select merchant_id, live, nextval('payment_attempt_id_seq'), payment_id, checkout_id, 'voided', acquirer,"
+        " 'late', amount, currency, card_id, capture, client_address, not_after, created_at, finished_at"
+        " from payment_attempt where merchant_id = $1",
+        books.shop.merchant_id,
+    )
+    before = await books.merchants()
+    await books.hear(books.dispute("10.00", of_key="late"))
+    assert await books.payment() == ("captured", Decimal(0), Decimal(0)), "its own money is untouched"
+    assert await books.owed() == 0
+    assert await books.merchants() == before - 25
+    assert await books.refund("10.00") is RefundStatus.WHOLE
+    await books.hear(books.dispute("10.00", WON, of_key="late"))
+    assert await books.merchants() == before - 25, "10.00 came back, and 10.00 were refunded"
+    statuses = [one["payment_order"]["status"] for one in await books.told()]
+    assert statuses == ["reversal_chargeback", "reversal_refunded"]
+
+
+async def test_one_that_can_not_be_booked_yet_stops_no_other_and_is_booked_later(
+    books: Books, buy: Buy, database: Database
+) -> None:
+    other = await buy(order="A-2")
+    other_key = (await purchase_of(database, other)).key
+    changed = "update payment_attempt set state = $2, lookup_at = $3 where idempotency_key = $1"
+    await database.execute(changed, books.key, "processing", utc_now())
+    now = utc_now()
+    assert await books.hear(books.dispute("10.00"), books.dispute("10.00", reference="dp_2", of_key=other_key)) == 1
+    assert [found.payment_id for found in await books.chargebacks()] == [other]
+    assert await books.waiting() == ["the outcome of its payment is not known yet"]
+    assert await books.alarms() == [], "that passes by itself"
+    await read_disputes(books.desk, now=now + PATIENCE + timedelta(minutes=1))
+    assert await books.alarms() == ["dispute_waits"]
+    await database.execute(changed, books.key, "approved", None)
+    await read_disputes(books.desk, now=now + PATIENCE + timedelta(minutes=30))
+    assert len(await books.chargebacks()) == 2
+    assert (await books.waiting(), await books.alarms()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"of_key": "nobody's"}, "no attempt to pay has the key"),
+        ({"amount": Decimal("NaN")}, "no sum of money"),
+        ({"amount": Decimal(0)}, "over nothing"),
+        ({"taken": Decimal("1e30")}, "no sum of money"),
+    ],
+)
+async def test_what_can_not_be_booked_waits_with_its_reason_and_the_place_moves_on(
+    books: Books, changes: dict[str, Any], reason: str
+) -> None:
+    await books.hear(replace(books.dispute("10.00"), **changes), books.dispute("1.00", reference="dp_2"))
+    (why,) = await books.waiting()
+    assert reason in why
+    assert await books.alarms() == ["dispute_waits"]
+    assert [found.amount for found in await books.chargebacks()] == [1]
+    assert await books.database.fetchval("select place from dispute_reading where acquirer = 'simulator'") == "2"
+
+
+async def test_a_row_that_the_database_refuses_waits_too(books: Books) -> None:
+    await books.database.execute("alter table chargeback add constraint trouble check (reason <> 'trouble')")
+    try:
+        await books.hear(books.dispute("10.00", reason="trouble"), books.dispute("1.00", reference="dp_2"))
+    finally:
+        await books.database.execute("alter table chargeback drop constraint trouble")
+    (why,) = await books.waiting()
+    assert why.startswith("CheckViolationError")
+    await read_disputes(books.desk, now=utc_now() + timedelta(minutes=1))
+    assert (len(await books.chargebacks()), await books.waiting()) == (2, [])
+
+
+async def test_nothing_is_left_behind_when_the_database_goes_away(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise asyncpg.ConnectionDoesNotExistError("the server restarts")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("paydesk.domain.chargebacks.reading.record_dispute", away)
+        with pytest.raises(asyncpg.ConnectionDoesNotExistError):
+            await books.hear(books.dispute("10.00"))
+    assert (await books.waiting(), await books.chargebacks()) == ([], [])
+    await read_disputes(books.desk, now=utc_now())
+    assert len(await books.chargebacks()) == 1
+
+
+async def test_an_older_telling_is_asked_about_and_changes_nothing(books: Books) -> None:
+    early = books.dispute("10.00")
+    books.bank.stands["dp_1"] = books.dispute("10.00", WON)
+    assert await books.hear(books.bank.stands["dp_1"], early) == 1
+    assert books.bank.asked == ["dp_1"]
+    (found,) = await books.chargebacks()
+    assert (str(found.state), found.taken, found.returned) == ("won", Decimal(10), Decimal(10))
+
+
+async def test_a_telling_that_the_bank_can_not_confirm_waits(books: Books) -> None:
+    early = books.dispute("10.00")
+    await books.hear(books.dispute("10.00", WON), early)
+    assert await books.waiting() == ["it was told otherwise before, and is not known any more"]
+    assert await books.alarms() == ["dispute_waits"]
+
+
+async def test_each_that_is_not_over_is_asked_for_once_a_day(books: Books) -> None:
+    now = utc_now()
+    await books.hear(books.dispute("10.00"))
+    for hours in (1, 23, 25, 26, 48, 50):
+        books.bank.stands["dp_1"] = books.dispute("10.00", OPEN if hours < 48 else LOST)
+        await read_disputes(books.desk, now=now + timedelta(hours=hours))
+    assert books.bank.asked == ["dp_1", "dp_1"]
+    (found,) = await books.chargebacks()
+    assert found.state == "lost", "nobody told of its end"
+    await read_disputes(books.desk, now=now + timedelta(days=9))
+    assert books.bank.asked == ["dp_1", "dp_1"], "it is over"
+
+
+async def test_one_that_the_acquirer_forgot_is_an_alarm(books: Books) -> None:
+    await books.hear(books.dispute("10.00"))
+    await read_disputes(books.desk, now=utc_now() + timedelta(hours=25))
+    assert await books.alarms() == ["dispute_unknown"]
+
+
+@pytest.mark.parametrize("silent", [AcquirerRefused("this key may not read events"), OutcomeUnknown("no answer")])
+async def test_disputes_that_can_not_be_read_are_measured_and_an_alarm_until_they_can(
+    books: Books, silent: Exception
+) -> None:
+    now = utc_now()
+    await read_disputes(books.desk, now=now)
+    books.bank.silent = silent
+    for later, alarms in ((UNREAD / 2, []), (UNREAD * 2, ["disputes_unread"])):
+        await read_disputes(books.desk, now=now + later)
+        await watch_readings(books.desk, now=now + later)
+        age = metrics.READING_AGE.labels("simulator")._value.get()
+        assert age == pytest.approx(later.total_seconds(), abs=1)
+        assert await books.alarms() == alarms
+    books.bank.silent = None
+    await read_disputes(books.desk, now=now + UNREAD * 3)
+    await watch_readings(books.desk, now=now + UNREAD * 3)
+    assert await books.alarms() == []
+
+
+async def test_a_dispute_of_a_test_side_that_was_emptied_is_nobodys(books: Books) -> None:
+    await books.database.execute(
+        "insert into forgotten_attempt (merchant_id, acquirer, idempotency_key) values ($1, 'simulator', 'gone')",
+        books.shop.merchant_id,
+    )
+    assert await books.hear(books.dispute("10.00", of_key="gone")) == 0
+    assert await books.waiting() == []

@@ -1,0 +1,69 @@
+"""A dispute that is not won ends the subscription behind it, at whatever stage it is first heard of."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+
+from paydesk.adapters.acquirers.interface import Dispute, DisputePage, DisputeStatus
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.subscriptions.states import SubscriptionState
+
+OPEN, WON, LOST, INQUIRY = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.LOST, DisputeStatus.INQUIRY
+
+
+class DisputingBank(ObedientBank):
+    """Tells of disputes, all on one page: all that happened between two readings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Dispute] = []
+
+    async def disputes(self, after: str) -> DisputePage:
+        return DisputePage(tuple(self.told), "1") if not after else DisputePage((), after)
+
+
+@pytest.mark.parametrize(
+    ("steps", "ends"),
+    [
+        ([OPEN], True),
+        ([OPEN, LOST], True),
+        ([LOST], True),
+        ([INQUIRY, LOST], True),
+        ([OPEN, WON], False),
+        ([WON], False),
+        ([INQUIRY], False),
+    ],
+)
+async def test_a_subscription_ends_for_a_dispute_that_is_not_won(
+    subscriber: Subscriber, database: Database, steps: list[DisputeStatus], ends: bool
+) -> None:
+    await database.execute("delete from dispute_reading")
+    bank = DisputingBank()
+    club = subscriber.at(bank)
+    subscription = await club.subscribe()
+    key = await database.fetchval(
+        "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
+    )
+    bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", step, utc_now()) for step in steps]
+    await read_disputes(club.desk, now=utc_now())
+    now = await club.now(subscription)
+    assert (now.state is SubscriptionState.CANCELLED, now.date_next is None) == (ends, ends)
+
+
+async def test_a_partly_won_dispute_ends_it_too(subscriber: Subscriber, database: Database) -> None:
+    await database.execute("delete from dispute_reading")
+    bank = DisputingBank()
+    club = subscriber.at(bank)
+    subscription = await club.subscribe()
+    key = await database.fetchval(
+        "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
+    )
+    moved = {"taken": Decimal(10), "returned": Decimal(4)}
+    bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", LOST, utc_now(), **moved)]
+    await read_disputes(club.desk, now=utc_now())
+    assert (await club.now(subscription)).state is SubscriptionState.CANCELLED
