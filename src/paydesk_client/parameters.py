@@ -18,6 +18,7 @@ DEEPEST_NESTING = 5
 _NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PLAIN = re.compile(r"[^&=%+;\[\]\s\x00-\x20\x7f-\xa0\u2028\u2029]+")
 _LONGEST_NAME_SHOWN = 80
 
 
@@ -73,6 +74,26 @@ def check_depth(path: tuple[str, ...]) -> None:
     """
     if len(path) > DEEPEST_NESTING + 1:
         raise MalformedForm(f'field "{_shown(path[0])}" is nested deeper than {DEEPEST_NESTING} levels', field=path[0])
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name can be signed: no separators, brackets, spaces or controls, which another reading could use."""
+    return _PLAIN.fullmatch(name) is not None
+
+
+def check_names(parameters: Parameters) -> None:
+    """Refuse a name that could be written like two names, or like a name and a value.
+
+    Raises: MalformedForm, naming the field.
+    """
+    for one in leaves(parameters):
+        for part in one.path:
+            if not is_plain_name(part):
+                raise MalformedForm(
+                    f'the name "{_shown(one.bracket_name)}" can\'t be signed: it contains a space, a control character '
+                    "or one of & = % + ; [ ]",
+                    field=part,
+                )
 
 
 def leaves(parameters: Mapping[str, Value] | Sequence[Value], path: tuple[str, ...] = ()) -> Iterator[Leaf]:
@@ -165,6 +186,10 @@ def _path(name: str) -> list[str]:
             f'field name "{_shown(name)}" is malformed; expected name, name[part] or name[]', field=name
         )
     path = [match[1], *_BRACKETS.findall(match[2])]
+    if not all(is_plain_name(part) for part in path if part):
+        raise MalformedForm(
+            f'field name "{_shown(name)}" is malformed: it contains a space or one of & = % + ;', field=name
+        )
     check_depth(tuple(path))
     return path
 

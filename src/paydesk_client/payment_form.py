@@ -7,7 +7,7 @@ from html import escape
 from typing import TypeAlias, cast
 
 from paydesk_client.parameters import Leaf, Parameters, Value, is_nested, leaf, leaves, text
-from paydesk_client.signature import Signature, find_ambiguity, signature_version
+from paydesk_client.signature import Signature
 
 FormValue: TypeAlias = "str | dict[str, FormValue] | list[FormValue]"
 """What a form can carry: text, and text nested under bracket names."""
@@ -38,13 +38,11 @@ class PaymentForm:
         or 0, and line ends become CRLF, because browsers post them so and would otherwise break the hash.
 
         Raises: UnknownSignatureVersion; MalformedForm if nested too deep; TypeError for a value without a text form;
-            ValueError for a v2 form that could be read in two ways, saying which field to change.
+        A form that could be read in two ways is malformed too; the message says which field to change.
         """
         fields = {name: _as_text(name, value) for name, value in parameters.items() if name != "hash"}
         posted = {name: value for name, value in fields.items() if value not in (None, {}, [])}
         posted["api_key"] = self.public_key
-        if signature_version(posted) == "v2" and (ambiguity := find_ambiguity(posted)):
-            raise ValueError(ambiguity)
         posted["hash"] = self.signature.sign(posted)
         return cast("dict[str, FormValue]", posted)
 

@@ -5,7 +5,7 @@ The service imports this module, so that merchant and service can't drift apart.
 
 import hmac
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import combinations
@@ -17,6 +17,7 @@ from paydesk_client.parameters import (
     Parameters,
     Value,
     check_depth,
+    check_names,
     encode_form,
     is_nested,
     items,
@@ -26,6 +27,7 @@ from paydesk_client.parameters import (
     text,
     urlencode,
 )
+from paydesk_client.readings import CHECKOUT_FIELDS, find_ambiguity, find_mixed_doors
 
 __all__ = [
     "CHECKOUT_FIELDS",
@@ -48,16 +50,6 @@ __all__ = [
 ]
 
 Version: TypeAlias = Literal["v1", "v2"]
-
-CHECKOUT_FIELDS: Final = frozenset(
-    (
-        *("api_key", "merchant_order_id", "amount", "currency", "description", "email", "success_url", "pingback_url"),
-        *("hash", "sign_version", "recurring_name", "recurring_sku_id", "recurring_period", "recurring_trial_amount"),
-        *("recurring_trial_period", "recurring_duration"),
-    )
-)
-"""The fields of spec: Checkout request. What merely prefills the page (wire.md 1: city, zip, …) is not among them:
-the customer may change it there anyway, and a nested `shipping_address[city]` is an honest name."""
 
 MOST_CANDIDATES = 256
 """How many strings `verify` hashes at most for one request."""
@@ -112,8 +104,10 @@ def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> s
 
     The parameters are signed as given: for v2 they must already hold `sign_version`.
 
-    Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
+    Raises: MalformedForm if nested too deep, or if another request would have the same hash; TypeError for a value
+        without a text form.
     """
+    _require_one_reading(parameters, _checked(version))
     return _digest(canonical_string(parameters, version), private_key, version)
 
 
@@ -123,8 +117,10 @@ def verify(parameters: Parameters, given_hash: Value, private_key: str, version:
     The canonical form is tried first; at most MOST_CANDIDATES strings are hashed; each comparison takes constant time.
     Upper-case hexadecimal is accepted. A given hash that is no hash at all is simply not valid.
 
-    Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
+    Raises: MalformedForm if nested too deep, or if another request would have the same hash; TypeError for a value
+        without a text form.
     """
+    _require_one_reading(parameters, _checked(version))
     given = given_hash.lower().encode("utf-8", "surrogatepass") if isinstance(given_hash, str) else b""
     for variant, candidate in _candidates(parameters, _checked(version)):
         if hmac.compare_digest(_digest(candidate, private_key, version).encode(), given):
@@ -158,22 +154,15 @@ class Signature:
         return verify(parameters, given_hash, self.private_key, version or signature_version(parameters))
 
 
-def find_ambiguity(parameters: Parameters, fields: Collection[str] = CHECKOUT_FIELDS) -> str | None:
-    """Say why a v2 request could be read as another request with the same hash, or None if it can't (wire.md 1).
+def _require_one_reading(parameters: Parameters, version: Version) -> None:
+    """Refuse what could be read as another request with the same hash, at this door or another (wire.md 1).
 
-    The v2 string has no escaping and no parent names, so a nested `a[amount]` or a description with `;amount=` could
-    pass for the real field.
+    Raises: MalformedForm, saying what to change.
     """
-    smuggled = re.compile(";(" + "|".join(map(re.escape, sorted(fields))) + ")=")
-    for one in leaves(parameters):
-        if len(one.path) > 1 and one.path[-1] in fields:
-            return f'"{one.bracket_name}" has the name of the field "{one.path[-1]}"; rename it or sign with v1'
-        if any("=" in part or ";" in part for part in one.path):
-            return f'the name "{one.bracket_name}" contains "=" or ";"; rename it or sign with v1'
-        found = smuggled.search(text(one.value))
-        if found:
-            return f'"{one.bracket_name}" contains "{found[0]}"; take that out or sign with v1'
-    return None
+    check_names({name: value for name, value in parameters.items() if name != "hash"})
+    problem = find_mixed_doors(parameters) or (find_ambiguity(parameters) if version == "v2" else None)
+    if problem is not None:
+        raise MalformedForm(f"a {version} signature can't protect this: {problem}", field="sign_version")
 
 
 def _checked(version: str) -> Version:
@@ -292,7 +281,7 @@ _WRITERS: Final[Mapping[Version, Sequence[tuple[str, _Writer]]]] = {
         ("canonical", _write_v1()),
         ("~ unencoded", _write_v1(safe="~", safe_in_urls="~")),
         ("Java", _write_v1(safe=_JAVA_RAW)),
-        # The Java client's URLEncoder also leaves * alone, and it never encodes names.
+        # The Java client's URLEncoder also leaves * alone, and it never encodes names; plain ones hold no separator.
         ("Java, * unencoded", _write_v1(safe=_JAVA_RAW + "*", safe_in_urls="*", raw_names=True)),
     ),
     "v2": (("canonical", _write_v2),),

@@ -3,11 +3,12 @@ from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from paydesk_client import Gateway, UnknownSignatureVersion
 from paydesk_client.parameters import Value, parse_form
+from paydesk_client.readings import find_ambiguity
 from paydesk_client.signature import signature_version, verify
 
 GATEWAY = Gateway("public", "private-key", "https://pay.example.com/", is_test=True)
@@ -70,7 +71,10 @@ _texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x
 
 @given(text=_texts, version=st.sampled_from(["v1", "v2"]))
 def test_any_text_survives_the_browser(text: str, version: str) -> None:
-    posted = posted_by({**ORDER, "note": text, "nested": {"list": [text, "x"]}, "sign_version": version})
+    nested: dict[str, Value] = {"nested": {"list": [text, "x"]}} if version == "v1" else {}
+    order: dict[str, Value] = {**ORDER, "note": text, "sign_version": version, **nested}
+    assume(version == "v1" or find_ambiguity({**order, "api_key": "public"}) is None)
+    posted = posted_by(order)
     assert is_genuine(posted)
     assert posted["note"] == text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
 

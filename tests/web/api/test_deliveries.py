@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import secrets
 from collections.abc import Callable
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import httpx
@@ -20,7 +22,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.accounts import Merchant, create_merchant
 from paydesk.web.api import delivery_shapes, shapes
-from paydesk_client.signature import Version, encode_form, sign
+from paydesk_client.signature import Version, canonical_string, encode_form, sign
 
 PATH = "/api/v1/deliveries"
 SHIPPED: dict[str, Any] = {
@@ -201,7 +203,13 @@ class TestSigning:
     async def test_json_values_are_signed_as_php_writes_them(
         self, web: httpx.AsyncClient, merchant: Merchant, order: tuple[int, str]
     ) -> None:
-        fields = {**SHIPPED, "payment_order_id": order[0], "refundable": False, "reason": None, "extra": [1, True]}
+        fields = {
+            **SHIPPED,
+            "payment_order_id": order[0],
+            "refundable": False,
+            "reason": None,
+            "attachments": [1, True],
+        }
         body = signed(merchant, fields)
         text = json.dumps({**body, "amount": 0}).replace('"amount": 0', '"amount": 10.0')
         as_sent = {**body, "amount": "10.0"}
@@ -223,6 +231,31 @@ class TestSigning:
             {**good, "hash": "schön"},
         ):
             is_refusal(await web.post(PATH, json=bad), 403, "hash is wrong")
+            await nothing_happened(database, order[0])
+
+    async def test_the_hash_of_a_form_confirms_no_delivery(
+        self, web: httpx.AsyncClient, merchant: Merchant, order: tuple[int, str], database: Database
+    ) -> None:
+        """A shop without a guard has signed a customer's text; he joins the same string to a delivery."""
+        told: dict[str, Any] = {
+            "carrier_tracking_id": "1", "carrier_tracking_url": "https://evil.example/", "carrier_type": "Post",
+            "payment_order_id": str(order[0]), "public_key": merchant.public_key, "sign_version": "v2",
+            "status": "order_shipped",
+        }  # fmt: skip
+        form: dict[str, Any] = {
+            "amount": "5.00", "api_key": merchant.public_key, "currency": "EUR", "merchant_order_id": "att-1",
+            "description": "Gift;" + ";".join(f"{name}={value}" for name, value in told.items()),
+            "sign_version": "v2", "success_url": "https://shop.example/t",
+        }  # fmt: skip
+        string = canonical_string(form, "v2")
+        given_hash = hmac.new(merchant.private_key.encode(), string.encode(), sha256).hexdigest()
+        before = {name: form[name] for name in ("amount", "api_key", "currency")}
+        after = {name: form[name] for name in ("merchant_order_id", "sign_version", "success_url")}
+        nested: dict[str, Any] = {"a": {**before, "description": "Gift"}, **told, "z": after}
+        assert canonical_string(nested, "v2") == string
+        for body in (nested, {**before, "description": "Gift", **told, **after}, {**form, **told}):
+            answer = await web.post(PATH, json={**body, "hash": given_hash})
+            assert answer.status_code in (400, 403), answer.text
             await nothing_happened(database, order[0])
 
     async def test_another_merchants_signature_finds_nothing(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
-from urllib.parse import quote_plus, unquote
+from urllib.parse import quote_plus, unquote, urlencode
 from xml.etree import ElementTree
 
 import httpx
@@ -150,17 +150,72 @@ async def test_an_unknown_key_is_not_found(web: httpx.AsyncClient, signed_form: 
     [
         ({"a": {"amount": "100.00"}}, "a[amount]"),
         ({"description": "Nice;amount=1.00;"}, "description"),
-        ({"x;amount": "1"}, "x;amount"),
+        ({"a": {"b": "1"}}, "a[b]"),
+        ({"0": "1"}, '"0"'),
+        ({"success_url": "https://shop.example/;x=1"}, ";x="),
     ],
 )
 async def test_a_v2_form_that_reads_in_two_ways_is_refused_whatever_its_hash(
     web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, fields: dict[str, Any], culprit: str
 ) -> None:
-    status, message, _ = await refused(web, signed_form(sign_version="v2", **fields))
+    form = {**signed_form(**fields), "sign_version": "v2"}
+    status, message, _ = await refused(web, form)
     assert status == 400
     assert culprit in message
     assert await count_rows("checkout") == 0
     await accepted(web, signed_form(**fields))
+
+
+@pytest.mark.parametrize("name", ["x;amount", "a=b", "a&b", "a%62", "a+b", "a b", "a\u00a0b", "a[b=c]", "a\n"])
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_a_name_that_could_be_written_like_two_is_refused_in_every_version(
+    web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, name: str, version: str
+) -> None:
+    body = urlencode({**signed_form(), "sign_version": version, name: "1"}).encode()
+    answer = await web.post("/payment/form", content=body, headers=FORM_TYPE | {"Accept": "application/json"})
+    assert answer.status_code == 400
+    assert "field name" in answer.json()["message"]
+    assert await count_rows("checkout") == 0
+
+
+def merged(form: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """What a customer makes of a signed form: neighbouring fields become one of a name that nobody knows."""
+    kept = {name: value for name, value in form.items() if name not in names}
+    head = "&".join(f"{name}={quote_plus(str(form[name]))}" for name in names[:-1])
+    return {**kept, f"{head}&{names[-1]}": form[names[-1]]}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["recurring_trial_amount", "recurring_trial_period"],
+        ["recurring_name", "recurring_period", "recurring_sku_id", "recurring_trial_amount", "recurring_trial_period"],
+        ["pingback_url", "recurring_name"],
+        ["pingback_url", "sign_version"],
+    ],
+    ids=lambda names: names[0],
+)
+async def test_signed_fields_are_not_lost_in_one_unknown_name(
+    web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, names: list[str]
+) -> None:
+    form = signed_form(
+        **{"recurring_name": "Club", "recurring_period": "6m", "recurring_sku_id": "club"},
+        **{"recurring_trial_amount": "30.00", "recurring_trial_period": "1m", "sign_version": "v1"},
+        pingback_url="https://shop.example/pb",
+    )
+    body = urlencode(merged(form, names)).encode()
+    answer = await web.post("/payment/form", content=body, headers=FORM_TYPE)
+    assert answer.status_code == 400
+    assert await count_rows("checkout") == 0
+    await accepted(web, form)
+
+
+async def test_a_form_can_not_be_meant_for_another_door_too(
+    web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows
+) -> None:
+    status, message, _ = await refused(web, {**signed_form(), "public_key": "x"})
+    assert (status, await count_rows("checkout")) == (400, 0)
+    assert "send one of them" in message
 
 
 async def test_nested_fields_are_signed_in_v2(web: httpx.AsyncClient, signed_form: SignedForm) -> None:

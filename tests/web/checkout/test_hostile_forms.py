@@ -10,7 +10,7 @@ import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paydesk_client.signature import encode_form
+from paydesk_client.signature import MalformedForm, encode_form
 
 SignedForm = Callable[..., dict[str, Any]]
 CountRows = Callable[[str], Awaitable[int]]
@@ -92,7 +92,11 @@ async def test_random_values_under_a_right_hash_open_a_checkout_or_nothing(
     if fields.get("sign_version") not in (None, "", "v1", "v2"):
         fields.pop("sign_version")
     before = await count_rows("checkout")
-    answer = await web.post("/payment/form", content=encode_form(signed_form(**fields)), headers=FORM_TYPE)
+    try:
+        form = signed_form(**fields)
+    except MalformedForm:
+        return
+    answer = await web.post("/payment/form", content=encode_form(form), headers=FORM_TYPE)
     sane(answer)
     opened = await count_rows("checkout") - before
     assert opened == (1 if answer.status_code == 303 else 0)

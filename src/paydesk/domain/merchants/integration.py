@@ -18,7 +18,7 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants import keys
-from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, find_merchant
+from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, Shop, find_merchant
 from paydesk.domain.merchants.keys import KeyPair
 from paydesk.domain.merchants.resetting import reset_test_side
 from paydesk.domain.payments.paying import Desk
@@ -94,6 +94,11 @@ async def find_integration(database: Database, merchant_id: int) -> Integration:
         raise NotFound(f"there is no merchant {merchant_id}")
     events = {name: tuple(row[name]) for name in ("extra_events", "muted_events")}
     return Integration(**{**dict(row), **events})
+
+
+async def signs_with_v1(database: Database, shop: Shop) -> bool:
+    """Whether the shop's newest payment on this side came by a form of signature version 1."""
+    return bool(await queries.newest_sign_version(database, merchant_id=shop.merchant_id, live=shop.live) == "v1")
 
 
 async def save_integration(gate: Gate, session: Session, wanted: Integration, *, now: datetime) -> int:

@@ -13,6 +13,14 @@ update merchant
        muted_events = :muted_events
  where id = :merchant_id;
 
+-- name: newest_sign_version(merchant_id, live)$
+-- What the shop's programs really sign with: the version of its newest payment on this side.
+select sign_version
+  from payment
+ where merchant_id = :merchant_id and live = :live
+ order by created_at desc
+ limit 1;
+
 -- name: public_keys(merchant_id, most)
 -- Newest first, with those that have ended; nothing of a private key.
 select id, public_key, created_at, valid_until

@@ -9,7 +9,7 @@ from itertools import islice
 from urllib.parse import unquote_plus
 
 from paydesk.domain.payments.requests import SignVersion
-from paydesk_client.signature import Value, canonical_string, sign, verify
+from paydesk_client.signature import MalformedForm, Value, canonical_string, sign, verify
 
 _MOST_WORK = 400_000
 """Characters hashed, roughly, to find a mistake: some hundredths of a second."""
@@ -30,9 +30,17 @@ def diagnose(form: dict[str, Value], given: str, private_key: str, version: Sign
     if verify(form, given, _text_of(form, "api_key"), version):
         return Diagnosis(hashed, "the key: the hash was computed with the public key instead of the private key")
     for explanation, variant, its_version in islice(_mistakes(signed, version), _affordable(signed, hashed)):
-        if verify(variant, given, private_key, its_version):
+        if _explains(variant, given, private_key, its_version):
             return Diagnosis(hashed, explanation)
     return Diagnosis(hashed, _without_explanation(signed, given, version))
+
+
+def _explains(variant: dict[str, Value], given: str, private_key: str, version: SignVersion) -> bool:
+    """Whether the hash is right for what a mistake would have made of the form; nothing signs what reads two ways."""
+    try:
+        return bool(verify(variant, given, private_key, version))
+    except MalformedForm:
+        return False
 
 
 def _affordable(signed: dict[str, Value], hashed: str) -> int:

@@ -96,7 +96,11 @@ def read_form(body: bytes) -> dict[str, Value]:
 def _verify(form: dict[str, Value], signer: Signer, shop: Shop) -> None:
     given = read_required(form, "hash")
     version = read_sign_version(form)
-    if not verify(form, given, signer.private_key, version):
+    try:
+        genuine = verify(form, given, signer.private_key, version)
+    except MalformedForm as error:
+        raise Malformed(str(error), error.field) from error
+    if not genuine:
         raise WrongHash(None if shop.live else diagnose(form, given, signer.private_key, version))
 
 

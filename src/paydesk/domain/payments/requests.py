@@ -22,7 +22,6 @@ from paydesk_client.signature import (
     Parameters,
     UnknownSignatureVersion,
     Value,
-    find_ambiguity,
     leaves,
     signature_version,
 )
@@ -73,20 +72,15 @@ class CheckoutRequest:
 
 
 def read_sign_version(form: Parameters) -> SignVersion:
-    """The signature version that a form asks for, once it is sure that v2 can't be ambiguous.
+    """The signature version that a form asks for.
 
     Raises: Malformed.
     Source: wire.md §1.
     """
     try:
-        version = signature_version(form)
+        return signature_version(form)
     except UnknownSignatureVersion as error:
         raise Malformed(str(error), "sign_version") from error
-    if version == "v2":
-        ambiguity = find_ambiguity(form)
-        if ambiguity is not None:
-            raise Malformed(f"a v2 signature can't protect this form: {ambiguity}", "sign_version")
-    return version
 
 
 def read_required(form: Mapping[str, Value], name: str) -> str:

@@ -84,6 +84,7 @@ async def _integration(
         extra=EXTRA_EVENTS,
         mutable=MUTABLE_EVENTS,
         events=EVENTS,
+        signs_with_v1=await integration.signs_with_v1(visit.database, visit.shop),
         errors=errors or {},
     )
 
