@@ -13,6 +13,7 @@ from paydesk.commands import (
     chargebacks,
     checking,
     clock,
+    customers,
     ledger,
     mail,
     merchants,
@@ -73,6 +74,7 @@ app.add_typer(chargebacks.app, name="chargeback")
 app.add_typer(ledger.ledger, name="ledger")
 app.add_typer(ledger.payouts, name="payout")
 app.add_typer(vault.app, name="vault")
+app.add_typer(customers.app, name="customer")
 
 
 def main() -> None:

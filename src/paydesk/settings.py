@@ -89,6 +89,10 @@ class Settings(BaseSettings):
     retention_months: int = Field(
         13, ge=1, le=120, description="Months that pingback attempts, rejected forms and the audit log are kept."
     )
+    erasure_list: str = Field(
+        "",
+        description="File that notes who was erased, as keyed fingerprints; default `DATA_DIR/erasures.jsonl`.",
+    )
     smtp_url: SecretStr = Field(
         SecretStr(""),
         description="Mail server, `smtp://user:password@host:587?starttls=1` or `smtps://…`; without one mails wait.",
@@ -127,6 +131,11 @@ class Settings(BaseSettings):
     def simulator_record(self) -> Path:
         """The file of the simulated bank's own record."""
         return self.data_dir / "simulator" / "record.sqlite"
+
+    @property
+    def erasures(self) -> Path:
+        """The file that names who was erased."""
+        return Path(self.erasure_list) if self.erasure_list else self.data_dir / "erasures.jsonl"
 
     def outbound_networks(self) -> tuple[Network, ...]:
         """The parsed `outbound_allow`. Raises: SetupError."""

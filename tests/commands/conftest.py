@@ -22,6 +22,7 @@ from paydesk.commands import (
     chargebacks,
     checking,
     clock,
+    customers,
     ledger,
     mail,
     merchants,
@@ -87,6 +88,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.command()(ledger.balance)
     app.add_typer(profiles.app, name="profile")
     app.add_typer(vault.app, name="vault")
+    app.add_typer(customers.app, name="customer")
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 

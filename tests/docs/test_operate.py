@@ -99,11 +99,25 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
     async with server_for(tmp_path / "data") as server, connected(server.url, most=2) as database:
         await migrate(database)
         made = await create_merchant(database, vault, name="Shop", email="owner@shop.example", now=utc_now())
+        for name in ("ada", "grace"):
+            await database.execute(
+                "insert into customer (merchant_id, live, email, first_name, last_name, username, country, created_at)"
+                " values ($1, true, $2, 'A', 'B', '', 'GB', now())",
+                made.id,
+                f"{name}@example.com",
+            )
         run(backup)
+        run(
+            f"paydesk customer erase {made.id} --email ada@example.com --yes",
+            PAYDESK_DATA_DIR=str(tmp_path / "data"),
+            PAYDESK_ERASURE_LIST=str(tmp_path / "paydesk-keys" / "erasures.jsonl"),
+        )
     run(restore)
 
     (rotation,) = blocks("sh", "Keys")
     async with server_for(tmp_path / "restored") as server, connected(server.url, most=2) as database:
         assert await pairs_of(database, vault, made.id) == [(made.public_key, made.private_key)]
+        emails = [row["email"] for row in await database.fetch("select email from customer order by id")]
         counted = run(rotation, PAYDESK_DATA_DIR=str(tmp_path / "restored"))
+    assert emails == ["erased", "grace@example.com"], "who was erased after the backup is erased again"
     assert re.search(rf"merchant_key.private_key_sealed +{vault.current_key_id} +1 +newest", counted)

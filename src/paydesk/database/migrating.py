@@ -14,6 +14,9 @@ import asyncpg
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 
+PATIENCE = 24 * 3600.0
+"""Seconds that a step may take, or wait for another process's: on a big table it may rewrite all rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Migration:
@@ -44,12 +47,12 @@ async def migrate(database: Database) -> list[str]:
             "create table if not exists schema_migration"
             " (number integer primary key, name text not null, at timestamptz not null default now())"
         )
-        await connection.execute("lock table schema_migration in exclusive mode")
+        await connection.execute("lock table schema_migration in exclusive mode", timeout=PATIENCE)
         applied = {row["number"] for row in await connection.fetch("select number from schema_migration")}
         refuse_newer(applied)
         missing = [step for step in known_migrations() if step.number not in applied]
         for step in missing:
-            await connection.execute(step.sql)
+            await connection.execute(step.sql, timeout=PATIENCE)
             await connection.execute(
                 "insert into schema_migration (number, name) values ($1, $2)", step.number, step.name
             )

@@ -73,8 +73,7 @@ async def cancel_subscription(
     ended = await cancel(database, shop, subscription_id, by="merchant", now=shop_now)
     if ended.date_cancelled == shop_now:
         # It was this call that ended it, not one before or beside it.
-        subject = f"subscription {subscription_id}"
-        await _note(database, session, Action.subscription_cancelled, subject, {"email": ended.email}, now)
+        await _note(database, session, Action.subscription_cancelled, f"subscription {subscription_id}", {}, now)
     return ended
 
 
@@ -90,7 +89,7 @@ async def confirm_delivery(
     if confirmed.at != shop_now:
         # It was said before.
         return confirmed
-    details = {"status": delivery.status, "carrier": delivery.carrier, "tracking_id": delivery.tracking_id}
+    details = {"status": delivery.status, "carrier": delivery.carrier}
     subject = f"payment {confirmed.payment_id}"
     kept = {name: value for name, value in details.items() if value}
     await _note(desk.database, session, Action.delivery_confirmed, subject, kept, now)
@@ -100,12 +99,13 @@ async def confirm_delivery(
 async def note_export(
     database: Database, session: Session, what: str, filters: Mapping[str, object], *, now: datetime
 ) -> None:
-    """Write down that a list is taken out as a file.
+    """Write down that a list is taken out as a file; what was searched for may be a customer's, so only that it was.
 
     Raises: Forbidden.
     """
     require(session, Permission.export)
-    await _note(database, session, Action.exported, what, {key: value for key, value in filters.items() if value}, now)
+    kept = {key: "…" if key == "q" else value for key, value in filters.items() if value}
+    await _note(database, session, Action.exported, what, kept, now)
 
 
 async def _note(

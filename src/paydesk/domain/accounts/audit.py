@@ -78,6 +78,8 @@ class Action(StrEnum):
     outcome_asked = "outcome_asked"
     mail_resent = "mail_resent"
     alarm_settled = "alarm_settled"
+    customer_erased = "customer_erased"
+    customer_exported = "customer_exported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ async def record(
 ) -> None:
     """Write one line, on the connection whose transaction makes the change. `now` is real time, never a test clock's.
 
-    Args: subject names what it was done to (`payment 13330`, `person 5`); details are JSON and hold no secret.
+    Args: subject names what it was done to (`payment 13330`, `person 5`); details are JSON and hold no secret, and
+    nothing of a customer but ids: the log can't be changed when a customer is erased.
     """
     await queries.record(
         connection,

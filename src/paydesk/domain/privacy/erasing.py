@@ -1,0 +1,189 @@
+"""Erasing a customer: every personal value becomes `erased`, what happened to the money stays. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
+from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.privacy.finding import ERASED, Found, Subject, find_person
+from paydesk.domain.privacy.finding import queries as finding
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED
+
+queries = load_statements(__package__ or "", "erasing.sql")
+
+KEPT_FIELDS = (
+    "api_key", "merchant_order_id", "amount", "currency", "sign_version", "quantity", "payment_flow",
+    *REQUIRED, *OPTIONAL,
+)  # fmt: skip
+"""Fields of a form that say what was sold, and nothing of who bought it."""
+
+PERSONAL = frozenset({"firstname", "lastname", "username", "country", "email", "u_email"})
+"""Keys under which pingbacks hold personal values; other texts are looked through for them."""
+
+_decoder = msgspec.json.Decoder(float_hook=Decimal)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What was erased: how many rows of each kind. `orders_left` are the shop's references that hold a personal value.
+
+    They name orders to the shop, whose books and ours would no longer agree without them.
+    """
+
+    merchant_id: int
+    rows: Mapping[str, int] = field(default_factory=dict)
+    orders_left: tuple[str, ...] = ()
+
+
+async def erase(
+    database: Database,
+    subject: Subject,
+    *,
+    end: bool = False,
+    again: bool = False,
+    remember: Callable[[], None] = lambda: None,
+    actor: Actor = COMMAND_LINE,
+    now: datetime,
+) -> Erasure:
+    """Erase all that is stored of somebody, in one transaction; the ledger and what was paid stay.
+
+    `end` cancels running subscriptions first. `again` repeats an erasure after a restore: pingbacks that are due by the
+    older state were sent with the true values before. `remember` is called before anything is erased, and must keep
+    that it will be. `now` is real time, UTC.
+
+    Raises: NotFound; Conflict if a subscription runs, a pingback is due or an outcome is open.
+    """
+    if end or again:
+        await _end_subscriptions(database, subject, now=now)
+    async with database.acquire() as connection, connection.transaction():
+        sides = await find_person(connection, subject)
+        if not again:
+            for found in sides:
+                await _refuse_open(connection, found)
+        remember()
+        counts: dict[str, int] = {}
+        left: set[str] = set()
+        for found in sides:
+            left |= {row["merchant_order_id"] async for row in _orders_left(connection, found)}
+            for kind, rows in (await _erase_side(connection, found, now)).items():
+                counts[kind] = counts.get(kind, 0) + rows
+        if not any(counts.values()):
+            raise NotFound(f"merchant {subject.merchant_id} has nothing of this customer")
+        for customer in [one for found in sides for one in found.customers]:
+            named = f"customer {customer}"
+            await record(
+                connection, actor, Action.customer_erased, now=now, merchant_id=subject.merchant_id, subject=named
+            )
+    return Erasure(subject.merchant_id, counts, tuple(sorted(left)))
+
+
+async def _end_subscriptions(database: Database, subject: Subject, *, now: datetime) -> None:
+    """Cancel what runs, and tell the merchant, as for any cancellation."""
+    async with database.acquire() as connection:
+        sides = await find_person(connection, subject)
+        running = [(found.shop, one) for found in sides for one in (await _in_the_way(connection, found))["running"]]
+    for shop, subscription_id in running:
+        at = await shop_time(database, shop, real_now=now)
+        await cancel(database, shop, subscription_id, by="merchant", now=at)
+
+
+async def _in_the_way(connection: Any, found: Found) -> Mapping[str, Any]:
+    names = ("subscriptions", "attempts", "movements", "changes", "pingbacks")
+    asked = {name: getattr(found, name) for name in names}
+    row: Mapping[str, Any] = await finding.standing_in_the_way(connection, **found.side, **asked)
+    return row
+
+
+async def _refuse_open(connection: Any, found: Found) -> None:
+    """Raises: Conflict, saying what has to be over first."""
+    row = await _in_the_way(connection, found)
+    if row["running"]:
+        ids = ", ".join(map(str, row["running"]))
+        raise Conflict(f"still running: subscription {ids}; cancel first, or call this with --end")
+    if row["open"]:
+        raise Conflict("the outcome of a payment, refund or change of card is not known yet; try again when it is")
+    if row["due"]:
+        raise Conflict(f"pingbacks still to be sent: {row['due']}; try again when they are acknowledged or exhausted")
+
+
+def _orders_left(connection: Any, found: Found) -> Any:
+    asked = {"payments": found.payments, "checkouts": found.checkouts, "patterns": found.patterns}
+    return queries.orders_left(connection, **found.side, **asked)
+
+
+async def _erase_side(connection: Any, found: Found, now: datetime) -> dict[str, int]:
+    """One side's rows, kind by kind; how many of each."""
+    side, patterns = found.side, {"patterns": found.patterns}
+    kept = {"kept": list(KEPT_FIELDS)}
+    asked = {"payments": found.payments, "checkouts": found.checkouts}
+    orders = [row["merchant_order_id"] async for row in queries.orders_of(connection, **side, **asked)]
+    done = {
+        "customers": await queries.erase_customers(connection, **side, ids=found.customers, now=now),
+        "cards": await queries.erase_cards(connection, **side, ids=found.cards, now=now),
+        "checkouts": await queries.erase_checkouts(
+            connection, **side, ids=found.checkouts, now=now, **patterns, **kept
+        ),
+        "payments": await queries.erase_payments(connection, **side, ids=found.payments, **patterns),
+        "attempts": await queries.erase_attempts(connection, **side, ids=found.attempts),
+        "card_changes": await queries.erase_changes(connection, **side, ids=found.changes),
+        "subscriptions": await queries.erase_subscriptions(connection, **side, ids=found.subscriptions, **patterns),
+        "deliveries": await queries.erase_deliveries(connection, **side, ids=found.deliveries),
+        "chargebacks": await queries.erase_chargebacks(connection, **side, ids=found.chargebacks),
+        "movements": await queries.erase_movements(connection, **side, ids=found.movements, **patterns),
+        "pingbacks": await _erase_pingbacks(connection, found),
+        "pingback_attempts": await queries.erase_pingback_attempts(connection, **side, ids=found.pingbacks, **patterns),
+        "refused_forms": await queries.erase_rejected_forms(connection, **side, orders=orders, **patterns, **kept),
+        "api_calls": await queries.erase_api_calls(connection, **side, **patterns),
+        "mails": await queries.delete_mails(connection, merchant_id=found.shop.merchant_id, emails=list(found.emails)),
+        "mails_to_others": await _erase_mails(connection, found),
+    }
+    return {kind: _count(status) for kind, status in done.items()}
+
+
+async def _erase_pingbacks(connection: Any, found: Found) -> str:
+    rows = [row async for row in queries.pingbacks_to_erase(connection, **found.side, ids=found.pingbacks)]
+    payloads = [_without(found, row["payload"]) for row in rows]
+    ids = [row["id"] for row in rows]
+    status: str = await queries.erase_pingbacks(
+        connection, **found.side, ids=ids, payloads=payloads, patterns=found.patterns
+    )
+    return status
+
+
+async def _erase_mails(connection: Any, found: Found) -> str:
+    asked = {"merchant_id": found.shop.merchant_id, "patterns": found.patterns}
+    rows = [row async for row in queries.mails_to_erase(connection, **asked)]
+    facts = [_without(found, row["facts"]) for row in rows]
+    status: str = await queries.erase_mails(connection, **asked, ids=[row["id"] for row in rows], facts=facts)
+    return status
+
+
+def _without(found: Found, text: str) -> str:
+    """JSON with its personal values replaced; amounts stay as they are written, and fields in their order."""
+    return _encoder.encode(_replaced(found, _decoder.decode(text))).decode()
+
+
+def _replaced(found: Found, value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _replaced(found, one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_replaced(found, one, key) for one in value]
+    if isinstance(value, str) and value and (key in PERSONAL or found.names_a_person(value)):
+        return ERASED
+    return value
+
+
+def _count(status: str) -> int:
+    return int(status.split()[-1])

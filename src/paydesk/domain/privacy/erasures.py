@@ -1,0 +1,100 @@
+"""The list of erasures, kept outside the database: a restored backup knows the erased again, and they are erased again.
+
+It holds no address, only keyed fingerprints: by the deployment's secret key one can tell whether a given address is in
+it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import SetupError
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.privacy.finding import Subject
+
+queries = load_statements(__package__ or "", "finding.sql")
+
+PURPOSE = "erased customer"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One erasure: when (UTC), at which merchant, and the fingerprint of the address or of the order."""
+
+    at: datetime
+    merchant_id: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureList:
+    """A file of one JSON object a line, only ever added to."""
+
+    path: Path
+    vault: Vault
+
+    def remember(self, subject: Subject, *, now: datetime) -> None:
+        """Write down that somebody is erased, on the disk before it happens: what is erased twice is erased.
+
+        Raises: SetupError if the file can't be written.
+        """
+        line = msgspec.json.encode(Line(now, subject.merchant_id, self.fingerprint(subject))) + b"\n"
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise SetupError(
+                f"nothing was erased: {self.path} can't be written ({error.strerror}); see PAYDESK_ERASURE_LIST"
+            ) from error
+
+    def fingerprint(self, subject: Subject) -> str:
+        """What stands for a customer in the list."""
+        named = f"email {subject.email.lower()}" if subject.email else f"order {subject.order}"
+        return self.vault.fingerprint(f"{subject.merchant_id} {named}", purpose=PURPOSE).hex()
+
+    def read(self) -> list[Line]:
+        """All erasures, oldest first.
+
+        Raises: SetupError if the file is not there, or holds something else; a last line that was cut off is left out.
+        """
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise SetupError(f"cannot read {self.path}: {error.strerror}") from error
+        try:
+            return [msgspec.json.decode(line, type=Line) for line in lines[:-1] if line]
+        except msgspec.DecodeError as error:
+            raise SetupError(f"{self.path} is no list of erasures: {error}") from error
+
+
+async def still_there(
+    database: Database, erasures: ErasureList, lines: Iterable[Line], *, report: Callable[[], None] = lambda: None
+) -> list[Subject]:
+    """Those of the list of whom the database still, or again, holds something; `report` is called for each merchant."""
+    found: list[Subject] = []
+    by_merchant: dict[int, set[str]] = {}
+    for line in lines:
+        by_merchant.setdefault(line.merchant_id, set()).add(line.fingerprint)
+    for merchant_id, wanted in by_merchant.items():
+        known = _known(database, merchant_id)
+        found += [subject async for subject in known if erasures.fingerprint(subject) in wanted]
+        report()
+    return found
+
+
+async def _known(database: Database, merchant_id: int) -> AsyncIterator[Subject]:
+    async for row in queries.emails_known(database, merchant_id=merchant_id):
+        if "@" in row["email"]:
+            yield Subject(merchant_id, email=row["email"].strip())
+    async for row in queries.orders_known(database, merchant_id=merchant_id):
+        yield Subject(merchant_id, order=row["merchant_order_id"])

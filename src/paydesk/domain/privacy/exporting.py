@@ -1,0 +1,70 @@
+"""Handing out all that is stored of a customer, as they may ask for. Moves no money, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from paydesk.core.errors import NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
+from paydesk.domain.privacy.erasing import queries as erasing
+from paydesk.domain.privacy.finding import Found, Subject, find_person
+
+queries = load_statements(__package__ or "", "exporting.sql")
+
+BY_ID = (
+    "customers", "cards", "checkouts", "payments", "attempts", "subscriptions", "changes", "movements", "chargebacks",
+    "deliveries", "pingbacks",
+)  # fmt: skip
+"""Kinds of rows that are known by their ids."""
+
+Export = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND_LINE, now: datetime) -> Export:
+    """All rows about somebody, by kind; the audit log keeps that they were handed out. `now` is real time, UTC.
+
+    Raises: NotFound.
+    """
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    async with database.acquire() as connection, connection.transaction():
+        sides = await find_person(connection, subject)
+        for found in sides:
+            for kind, more in (await _of_side(connection, found)).items():
+                rows.setdefault(kind, []).extend(more)
+        to_them = {"emails": list(sides[0].emails), "patterns": sides[0].patterns}
+        rows["mails"] = await _read(queries.export_mails(connection, merchant_id=subject.merchant_id, **to_them))
+        if not any(rows.values()):
+            raise NotFound(f"merchant {subject.merchant_id} has nothing of this customer")
+        for customer in [one for found in sides for one in found.customers]:
+            named = f"customer {customer}"
+            await record(
+                connection, actor, Action.customer_exported, now=now, merchant_id=subject.merchant_id, subject=named
+            )
+    return rows
+
+
+async def _of_side(connection: Any, found: Found) -> dict[str, list[Mapping[str, Any]]]:
+    side, patterns = found.side, found.patterns
+    asked = {"payments": found.payments, "checkouts": found.checkouts}
+    orders = [row["merchant_order_id"] async for row in erasing.orders_of(connection, **side, **asked)]
+    rows = {
+        kind: await _read(getattr(queries, f"export_{kind}")(connection, **side, ids=getattr(found, kind)))
+        for kind in BY_ID
+    }
+    return rows | {
+        "pingback_attempts": await _read(queries.export_pingback_attempts(connection, **side, ids=found.pingbacks)),
+        "refused_forms": await _read(
+            queries.export_refused_forms(connection, **side, orders=orders, patterns=patterns)
+        ),
+        "api_calls": await _read(queries.export_api_calls(connection, **side, patterns=patterns)),
+    }
+
+
+async def _read(rows: Any) -> list[Mapping[str, Any]]:
+    return [msgspec.json.decode(row["row"]) for row in [row async for row in rows]]

@@ -1,0 +1,70 @@
+-- What is stored of somebody, row by row as JSON: all columns but secrets and what only finds a value (fingerprints,
+-- digests, tokens of links).
+
+-- name: export_customers(merchant_id, live, ids)
+select to_jsonb(t) as row from customer t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_cards(merchant_id, live, ids)
+select to_jsonb(t) - '{number_sealed,vault_key_id,fingerprint}'::text[]
+       || jsonb_build_object('number_is_kept', t.number_sealed is not null) as row
+  from card t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_checkouts(merchant_id, live, ids)
+select to_jsonb(t) - '{token,request_digest}'::text[] as row from checkout t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_payments(merchant_id, live, ids)
+select to_jsonb(t) as row from payment t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_attempts(merchant_id, live, ids)
+select to_jsonb(t) - '{idempotency_key}'::text[] as row from payment_attempt t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_subscriptions(merchant_id, live, ids)
+select to_jsonb(t) - '{portal_token}'::text[] as row from subscription t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_changes(merchant_id, live, ids)
+select to_jsonb(t) - '{idempotency_key}'::text[] as row from card_change t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_movements(merchant_id, live, ids)
+select to_jsonb(t) - '{idempotency_key,request_key}'::text[] as row from movement t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_chargebacks(merchant_id, live, ids)
+select to_jsonb(t) as row from chargeback t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_deliveries(merchant_id, live, ids)
+select to_jsonb(t) - '{digest}'::text[] as row from delivery t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_pingbacks(merchant_id, live, ids)
+select to_jsonb(t) || jsonb_build_object('payload', t.payload::jsonb) as row from pingback t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_pingback_attempts(merchant_id, live, ids)
+select to_jsonb(t) - '{request_headers}'::text[] as row from pingback_attempt t
+ where t.merchant_id = :merchant_id and t.live = :live and t.pingback_id = any(:ids::bigint[]) order by t.at, t.id;
+
+-- name: export_refused_forms(merchant_id, live, orders, patterns)
+select to_jsonb(t) as row from rejected_form t
+ where t.merchant_id = :merchant_id and t.live = :live
+   and (t.fields ->> 'merchant_order_id' = any(:orders::text[])
+        or lower(t.fields::text) like any(:patterns::text[]) or lower(t.reason) like any(:patterns::text[]))
+ order by t.at, t.id;
+
+-- name: export_api_calls(merchant_id, live, patterns)
+select to_jsonb(t) - '{request_digest}'::text[] as row from api_call t
+ where t.merchant_id = :merchant_id and t.live = :live and lower(t.answer) like any(:patterns::text[])
+ order by t.created_at;
+
+-- name: export_mails(merchant_id, emails, patterns)
+select to_jsonb(t) - '{once}'::text[] as row from mail t
+ where t.merchant_id = :merchant_id
+   and (lower(t.recipient) = any(:emails::text[]) or lower(t.facts::text) like any(:patterns::text[]))
+ order by t.id;

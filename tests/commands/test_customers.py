@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paydesk.database.pool import Database
+
+
+@pytest.fixture
+async def told(account: dict[str, Any], subscription: int, database: Database) -> int:
+    """The shop was told of the payment."""
+    await database.execute("update pingback set state = 'waiting', url = null where merchant_id = $1", account["id"])
+    return int(account["id"])
+
+
+async def test_a_customer_is_handed_out_and_erased(
+    told: int, subscription: int, paydesk: Any, database: Database, environment: dict[str, str]
+) -> None:
+    handed = (await paydesk("customer", "export", told, "--email", "ADA@example.com")).result
+    assert [one["email"] for one in handed["customers"]] == ["ada@example.com"]
+    refused = await paydesk("customer", "erase", told, "--email", "ada@example.com", "--yes")
+    assert refused.status == 1
+    assert f"still running: subscription {subscription}" in refused.err
+    asked = await paydesk("customer", "erase", told, "--email", "ada@example.com", "--end", stdin="n\n")
+    assert asked.status == 1
+    done = await paydesk("customer", "erase", told, "--email", "ada@example.com", "--end", "--yes", "--json")
+    assert done.status == 0, done.err
+    assert done.result["rows"]["customers"] == 1
+    assert await database.fetchval("select email from customer where merchant_id = $1", told) == "erased"
+    (line,) = (Path(environment["PAYDESK_DATA_DIR"]) / "erasures.jsonl").read_text().splitlines()
+    assert set(json.loads(line)) == {"at", "merchant_id", "fingerprint"}
+    gone = await paydesk("customer", "export", told, "--email", "ada@example.com")
+    assert (gone.status, "has nothing of this customer" in gone.err) == (1, True)
+
+
+async def test_a_restored_database_is_rid_of_them_again(
+    told: int, paydesk: Any, database: Database, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment["PAYDESK_ERASURE_LIST"] = str(tmp_path / "kept-elsewhere.jsonl")
+    erased = await paydesk("customer", "erase", told, "--order", "club-1", "--end", "--yes")
+    assert "customers" in erased.out
+    await database.execute(
+        "update customer set email = 'ada@example.com', erased_at = null where merchant_id = $1", told
+    )
+    again = await paydesk("customer", "erase", "--again-from", environment["PAYDESK_ERASURE_LIST"])
+    assert "erased again: 1 customer" in again.out
+    assert await database.fetchval("select email from customer where merchant_id = $1", told) == "erased"
+    missing = await paydesk("customer", "erase", "--again-from", str(tmp_path / "nowhere"))
+    assert (missing.status, "cannot read" in missing.err) == (1, True)
+    both = await paydesk("customer", "erase", told, "--again-from", "x")
+    assert (both.status, "give either" in both.err) == (1, True)

@@ -1,0 +1,453 @@
+"""Who is erased is found nowhere any more, and nothing else changed: not the ledger, not another customer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.domain.payments.test_card_secrecy import dump
+from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+
+from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.vault import Vault, generate_secret
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
+from paydesk.database.pool import Database
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.mail.telling import tell_events
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
+from paydesk.domain.payments.paying import Desk, Paid, Payer, Refused, pay
+from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.pingbacks.resending import resend
+from paydesk.domain.privacy.erasing import Erasure, erase
+from paydesk.domain.privacy.erasures import ErasureList, still_there
+from paydesk.domain.privacy.exporting import export
+from paydesk.domain.privacy.finding import Subject
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.terms import Terms
+
+VISA, DECLINED = "4242424242424242", "4000000000000002"
+EMAIL, NAME = "Zebediah_Q@quill.example", "Zebediah Quillfeather"
+SECRETS = (
+    "zebediah", "quillfeather", "quill.example", "198.51.100.77", "+44 7700 900461", "Anchor Lane 9", "PARCEL0461",
+    "he signed for it", "Left with the neighbour", "Happy birthday Z",
+)  # fmt: skip
+
+
+@dataclass
+class Scene:
+    """A shop with two customers, of whom one will be erased."""
+
+    desk: Desk
+    shop: Shop
+    database: Database
+    bank: Bank
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(self.shop.merchant_id, email=EMAIL.upper())
+
+    async def open(self, order: str, email: str, name: str, terms: Terms | None = None) -> Checkout:
+        first, _, last = name.partition(" ")
+        key_id = await self.database.fetchval(
+            "select id from merchant_key where merchant_id = $1", self.shop.merchant_id
+        )
+        request = CheckoutRequest(
+            order, Decimal("10.00"), "USD", f"A mug for {name}", f"https://shop.example/thanks?who={email}",
+            "https://shop.example/pingback", "v2", email, first, last, "GB", False, terms,
+        )  # fmt: skip
+        form: dict[str, Any] = {
+            "merchant_order_id": order,
+            "email": email,
+            "customer": {"phone": "+44 7700 900461"},
+            "quantity": "2",
+        }
+        if email != EMAIL:
+            form["customer"] = {"phone": "+44 1"}
+        form |= {"note": "Happy birthday Z"} if email == EMAIL else {}
+        token = await open_checkout(self.database, self.shop, request, form=form, key_id=key_id, now=utc_now())
+        return await find_checkout(self.database, token, now=utc_now())
+
+    async def buy(
+        self, order: str, email: str = EMAIL, name: str = NAME, *, number: str = VISA, terms: Terms | None = None
+    ) -> Any:
+        checkout = await self.open(order, email, name, terms)
+        address = "198.51.100.77" if email == EMAIL else "192.0.2.1"
+        payer = Payer(CardDetails(number, 12, 2040, name, "123"), email, "GB", address, "agreed" if terms else "")
+        return await pay(self.desk, checkout, payer, return_url="", now=utc_now())
+
+    async def acknowledge(self) -> None:
+        """The shop has heard of everything."""
+        await self.database.execute(
+            "insert into pingback_attempt (merchant_id, live, pingback_id, number, at, url, request_headers,"
+            " request_body, status, response_body, duration_ms) select merchant_id, live, id, 1, now(), url,"
+            " '{\"X-Service-Signature\": \"abc\"}', payload, 200, 'ok', 5 from pingback"
+            " where merchant_id = $1 and state = 'due'",
+            self.shop.merchant_id,
+        )
+        await self.database.execute(
+            "update pingback set state = 'acknowledged', attempts = 1, finished_at = now()"
+            " where merchant_id = $1 and state = 'due'",
+            self.shop.merchant_id,
+        )
+
+    async def erase(self, **how: Any) -> Erasure:
+        return await erase(self.database, self.subject, now=utc_now(), **how)
+
+    async def differences(self) -> list[str]:
+        found = await check(self.database, now=utc_now(), merchant_id=self.shop.merchant_id, record=self.bank.record)
+        return [one.detail for finding in found for one in finding.differences]
+
+    async def ledger(self) -> list[Any]:
+        return [
+            tuple(row)
+            for row in await self.database.fetch(
+                "select * from ledger_entry where merchant_id = $1 order by id", self.shop.merchant_id
+            )
+        ]
+
+
+@pytest.fixture
+async def scene(desk: Desk, shop: Shop, database: Database, bank: Bank) -> AsyncIterator[Scene]:
+    """Everything that may be stored of somebody, and another customer who did the same."""
+    scene = Scene(desk, shop, database, bank)
+    for email, name, mark in ((EMAIL, NAME, "z"), ("ada@example.com", "Ada Lovelace", "a")):
+        mine = email == EMAIL
+        assert isinstance(await scene.buy(f"{mark}-once", email, name, number=DECLINED), Refused)
+        assert await scene.buy(f"{mark}-once", email, name) == Paid()
+        assert await scene.buy(f"{mark}-club", email, name, terms=MONTHLY) == Paid()
+        await scene.open(f"{mark}-left", email, name)
+        payment = await database.fetchval(
+            "select id from payment where merchant_id = $1 and merchant_order_id = $2", shop.merchant_id, f"{mark}-once"
+        )
+        await refund(desk, shop, payment, Decimal(4), requested_by="api", request_key=f"{mark}-1", now=utc_now())
+        await database.execute(
+            "insert into delivery (merchant_id, live, payment_id, status, type, carrier, tracking_id, tracking_url,"
+            " details, reason, product_description, attachments, shipping_address, digest, created_at) values ($1,"
+            " false, $2, 'delivered', 'physical', 'DHL', $3, 'https://dhl.example/' || $3, $4, $4, $4, $5, $6, '',"
+            " now())",
+            shop.merchant_id, payment, "PARCEL0461" if mine else "PARCEL1", "Left with the neighbour" if mine else "x",
+            json.dumps([name]), json.dumps({"street": "Anchor Lane 9" if mine else "Elsewhere", "name": name}),
+        )  # fmt: skip
+        await log_rejected_form(
+            database, shop, Malformed(f'email "{email}" is odd', "email"), {"email": email, "amount": "1"}, utc_now()
+        )
+        await database.execute(
+            "insert into api_call (merchant_id, live, request_key, request_digest, status, answer, created_at)"
+            " values ($1, false, $2, '', 200, $3, now())",
+            shop.merchant_id, mark, json.dumps({"user": {"email": email}}),
+        )  # fmt: skip
+    await database.execute("update merchant set test_mails = true where id = $1", shop.merchant_id)
+    await tell_events(database, real_now=utc_now(), keep_test=True)
+    await database.execute(
+        "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
+        " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, 'alert', now(), now())",
+        shop.merchant_id, json.dumps({"reason": f"{NAME.upper()} says no", "amount": "10"}),
+    )  # fmt: skip
+    await scene.acknowledge()
+    yield scene
+    # The next test looks through the whole database.
+    with suppress(NotFound):
+        await scene.erase(again=True)
+
+
+async def end_club(scene: Scene, order: str = "z-club") -> None:
+    subscription = await scene.database.fetchval(
+        "select id from subscription where merchant_id = $1 and init_merchant_order_id = $2",
+        scene.shop.merchant_id,
+        order,
+    )
+    await cancel(scene.database, scene.shop, subscription, by="customer", now=utc_now())
+    await scene.acknowledge()
+
+
+async def found_in(database_url: str, secrets: tuple[str, ...] = SECRETS) -> list[str]:
+    text = (await dump(database_url)).lower()
+    ways = {secret: (secret.lower(), secret.lower().encode().hex()) for secret in secrets}
+    return [secret for secret, written in ways.items() if any(way in text for way in written)]
+
+
+async def test_a_dump_of_the_database_finds_nothing_of_who_was_erased(scene: Scene, database_url: str) -> None:
+    await end_club(scene)
+    assert await scene.differences() == []
+    assert await found_in(database_url) == [one for one in SECRETS if one != "he signed for it"], "all was there before"
+    ledger = await scene.ledger()
+    others = await scene.database.fetch("select * from customer where email = 'ada@example.com' order by id")
+    done = await scene.erase()
+    assert await found_in(database_url) == []
+    assert await scene.ledger() == ledger
+    assert await scene.differences() == []
+    assert await scene.database.fetch("select * from customer where email = 'ada@example.com' order by id") == others
+    assert done.orders_left == ()
+    touched = {kind for kind, rows in done.rows.items() if rows}
+    assert touched >= {
+        "customers", "cards", "checkouts", "attempts", "subscriptions", "deliveries", "pingbacks",
+        "pingback_attempts", "refused_forms", "api_calls", "mails", "mails_to_others",
+    }  # fmt: skip
+    assert (await dump(database_url)).count("ada@example.com") > 10, "the other customer is as before"
+
+
+async def test_rows_of_pingbacks_and_checkouts_stay_with_what_was_sold(scene: Scene) -> None:
+    await end_club(scene)
+    before = await scene.database.fetch(
+        "select * from pingback where merchant_id = $1 order by id", scene.shop.merchant_id
+    )
+    await scene.erase()
+    after = await scene.database.fetch(
+        "select * from pingback where merchant_id = $1 order by id", scene.shop.merchant_id
+    )
+    assert [row["id"] for row in after] == [row["id"] for row in before]
+    payload = json.loads(next(row["payload"] for row in after if "z-once" in row["payload"]))
+    was = json.loads(next(row["payload"] for row in before if "z-once" in row["payload"]))
+    assert payload["user"] == dict.fromkeys(was["user"], "erased")
+    assert payload["payment_order"] == was["payment_order"], "what was paid stays as it was told"
+    assert list(payload) == list(was)
+    checkout = await scene.database.fetchrow(
+        "select * from checkout where merchant_id = $1 and merchant_order_id = 'z-left'", scene.shop.merchant_id
+    )
+    assert (checkout["email"], checkout["description"]) == ("erased", "erased")
+    assert checkout["success_url"] == "https://shop.example/"
+    assert json.loads(checkout["parameters"]) == {
+        "merchant_order_id": "z-left", "email": "erased", "customer": "erased", "note": "erased", "quantity": "2",
+    }  # fmt: skip
+    assert checkout["expires_at"] <= utc_now(), "what was still open is closed"
+
+
+async def test_what_is_kept_of_a_request_does_not_confirm_a_guess(scene: Scene) -> None:
+    await end_club(scene)
+    query = "select {} from {} where merchant_id = $1 and {} order by id"
+    mine = (
+        query.format("request_digest as d", "checkout", "merchant_order_id like 'z-%'"),
+        query.format("digest as d", "delivery", "carrier = 'DHL' and payment_id = (select min(payment_id) from delivery"
+                     " where merchant_id = $1)"),
+        query.format("fingerprint as d", "card", "holder in ($$Zebediah Quillfeather$$, 'erased')"),
+    )  # fmt: skip
+    before = [[row["d"] for row in await scene.database.fetch(one, scene.shop.merchant_id)] for one in mine]
+    await scene.erase()
+    after = [[row["d"] for row in await scene.database.fetch(one, scene.shop.merchant_id)] for one in mine]
+    for old, new in zip(before, after, strict=True):
+        assert len(old) == len(new) > 0
+        assert not set(old) & set(new)
+
+
+async def test_the_same_form_sent_again_is_not_open_to_be_paid_twice(scene: Scene) -> None:
+    await end_club(scene)
+    await scene.erase()
+    with pytest.raises(Conflict):
+        await scene.buy("z-once")
+
+
+async def test_a_running_subscription_is_in_the_way_unless_it_is_ended_first(scene: Scene, database_url: str) -> None:
+    with pytest.raises(Conflict, match="still running: subscription"):
+        await scene.erase()
+    assert "quill.example" in await found_in(database_url)
+    with pytest.raises(Conflict, match="pingbacks still to be sent: 1"):
+        await scene.erase(end=True)
+    assert (
+        await scene.database.fetchval(
+            "select count(*) from subscription where merchant_id = $1 and state = 'Cancelled'", scene.shop.merchant_id
+        )
+        == 1
+    )
+    await scene.acknowledge()
+    await scene.erase()
+    assert await found_in(database_url) == []
+    assert await scene.differences() == []
+
+
+async def test_an_open_outcome_is_in_the_way(scene: Scene) -> None:
+    await end_club(scene)
+    await scene.database.execute(
+        "update payment_attempt set state = 'processing' where merchant_id = $1 and client_address = '198.51.100.77'",
+        scene.shop.merchant_id,
+    )
+    with pytest.raises(Conflict, match="not known yet"):
+        await scene.erase()
+
+
+async def test_an_order_names_its_customer(scene: Scene, database_url: str) -> None:
+    await end_club(scene)
+    await erase(scene.database, Subject(scene.shop.merchant_id, order="z-once"), now=utc_now())
+    assert await found_in(database_url) == []
+
+
+async def test_an_order_reference_that_holds_the_address_stays_and_is_named(scene: Scene) -> None:
+    order = "left@feather.example-1"
+    assert await scene.buy(order, "left@feather.example", "Other Person") == Paid()
+    await scene.acknowledge()
+    subject = Subject(scene.shop.merchant_id, email="left@feather.example")
+    assert (await erase(scene.database, subject, now=utc_now())).orders_left == (order,)
+
+
+async def test_nobody_is_nobody(scene: Scene, other_shop: Shop) -> None:
+    for subject in (
+        Subject(scene.shop.merchant_id, email="nobody@quill2.example"),
+        Subject(other_shop.merchant_id, email=EMAIL),
+        Subject(scene.shop.merchant_id, order="nothing"),
+    ):
+        with pytest.raises(NotFound):
+            await erase(scene.database, subject, now=utc_now())
+        with pytest.raises(NotFound):
+            await export(scene.database, subject, now=utc_now())
+    for wrong in ({}, {"email": "a@b.example", "order": "1"}, {"email": "erased"}, {"email": "%"}):
+        with pytest.raises(Malformed):
+            Subject(1, **wrong)
+
+
+async def test_an_address_with_signs_of_a_search_finds_only_itself(scene: Scene) -> None:
+    """The underscore in the address stands for itself, not for any letter."""
+    assert await scene.buy("x-once", "underxscore@feather.example", "Somebody Else") == Paid()
+    assert await scene.buy("y-once", "under_score@feather.example", "Somebody Other") == Paid()
+    await scene.acknowledge()
+    await erase(scene.database, Subject(scene.shop.merchant_id, email="under_score@feather.example"), now=utc_now())
+    found = await scene.database.fetch(
+        "select parameters ->> 'email' as email from checkout where merchant_id = $1"
+        " and merchant_order_id in ('x-once', 'y-once') order by merchant_order_id",
+        scene.shop.merchant_id,
+    )
+    assert [row["email"] for row in found] == ["underxscore@feather.example", "erased"]
+
+
+async def test_an_export_holds_everything_and_no_secret(scene: Scene) -> None:
+    rows = await export(scene.database, scene.subject, now=utc_now())
+    text = json.dumps(rows).lower()
+    assert [one for one in SECRETS if one.lower() not in text] == ["he signed for it"]
+    assert "ada@example.com" not in text
+    for secret in ("number_sealed", "request_digest", "token", "idempotency_key", "fingerprint"):
+        assert f'"{secret}"' not in text, secret
+    assert {kind for kind, found in rows.items() if found} >= {
+        "customers", "cards", "checkouts", "payments", "attempts", "subscriptions", "movements", "deliveries",
+        "pingbacks", "pingback_attempts", "refused_forms", "api_calls", "mails",
+    }  # fmt: skip
+    kept = [card["number_is_kept"] for card in rows["cards"]]
+    assert sorted(kept) == [False, False, True]
+
+
+async def test_the_audit_log_keeps_who_was_handed_out_and_erased_as_ids(scene: Scene) -> None:
+    await end_club(scene)
+    await export(scene.database, scene.subject, now=utc_now())
+    await scene.erase()
+    entries = await scene.database.fetch(
+        "select action, subject, details from audit_entry where merchant_id = $1", scene.shop.merchant_id
+    )
+    assert {row["action"] for row in entries} == {"customer_exported", "customer_erased"}
+    assert all(row["subject"].startswith("customer ") and row["details"] == "{}" for row in entries)
+
+
+async def test_after_a_restore_the_list_erases_again(
+    scene: Scene, database_url: str, vault: Vault, tmp_path: Path
+) -> None:
+    await end_club(scene)
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    backup = await snapshot(scene)
+    await scene.erase(remember=lambda: erasures.remember(scene.subject, now=utc_now()))
+    kept = erasures.path.read_text()
+    assert not [one for one in SECRETS if one.lower() in kept.lower()]
+    assert await still_there(scene.database, erasures, erasures.read()) == []
+
+    await restore(scene, backup)
+    assert "quill.example" in await found_in(database_url)
+    subjects = await still_there(scene.database, erasures, erasures.read())
+    assert subjects == [Subject(scene.shop.merchant_id, email=EMAIL.lower())]
+    for subject in subjects:
+        await erase(scene.database, subject, again=True, now=utc_now())
+    assert await found_in(database_url) == []
+    assert await scene.differences() == []
+    assert (await dump(database_url)).count("ada@example.com") > 10
+
+
+TABLES = ("customer", "card", "checkout", "pingback", "mail", "delivery", "payment_attempt", "subscription")
+
+
+async def snapshot(scene: Scene) -> dict[str, str]:
+    """The merchant's rows, as a backup would hold them."""
+    return {
+        table: await scene.database.fetchval(
+            f"select coalesce(jsonb_agg(to_jsonb(t)), '[]') from {table} t where merchant_id = $1",
+            scene.shop.merchant_id,
+        )
+        for table in TABLES
+    }
+
+
+async def restore(scene: Scene, backup: dict[str, str]) -> None:
+    async with scene.database.acquire() as connection, connection.transaction():
+        await connection.execute("set local session_replication_role = replica")
+        for table, rows in backup.items():
+            await connection.execute(f"delete from {table} where merchant_id = $1", scene.shop.merchant_id)
+            await connection.execute(
+                f"insert into {table} select * from jsonb_populate_recordset(null::{table}, $1)", rows
+            )
+
+
+async def test_a_list_says_nothing_without_the_deployments_key(tmp_path: Path, vault: Vault) -> None:
+    path, subject = tmp_path / "erasures.jsonl", Subject(1, email=EMAIL)
+    ErasureList(path, vault).remember(subject, now=utc_now())
+    (line,) = ErasureList(path, vault).read()
+    other = replace(ErasureList(path, vault), vault=Vault({"k": b"k" * 32}, generate_secret().encode()))
+    assert line.fingerprint == ErasureList(path, vault).fingerprint(Subject(1, email=EMAIL.lower()))
+    assert line.fingerprint not in (other.fingerprint(subject), ErasureList(path, vault).fingerprint(Subject(2, EMAIL)))
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_bytes(path.read_bytes() + b'{"at":"2026')
+    assert ErasureList(path, vault).read() == [line], "a line that a crash cut off was followed by no erasure"
+    path.write_text("nonsense\n")
+    with pytest.raises(SetupError, match="no list of erasures"):
+        ErasureList(path, vault).read()
+
+
+async def test_nothing_is_erased_that_cannot_be_noted(scene: Scene, vault: Vault, tmp_path: Path) -> None:
+    await end_club(scene)
+    erasures = ErasureList(tmp_path / "gone" / "erasures.jsonl", vault)
+    with pytest.raises(SetupError, match="nothing was erased"):
+        await scene.erase(remember=lambda: erasures.remember(scene.subject, now=utc_now()))
+    assert (
+        await scene.database.fetchval(
+            "select count(*) from customer where merchant_id = $1 and erased_at is not null", scene.shop.merchant_id
+        )
+        == 0
+    )
+
+
+async def test_no_mail_goes_to_who_was_erased(scene: Scene) -> None:
+    await end_club(scene)
+    await scene.erase()
+    pingback = await scene.database.fetchval(
+        "select id from pingback where merchant_id = $1 and payload like '%z-once%' and event = 'payment'",
+        scene.shop.merchant_id,
+    )
+    await resend(scene.database, scene.shop, pingback, now=utc_now())
+    payment = await scene.database.fetchval("select payment_id from pingback where id = $1", pingback)
+    await refund(scene.desk, scene.shop, payment, Decimal(1), requested_by="api", request_key="later", now=utc_now())
+    await tell_events(scene.database, real_now=utc_now(), keep_test=True)
+    assert (
+        await scene.database.fetchval(
+            "select count(*) from mail where merchant_id = $1 and recipient = 'erased'", scene.shop.merchant_id
+        )
+        == 0
+    )
+
+
+async def test_a_subscriber_of_another_shop_with_the_same_address_is_left_alone(scene: Scene, other_shop: Shop) -> None:
+    club = Subscriber(scene.desk, other_shop)
+    there = replace(scene, shop=club.shop)
+    assert await there.buy("z-once") == Paid()
+    await end_club(scene)
+    await scene.erase()
+    assert (
+        await scene.database.fetchval(
+            "select count(*) from customer where merchant_id = $1 and email = $2", other_shop.merchant_id, EMAIL
+        )
+        == 1
+    )
+    await there.acknowledge()
+    await erase(scene.database, Subject(other_shop.merchant_id, email=EMAIL), now=utc_now())
