@@ -18,6 +18,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Forbidden
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.rejections import log_rejected_form
 
 KEYS = ("public_key", "private_key")
@@ -218,6 +219,15 @@ async def test_refused_forms_are_listed_newest_first(account: dict[str, Any], pa
     assert "hash is wrong" in text
     assert "\x1b" not in text
     assert text.count("status") == 1
+
+
+async def test_ignored_fields_are_listed(account: dict[str, Any], paydesk: Any, database: Database) -> None:
+    shop = Shop(account["id"], live=False)
+    await note_ignored(database, shop, SentWith.DELIVERY, ["carrier_name\x1b[31m"], now=utc_now())
+    (listed,) = (await paydesk("merchant", "ignored-fields", account["id"], "--json")).result
+    assert (listed["name"], listed["sent_with"]) == ("carrier_name\x1b[31m", "delivery")
+    assert "\x1b" not in (await paydesk("merchant", "ignored-fields", account["id"])).out
+    assert (await paydesk("merchant", "ignored-fields", account["id"], "--live", "--json")).result == []
 
 
 async def test_the_program_prints_json_alone_on_stdout(environment: dict[str, str]) -> None:

@@ -26,7 +26,9 @@ from paydesk.domain.merchants.accounts import (
     find_merchant,
     go_live,
     list_merchants,
+    shop_of,
 )
+from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
 from paydesk.domain.merchants.integration import parse_pingback_url
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
@@ -277,6 +279,25 @@ async def rejected_forms(
         typer.echo()
     if not forms:
         note(f"no form of merchant {merchant_id} was refused")
+
+
+@app.command(epilog="Example: paydesk merchant ignored-fields 1 --live")
+@command
+async def ignored_fields(
+    merchant_id: MerchantId,
+    live: Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the fields that a shop sends with forms and deliveries and that are ignored, since they are not known."""
+    async with deployment() as here:
+        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
+        found = await fields_ignored(here.database, shop)
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("field", "sent with", "first", "last"), [(one.name, one.sent_with, one.first_at, one.last_at) for one in found]
+    )
 
 
 async def _require_holds(here: Deployment) -> None:

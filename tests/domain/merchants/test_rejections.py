@@ -53,14 +53,14 @@ async def test_only_the_newest_lines_of_a_merchant_are_kept(
     ],
 )
 def test_nothing_that_looks_like_a_card_number_is_kept(text: str) -> None:
-    kept = rejections._storable(text)
+    kept = rejections.storable(text)
     assert "4242" not in kept
     assert "3782" not in kept
 
 
 def test_ordinary_values_are_kept_as_they_are() -> None:
     for text in ("10.00", "order-2026-11-21", "2026-11-21", "https://shop.example/?a=1", "SW1A 1AA"):
-        assert rejections._storable(text) == text
+        assert rejections.storable(text) == text
 
 
 @given(st.dictionaries(st.text(), st.one_of(st.text(), st.lists(st.text())), max_size=80))

@@ -12,6 +12,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import find_signer, pairs_of
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.subscriptions.terms import Terms
@@ -321,6 +323,22 @@ async def test_a_refused_form_appears_with_its_reason(
     other = await sign_up("Other")
     assert (await other.see(log)).status_code == 404
     assert "A-7" not in (await other.see(page(other, "/refused"))).text
+
+
+async def test_ignored_fields_are_shown_to_the_team(owner: Visitor, database: Database, sign_up: SignUp) -> None:
+    path, shop = page(owner, "/ignored"), Shop(merchant_id(owner), False)
+    assert "Every field that was sent is known." in text_of(await owner.see(path))
+    await note_ignored(database, shop, SentWith.FORM, ["<b>amuont</b>"], now=utc_now())
+    await note_ignored(database, shop, SentWith.DELIVERY, ["carrier_name"], now=utc_now())
+    shown = await owner.see(path)
+    assert "&lt;b&gt;amuont&lt;/b&gt;" in shown.text
+    said = text_of(shown)
+    assert "carrier_name" in said
+    assert "Checkout form" in said
+    assert "Delivery" in said
+    other = await sign_up("Other")
+    assert (await other.see(path)).status_code == 404
+    assert "amuont" not in (await other.see(page(other, "/ignored"))).text
 
 
 async def test_the_log_goes_on_page_by_page(owner: Visitor, database: Database) -> None:

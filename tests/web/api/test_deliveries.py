@@ -20,7 +20,8 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.merchants.accounts import Merchant, create_merchant
+from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant
+from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.web.api import delivery_shapes, shapes
 from paydesk_client.signature import Version, canonical_string, encode_form, sign
 
@@ -393,3 +394,18 @@ class TestHostileBodies:
             answered = await server.call("POST", PATH, content=body, headers=headers)
             assert 400 <= answered.status_code < 500, answered.text
             assert answered.json()["code"] == answered.status_code
+
+
+async def test_unknown_fields_are_ignored_and_their_names_shown(
+    server: Any, order: tuple[int, str], database: Database, merchant: Merchant
+) -> None:
+    address = {**SHIPPED["shipping_address"], "floor": "3"}
+    more = {"payment_order_id": order[0], "carrier_name": "DHL", "shipping_address": address}
+    answered = await server.call("POST", PATH, content=json.dumps({**SHIPPED, **more}))
+    assert answered.status_code == 200, answered.text
+    found = await ignored_fields(database, Shop(merchant.id, False))
+    assert {one.sent_with for one in found} == {SentWith.DELIVERY}
+    assert sorted(one.name for one in found) == [
+        "carrier_name",
+        "shipping_address[floor]",
+    ]

@@ -17,7 +17,8 @@ import pytest
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, change_merchant, create_merchant
+from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant, create_merchant
+from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.domain.merchants.rejections import rejected_forms
 from paydesk.settings import Settings
 from paydesk_client import Gateway
@@ -290,6 +291,26 @@ async def test_a_forged_forwarding_header_does_not_help_and_a_trusted_proxys_cou
     assert await ask(behind, "203.0.113.4") == 303
     assert await ask(behind, "6.6.6.6, 203.0.113.4") == 429, "what a client wrote itself stands before the proxy's"
     assert await ask(behind, "203.0.113.4, 198.51.100.9") == 429, "a second trusted proxy is passed over"
+
+
+async def test_fields_of_plugins_are_ignored_and_their_names_shown(
+    web: httpx.AsyncClient, database: Database, merchant: Merchant, shop: Shop, signed_form: SignedForm
+) -> None:
+    more = {
+        "module_source": "plugin",
+        "amuont": "9.99",
+        "zip": "N1",
+        "city": "London",
+        "quantity": "2",
+        "country": "GB",
+    }
+    await accepted(web, signed_form(**more))
+    await refused(web, signed_form(amount="x", refused_field="1"))
+    await refused(web, {**signed_form(forged_field="1"), "hash": "0" * 64})
+    found = await ignored_fields(database, shop)
+    assert sorted(one.name for one in found) == ["amuont", "module_source"]
+    assert {one.sent_with for one in found} == {SentWith.FORM}
+    assert "9.99" not in repr(found)
 
 
 async def test_rejections_are_logged_for_the_programmer_without_card_numbers_or_nul(

@@ -40,6 +40,12 @@ LONGEST: Mapping[str, int] = {
 
 ADDRESS_FIELDS = ("country_code", "city", "zip", "state", "street", "phone", "first_name", "last_name", "email")
 
+KNOWN_FIELDS = LONGEST.keys() | {
+    "payment_order_id", "status", "type", "refundable", "notify_user", "estimated_delivery_datetime", "amount",
+    "quantity", "public_key", "sign_version", "hash",
+}  # fmt: skip
+"""What a confirmation may say, and how it is signed."""
+
 MOST_ATTACHMENTS = 50
 
 _UNKNOWN = frozenset({"", "n/a"})
@@ -137,6 +143,13 @@ def read_delivery(fields: Parameters) -> Delivery:
         attachments=_attachments(fields.get("attachments")),
         shipping_address=_address(fields.get("shipping_address")),
     )
+
+
+def ignored_names(fields: Parameters) -> set[str]:
+    """The names of fields, and of parts of the address, that mean nothing here."""
+    address = fields.get("shipping_address")
+    parts = address.keys() - set(ADDRESS_FIELDS) if isinstance(address, Mapping) else set()
+    return (fields.keys() - KNOWN_FIELDS) | {f"shipping_address[{part}]" for part in parts}
 
 
 def _require_tracking(carrier: str, tracking_id: str, tracking_url: str) -> None:

@@ -44,7 +44,7 @@ async def log_rejected_form(
         merchant_id=shop.merchant_id,
         live=shop.live,
         status=error.status,
-        reason=_storable(error.message),
+        reason=storable(error.message),
         fields=msgspec.json.encode(_shortened(fields)).decode(),
         now=now,
         most=MOST_PER_MERCHANT,
@@ -52,10 +52,10 @@ async def log_rejected_form(
 
 
 def _shortened(fields: dict[str, Any]) -> dict[str, str]:
-    return {_storable(str(name)): _storable(str(value)) for name, value in list(fields.items())[:_MOST_FIELDS]}
+    return {storable(str(name)): storable(str(value)) for name, value in list(fields.items())[:_MOST_FIELDS]}
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Cut long texts, hide digits that may be a card's, and replace NUL, which PostgreSQL does not store."""
     return _CARD_NUMBER.sub("[digits]", text).replace("\x00", "\ufffd")[:_LONGEST_VALUE]
 

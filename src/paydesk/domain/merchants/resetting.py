@@ -15,8 +15,8 @@ from paydesk.domain.merchants.clock import queries as clock_queries
 queries = load_statements(__package__ or "", "resetting.sql")
 
 IN_ORDER = (
-    "pingback_attempts", "rejected_forms", "pingbacks", "ledger_entries", "payouts", "deliveries", "chargebacks",
-    "movements", "api_calls", "payment_attempts", "payments",
+    "pingback_attempts", "rejected_forms", "ignored_fields", "pingbacks", "ledger_entries", "payouts", "deliveries",
+    "chargebacks", "movements", "api_calls", "payment_attempts", "payments",
     "subscriptions", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
 )  # fmt: skip
 """What is deleted, each before what it refers to; a charge in flight finds its attempt gone and records nothing."""

@@ -14,6 +14,12 @@ delete from rejected_form
  where merchant_id = :merchant_id and live = false
    and (at, id) in (select at, id from rejected_form where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_ignored_fields(merchant_id, most)!
+delete from ignored_field
+ where merchant_id = :merchant_id and live = false
+   and (sent_with, name) in (
+       select sent_with, name from ignored_field where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_pingbacks(merchant_id, most)!
 delete from pingback
  where merchant_id = :merchant_id and live = false

@@ -12,11 +12,18 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import Signer, find_signer
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
-from paydesk.domain.payments.requests import CheckoutRequest, read_request, read_required, read_sign_version
+from paydesk.domain.payments.requests import (
+    KNOWN_FIELDS,
+    CheckoutRequest,
+    read_request,
+    read_required,
+    read_sign_version,
+)
 from paydesk_client.signature import MalformedForm, Value, parse_form, verify
 
 LARGEST_BODY = 64 * 1024
@@ -77,6 +84,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     except PaydeskError as error:
         await log_rejected_form(desk.database, shop, error, form, now)
         raise
+    await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - KNOWN_FIELDS, now=now)
     shop_now = now if shop.live else now + signer.test_clock
     token = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
     return Received(token, request)

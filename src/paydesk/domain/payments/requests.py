@@ -19,6 +19,7 @@ from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.urls import check_url
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, Terms, read_terms
 from paydesk_client.signature import (
+    CHECKOUT_FIELDS,
     Parameters,
     UnknownSignatureVersion,
     Value,
@@ -43,6 +44,11 @@ PREFILLS: Mapping[str, int] = {"city": 100, "zip": 20}
 """Fields that only prefill what the page asks, and the most characters that it takes; they never refuse a form."""
 
 RECURRING_FIELDS = (*REQUIRED, *OPTIONAL)
+
+KNOWN_FIELDS = (
+    CHECKOUT_FIELDS | LONGEST.keys() | PREFILLS.keys() | {"country", "country_code", "payment_flow", "quantity"}
+)
+"""What means something here, by which name it comes first; all else is ignored, since plugins send more."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")

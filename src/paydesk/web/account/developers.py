@@ -13,6 +13,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.merchants import integration
 from paydesk.domain.merchants.accounts import MUTABLE_EVENTS
 from paydesk.domain.merchants.clock import read_clock
+from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.domain.merchants.integration import EXTRA_EVENTS, Integration
 from paydesk.domain.merchants.rejections import browse_rejected_forms
 from paydesk.domain.subscriptions.advancing import Summary, What
@@ -33,6 +34,7 @@ _VIEWS = (
     ("developers/code", mark("Code"), Permission.manage_integration),
     ("developers/clock", mark("Test clock"), Permission.move_test_clock),
     ("developers/refused", mark("Refused forms"), Permission.view_pingbacks),
+    ("developers/ignored", mark("Ignored fields"), Permission.view_pingbacks),
 )
 
 EVENTS = {
@@ -59,6 +61,8 @@ _HAPPENED = {
     What.PINGBACK_FAILED: (mark("Pingback failed"), "red"),
 }
 """What is said of something that happened while the clock was moved, and the tone of its badge."""
+
+_SENT_WITH = {SentWith.FORM: mark("Checkout form"), SentWith.DELIVERY: mark("Delivery")}
 
 
 def _views(visit: Visit) -> list[tuple[str, str]]:
@@ -250,4 +254,15 @@ async def show_refused(visit: Visit) -> Response:
         first=not deep,
         newest=path if deep else "",
         older=list_address(path, {"before": before}) if before else "",
+    )
+
+
+@section.page(f"{_DEVELOPERS}/ignored", needs=Permission.view_pingbacks)
+async def show_ignored(visit: Visit) -> Response:
+    """Names of fields that the shop sends in vain: one of them may be mistyped."""
+    return visit.page(
+        "developers_ignored.html",
+        views=_views(visit),
+        ignored=await ignored_fields(visit.database, visit.shop),
+        kinds=_SENT_WITH,
     )

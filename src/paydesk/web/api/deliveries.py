@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS, LONGEST, read_delivery, read_order
+from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS, LONGEST, ignored_names, read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
+from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.delivery_shapes import DeliveryConfirmed, OneDelivery
@@ -125,13 +126,16 @@ async def post_delivery(
     goods, `delivered`) takes it. After 7 days without it the hold is let go. The same confirmation again changes
     nothing and gets the same answer. 409 if the order is not paid, was voided, or if the bank would not capture; the
     message gives its reason, and the order stays as it is. Instead of `X-ApiKey` the body may be signed: `public_key`,
-    `sign_version` and `hash`. `"N/A"` and empty fields count as absent.
+    `sign_version` and `hash`. `"N/A"` and empty fields count as absent;
+    fields that are not known are ignored, and your account shows their names.
     """
     fields = _exact(await read_fields(request))
     caller = await _caller(request, services, private_key, fields)
 
     async def work(_key: str | None) -> Response:
         order, delivery = read_order(fields), read_delivery(fields)
+        database, ignored = services.desk.database, ignored_names(fields)
+        await note_ignored(database, caller.shop, SentWith.DELIVERY, ignored, now=services.now())
         confirmed = await confirm(services.desk, caller.shop, order, delivery, now=caller.now)
         return answer(OneDelivery(True, _shape(confirmed)))
 
