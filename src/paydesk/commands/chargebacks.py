@@ -16,7 +16,7 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
-from paydesk.core.money import written
+from paydesk.core.money import parse_amount, written
 from paydesk.core.paging import Page
 from paydesk.domain.chargebacks.disputing import (
     Chargeback,
@@ -30,6 +30,8 @@ from paydesk.domain.chargebacks.disputing import (
 )
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.chargebacks.waiting import browse_waiting
+from paydesk.domain.chargebacks.waiting import reckon as reckon_dispute
 from paydesk.domain.merchants.accounts import find_merchant, shop_of
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.payments.paying import Desk
@@ -133,6 +135,49 @@ async def evidence(
         shop = await shop_of_chargeback(here.database, chargeback_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
         _print(await give_evidence(desk, shop, chargeback_id, text, now=now), as_json)
+
+
+@app.command(epilog="Example: paydesk chargeback waiting")
+@command
+async def waiting(
+    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50, as_json: AsJson = False
+) -> None:
+    """List the disputes that could not be booked, the oldest first, each with its reason; they are tried again."""
+    async with deployment() as here:
+        found = await browse_waiting(here.database, most=last)
+    if as_json:
+        show_json([asdict(one) for one in found])
+        return
+    show_table(
+        ("acquirer", "dispute", "amount", "state", "since", "tries", "why it waits"),
+        [
+            (
+                one.acquirer,
+                one.told.reference,
+                f"{one.told.amount} {one.told.currency}",
+                one.told.status,
+                one.first_at,
+                one.tries,
+                one.reason,
+            )
+            for one in found
+        ],
+    )
+
+
+@app.command(epilog="Example: paydesk chargeback reckon 41 9.87")
+@command
+async def reckon(
+    chargeback_id: ChargebackId,
+    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="What is disputed, in the payment's currency.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what a dispute in another currency is worth in its payment's; the difference is booked."""
+    async with deployment() as here:
+        shop = await shop_of_chargeback(here.database, chargeback_id)
+        found = await show_chargeback(here.database, shop, chargeback_id)
+        worth = parse_amount(amount, found.currency)
+        _print(await reckon_dispute(here.database, shop, chargeback_id, worth, now=utc_now()), as_json)
 
 
 async def _close(chargeback_id: int, *, won: bool, as_json: bool) -> None:

@@ -28,6 +28,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
 from paydesk.domain.chargebacks.disputing import Chargeback, browse_chargebacks, give_evidence, purchase_of
 from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
+from paydesk.domain.chargebacks.waiting import browse_waiting, reckon
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop
@@ -473,3 +474,29 @@ async def test_a_dispute_of_a_test_side_that_was_emptied_is_nobodys(books: Books
     )
     assert await books.hear(books.dispute("10.00", of_key="gone")) == 0
     assert await books.waiting() == []
+
+
+async def test_an_operator_says_what_a_dispute_in_another_currency_is_worth(books: Books) -> None:
+    moved = {"taken": Decimal("9.20"), "returned": Decimal("4.60")}
+    await books.hear(books.dispute("9.20", LOST, currency="EUR", **moved))
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal(5))
+    (found,) = await books.chargebacks()
+    after = await reckon(books.database, books.shop, found.id, Decimal("9.90"), now=utc_now())
+    assert (after.amount, after.taken - after.returned) == (Decimal("9.90"), Decimal("4.95"))
+    assert await books.payment() == ("charged_back", Decimal(0), Decimal("4.95"))
+    assert await books.alarms() == []
+    assert await books.hear(books.dispute("9.20", LOST, currency="EUR", **moved)) == 0, "the operator's word stays"
+
+
+async def test_what_is_in_the_payments_currency_is_not_reckoned(books: Books) -> None:
+    await books.hear(books.dispute("10.00"))
+    (found,) = await books.chargebacks()
+    with pytest.raises(Conflict, match="nothing to reckon"):
+        await reckon(books.database, books.shop, found.id, Decimal(9), now=utc_now())
+
+
+async def test_an_operator_sees_what_waits(books: Books) -> None:
+    told = books.dispute("10.00", of_key="nobody's", taken=Decimal("9.5"))
+    await books.hear(told)
+    (one,) = await browse_waiting(books.database, most=10)
+    assert (one.acquirer, one.told, one.tries) == ("simulator", told, 1)
