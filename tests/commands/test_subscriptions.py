@@ -69,3 +69,21 @@ async def test_an_unknown_subscription_is_one_line(paydesk: Any) -> None:
             f"paydesk: there is no subscription {10**12}; see: paydesk subscription list\n",
         )
     assert (await paydesk("subscription", "list", 10**12)).status == 1
+
+
+async def test_what_was_missed_is_shown_and_charged_whole_if_that_is_wanted(
+    subscription: int, account: dict[str, Any], paydesk: Any, database: Database
+) -> None:
+    await database.execute(
+        "update subscription set anchor = anchor - interval '4 months', date_next = date_next - interval '4 months'"
+        " where id = $1",
+        subscription,
+    )
+    (one,) = (await paydesk("subscription", "missed", account["id"], "--test", "--json")).result
+    assert (one["currency"], one["subscriptions"], one["once"]) == ("USD", 1, 10)
+    assert one["periods"] >= 3
+    assert one["skipped"] == one["periods"] - 1
+    assert await database.fetchval("select charge_missed_until from merchant where id = $1", account["id"]) is None
+    said = await paydesk("subscription", "missed", account["id"], "--test", "--charge-all")
+    assert "every period that is due is charged" in said.err
+    assert await database.fetchval("select charge_missed_until from merchant where id = $1", account["id"]) is not None

@@ -31,11 +31,12 @@ from paydesk.domain.merchants.accounts import (
 from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
 from paydesk.domain.merchants.integration import parse_pingback_url
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
+from paydesk.domain.merchants.overseeing import inspect_merchant, resume_merchant, suspend_merchant
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
 from paydesk.domain.payments.paying import require_holds
 from paydesk.domain.payments.requests import parse_email
 from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.domain.subscriptions.missed import charge_all_missed
 from paydesk.settings import Settings
 
 LONGEST_NAME = 100
@@ -218,9 +219,18 @@ async def suspend(
 
 @app.command(epilog="Example: paydesk merchant resume 1")
 @command
-async def resume(merchant_id: MerchantId, as_json: AsJson = False) -> None:
-    """Lift a suspension: what fell due meanwhile is charged from now on."""
+async def resume(
+    merchant_id: MerchantId,
+    charge_all_periods: Annotated[
+        bool,
+        typer.Option("--charge-all-periods", help="Charge all that was missed; see: paydesk subscription missed ID"),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Lift a suspension: of each subscription that fell due meanwhile one period is charged, the rest is skipped."""
     async with deployment() as here:
+        if charge_all_periods and (await inspect_merchant(here.database, merchant_id)).merchant.suspended_at:
+            await charge_all_missed(here.database, COMMAND_LINE, merchant_id, now=utc_now())
         await resume_merchant(here.database, COMMAND_LINE, merchant_id, now=utc_now())
     _say_standing(merchant_id, suspended=False, as_json=as_json)
 

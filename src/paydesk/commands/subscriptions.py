@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from paydesk.commands.connecting import command, deployment
-from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
+from paydesk.commands.showing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
-from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.core.money import written
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.merchants.accounts import find_merchant, shop_of
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.subscriptions.browsing import SeenSubscription, show_subscription
 from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
 from paydesk.domain.subscriptions.finding import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.missed import charge_all_missed, missed_periods
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.settings import Settings
@@ -77,6 +81,45 @@ async def cancel(subscription_id: SubscriptionId, as_json: AsJson = False) -> No
         typer.echo(f"subscription {subscription_id} is {ended.state}; nothing is charged any more")
 
 
+@app.command(epilog="Example: paydesk subscription missed 1 --charge-all")
+@command
+async def missed(
+    merchant_id: Annotated[int, typer.Argument(metavar="MERCHANT_ID", min=1, help="The merchant's id.")],
+    charge_all: Annotated[
+        bool, typer.Option("--charge-all", help="Have all of it charged, instead of one period of each.")
+    ] = False,
+    live: Annotated[bool, typer.Option("--live/--test", help="Which side is shown; the choice holds for both.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is due after a suspension or an outage: one period of each subscription is charged, the rest skipped.
+
+    Before workers run again, or the suspension is lifted, --charge-all has every period charged that is due by now.
+    """
+    async with deployment() as here:
+        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
+        now = utc_now()
+        found = await missed_periods(here.database, shop, now=await shop_time(here.database, shop, real_now=now))
+        if charge_all:
+            await charge_all_missed(here.database, COMMAND_LINE, merchant_id, now=now)
+    if as_json:
+        show_json([asdict(one) | {"skipped": 0 if charge_all else one.skipped} for one in found])
+        return
+    show_table(
+        ("currency", "subscriptions due", "one period each", "periods due", "all of them"),
+        [
+            (
+                one.currency,
+                one.subscriptions,
+                written(one.once, one.currency),
+                one.periods,
+                written(one.all_amount, one.currency),
+            )
+            for one in found
+        ],
+    )
+    note("every period that is due is charged" if charge_all else "one period of each is charged, the rest is skipped")
+
+
 def _listed(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
     """A subscription in a list for scripts: whose it is, too."""
     subscription = seen.subscription
@@ -84,8 +127,11 @@ def _listed(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
 
 
 def _shown(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
-    """The spec's subscription object, and where its customer manages it."""
-    return subscription_object(seen.subscription, with_init=True) | {"portal_url": _portal_url(seen, settings)}
+    """The spec's subscription object, where its customer manages it, and how many periods were never charged."""
+    return subscription_object(seen.subscription, with_init=True) | {
+        "portal_url": _portal_url(seen, settings),
+        "missed_periods": seen.subscription.skipped,
+    }
 
 
 def _portal_url(seen: SeenSubscription, settings: Settings) -> str:
@@ -123,6 +169,7 @@ def _facts(seen: SeenSubscription, settings: Settings) -> list[tuple[str, object
         ("customer", subscription.email),
         ("first order", subscription.init_merchant_order_id),
         ("payments made", subscription.paid_number_counter),
+        ("periods missed", subscription.skipped or None),
         ("failures", subscription.failures),
         ("since", subscription.date_start),
         ("last paid", subscription.date_paid),

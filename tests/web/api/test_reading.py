@@ -235,6 +235,7 @@ class TestSubscriptions:
         token = await database.fetchval("select portal_token from subscription where id = $1", subscription.id)
         shown = (await server.get(f"/api/v1/subscriptions/{subscription.id}"))["data"]
         assert (await server.get("/api/v1/subscriptions"))["data"] == [shown]
+        assert shown.pop("missed_periods") == 0
         assert shown.pop("portal_url") == f"http://pay.test/sandbox/portal/{token}"
         assert shown == json.loads(told["payload"])["subscription"]
         assert shown["init_merchant_order_id"] == "club-1"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from tests.web.account.conftest import SignUp, Visitor, leads_to, text_of
 
 from paydesk.database.pool import Database
+from paydesk.domain.subscriptions.missed import Missed
+from paydesk.web.operator import merchants
 
 TERMS = {
     "rate": "2.9",
@@ -143,3 +147,19 @@ async def test_terms_that_make_no_sense_are_named_at_their_field(
     answer = await operator.send(page, f"{page}/terms", **{**TERMS, field: value})
     assert answer.status_code == 400
     assert f'id="e-{field}"' in answer.text
+
+
+async def test_lifting_a_suspension_shows_what_was_missed_and_charges_all_if_asked(
+    operator: Visitor, owner: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def three_months(*_: object, **__: object) -> list[Missed]:
+        return [Missed("USD", 2, Decimal(20), 6, Decimal(60))]
+
+    monkeypatch.setattr(merchants, "missed_periods", three_months)
+    merchant_id = merchant_id_of(owner)
+    page = f"/operator/merchants/{merchant_id}"
+    await operator.send(page, f"{page}/suspend", reason="Goods don't arrive")
+    shown = text_of(await operator.see(page))
+    assert "USD 2 20.00 USD 6 60.00 USD" in " ".join(shown.split())
+    await operator.send(page, f"{page}/resume", missed="all")
+    assert await database.fetchval("select charge_missed_until from merchant where id = $1", merchant_id) is not None

@@ -80,6 +80,7 @@ class Action(StrEnum):
     alarm_settled = "alarm_settled"
     customer_erased = "customer_erased"
     customer_exported = "customer_exported"
+    missed_periods_wanted = "missed_periods_wanted"
 
 
 @dataclass(frozen=True, slots=True)

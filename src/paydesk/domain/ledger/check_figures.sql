@@ -174,14 +174,16 @@ with side as (
      union all
     -- The calendar's own day, or soon after a charge that failed by now.
     select 'subscription', s.merchant_id, u.id, 'date_next', u.date_next, u.date_start - interval '1 day',
-           greatest(s.now, u.anchor + (u.next_period - 1) * (v.period_length || ' ' || v.period_unit)::interval)
+           greatest(s.now, u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
+                                      * (v.period_length || ' ' || v.period_unit)::interval)
            + interval '2 days'
       from side s
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_next is not null
       join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id
      union all
     select 'subscription', s.merchant_id, u.id, 'date_end', u.date_end, u.date_start,
-           u.anchor + v.payment_limit * (v.period_length || ' ' || v.period_unit)::interval + interval '2 days'
+           u.anchor + (v.payment_limit + coalesce(u.skipped, 0))
+                      * (v.period_length || ' ' || v.period_unit)::interval + interval '2 days'
       from side s
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_end is not null
       join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id

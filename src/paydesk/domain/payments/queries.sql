@@ -119,7 +119,8 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
        u.first_name, u.last_name, u.username, u.country, u.email,
        f.rate, f.fixed, f.reserve_rate,
        p.pingback_url as form_url, p.sign_version, m.pingback_url as account_url, m.test_pingback_url, m.went_live_at,
-       m.pingback_format, m.time_zone, p.renewal, p.subscription_id, p.period_number, p.customer_id, p.card_id,
+       m.pingback_format, m.time_zone, m.charge_missed_until, a.created_at as tried_at, p.renewal,
+       p.subscription_id, p.period_number, p.customer_id, p.card_id,
        p.key_id, a.acquirer, c.terms_agreed, c.package_version_id,
        case when c.package_version_id is not null then nextval('subscription_id_seq') end as fresh_subscription_id
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
@@ -201,8 +202,16 @@ with outcome as (
            case when send_to is null then 'waiting' else 'due' end, :now, :now
       from paid
 ), begun as (
-    insert into subscription
-    select v.*
+    insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id,
+                              init_merchant_order_id, customer_id, card_id, acquirer, network_reference, terms_agreed,
+                              portal_token, sign_version, key_id, pingback_url, time_zone, anchor, next_period,
+                              date_next, failures, counter, paid_number_counter, date_start, date_active, date_paid,
+                              date_end, cancelled_by, revision, created_at, skipped)
+    select v.merchant_id, v.live, v.id, v.state, v.package_version_id, v.init_payment_id, v.init_merchant_order_id,
+           v.customer_id, v.card_id, v.acquirer, v.network_reference, v.terms_agreed, v.portal_token, v.sign_version,
+           v.key_id, v.pingback_url, v.time_zone, v.anchor, v.next_period, v.date_next, v.failures, v.counter,
+           v.paid_number_counter, v.date_start, v.date_active, v.date_paid, v.date_end, v.cancelled_by, v.revision,
+           v.created_at, v.skipped
       from version v
       join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
      where v.revision = 1
@@ -227,7 +236,8 @@ with outcome as (
     update subscription s
        set state = v.state, next_period = v.next_period, date_next = v.date_next, failures = v.failures,
            counter = v.counter, paid_number_counter = v.paid_number_counter, date_active = v.date_active,
-           date_paid = v.date_paid, date_end = v.date_end, revision = v.revision, charging_attempt_id = null
+           date_paid = v.date_paid, date_end = v.date_end, skipped = v.skipped, revision = v.revision,
+           charging_attempt_id = null
       from version v
       join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
      where v.revision > 1 and s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id

@@ -29,7 +29,10 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One agreement to pay again and again; times are UTC, None when unset (spec: subscription)."""
+    """One agreement to pay again and again; times are UTC, None when unset (spec: subscription).
+
+    `skipped` is how many periods fell due while nothing could be charged, and were never charged.
+    """
 
     merchant_id: int
     live: bool
@@ -56,6 +59,7 @@ class Subscription:
     date_stopped: datetime | None = None
     cancelled_by: str = ""
     revision: int = 1
+    skipped: int = 0
 
     @property
     def running(self) -> bool:
@@ -65,7 +69,7 @@ class Subscription:
     @property
     def schedule(self) -> Schedule:
         """Its calendar."""
-        return Schedule(self.package.terms, self.anchor, self.time_zone)
+        return Schedule(self.package.terms, self.anchor, self.time_zone, self.skipped)
 
     def order_reference(self, period: int) -> str:
         """The order reference of the charge for a period: `<init>:<n>` for the n-th payment (wire.md §2)."""
@@ -111,18 +115,32 @@ def begin(
     return replace(fresh, date_end=schedule.end() if fresh.date_next is None else None)
 
 
-def paid(subscription: Subscription, period: int, *, at: datetime) -> Subscription:
+def paid(
+    subscription: Subscription,
+    period: int,
+    *,
+    at: datetime,
+    tried_at: datetime | None = None,
+    charge_until: datetime | None = None,
+) -> Subscription:
     """A charge for a period succeeded. One that ended meanwhile stays ended, but the payment counts.
 
+    Periods that had fallen due when it was tried, while nothing could be charged, are skipped: nobody pays for several
+    at once, unless an operator wanted all that fell due until `charge_until`. The number of payments agreed stays, the
+    end moves. `tried_at` is when the intent was committed, if the bank's answer is heard of later.
     `at` may be a little earlier than the payment before: the clocks of two machines differ.
     """
-    due = subscription.schedule.due(period + 1) if subscription.running else None
+    schedule = subscription.schedule
+    if subscription.running:
+        schedule = schedule.moved_on(period + 1, at=tried_at or at, charge_until=charge_until)
+    due = schedule.due(period + 1) if subscription.running else None
     over = subscription.running and due is None
     return replace(
         subscription,
         state=SubscriptionState.ACTIVE if subscription.running else subscription.state,
         date_next=due,
-        date_end=subscription.schedule.end() if over else subscription.date_end,
+        date_end=schedule.end() if over else subscription.date_end,
+        skipped=schedule.skipped,
         failures=0,
         counter=subscription.counter + 1,
         paid_number_counter=subscription.paid_number_counter + 1,

@@ -48,7 +48,13 @@ async def steps_after(
                 database, [(row["merchant_id"], row["live"], row["subscription_id"]) for row in unread]
             )
         for row in renewing:
-            version = paid(subscriptions[row["subscription_id"]], row["period_number"], at=now)
+            version = paid(
+                subscriptions[row["subscription_id"]],
+                row["period_number"],
+                at=now,
+                tried_at=row["tried_at"],
+                charge_until=row["charge_missed_until"],
+            )
             steps[row["attempt_id"]] = Step(version, row["period_number"], {})
     return steps
 

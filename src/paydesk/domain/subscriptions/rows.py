@@ -16,6 +16,7 @@ _KEPT = (
     "merchant_id", "live", "id", "init_payment_id", "init_merchant_order_id", "time_zone", "anchor", "next_period",
     "date_next", "date_start", "created_at", "failures", "counter", "paid_number_counter", "date_active", "date_paid",
     "date_end", "date_expired", "date_cancelled", "date_stopped", "cancelled_by", "revision",
+    "skipped",
 )  # fmt: skip
 """Columns that a version carries under the same name."""
 

@@ -6,7 +6,7 @@ without a trial the checkout's own payment is the charge for period 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paydesk.core.periods import occurrence
@@ -22,11 +22,15 @@ REFUSED_PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), tim
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A subscription's calendar: `anchor` (UTC) is when period 1 begins, by the wall clock of `time_zone`."""
+    """A subscription's calendar: `anchor` (UTC) is when period 1 begins, by the wall clock of `time_zone`.
+
+    Periods are numbered by their payments; by `skipped` of them, which were never charged, the calendar has moved on.
+    """
 
     terms: Terms
     anchor: datetime
     time_zone: str
+    skipped: int = 0
 
     @classmethod
     def starting(cls, terms: Terms, at: datetime, time_zone: str) -> Schedule:
@@ -43,13 +47,23 @@ class Schedule:
         """When the charge for a period is due, or None if the agreed number of payments is over before it."""
         if self.terms.limit and number > self.terms.limit:
             return None
-        return occurrence(self.anchor, self.terms.period, number - 1, self.time_zone)
+        return occurrence(self.anchor, self.terms.period, number - 1 + self.skipped, self.time_zone)
 
     def end(self) -> datetime | None:
         """When the last paid period is over, or None for a subscription without a limit."""
         if not self.terms.limit:
             return None
-        return occurrence(self.anchor, self.terms.period, self.terms.limit, self.time_zone)
+        return occurrence(self.anchor, self.terms.period, self.terms.limit + self.skipped, self.time_zone)
+
+    def moved_on(self, number: int, *, at: datetime, charge_until: datetime | None) -> Schedule:
+        """The calendar after the charge for the period before `number`: what fell due by `at` is skipped.
+
+        All that fell due until `charge_until` is charged, if an operator wanted that.
+        """
+        moved = self
+        while (due := moved.due(number)) is not None and due <= at and not (charge_until and due <= charge_until):
+            moved = replace(moved, skipped=moved.skipped + 1)
+        return moved
 
 
 def retry_at(failed_at: datetime, failures: int) -> datetime | None:

@@ -60,7 +60,9 @@ class Holding:
         """When the last period that was paid is over, or the trial if none was."""
         subscription = self.subscription
         period = subscription.package.terms.period
-        return occurrence(subscription.anchor, period, subscription.next_period - 1, subscription.time_zone)
+        return occurrence(
+            subscription.anchor, period, subscription.next_period - 1 + subscription.skipped, subscription.time_zone
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,9 @@ class Subscription(msgspec.Struct, frozen=True):
     portal_url: Annotated[
         str, Meta(description="Where its customer changes the card or cancels: give it to nobody else.")
     ]
+    missed_periods: Annotated[
+        int, Meta(description="How many periods fell due while nothing could be charged, and were skipped.")
+    ]
 
 
 class SentPingback(msgspec.Struct, frozen=True):

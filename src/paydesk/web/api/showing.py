@@ -159,9 +159,11 @@ def _card(card: SeenCard) -> Card:
 
 
 def subscription_shape(seen: SeenSubscription, portal_url: str) -> Subscription:
-    """The spec's subscription object with the portal's address."""
+    """The spec's subscription object with the portal's address, and what was never charged."""
     body = subscription_object(seen.subscription, with_init=True)
-    return Subscription(**{**body, "package": Package(**body["package"])}, portal_url=portal_url)
+    package = Package(**body["package"])
+    missed = seen.subscription.skipped
+    return Subscription(**{**body, "package": package}, portal_url=portal_url, missed_periods=missed)
 
 
 def pingback_shape(seen: SeenPingback) -> Pingback:

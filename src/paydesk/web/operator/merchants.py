@@ -20,6 +20,7 @@ from paydesk.domain.merchants.overseeing import (
     resume_merchant,
     suspend_merchant,
 )
+from paydesk.domain.subscriptions.missed import charge_all_missed, missed_periods
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.lists import ROWS, list_address, searched
 from paydesk.web.console.visit import Visit
@@ -73,12 +74,14 @@ async def _page(
     visit: Visit, errors: dict[str, str] | None = None, status: int = 200, typed: dict[str, str] | None = None
 ) -> Response:
     seen = await inspect_merchant(visit.database, visit.number("merchant_id"))
+    live = Shop(seen.merchant.id, live=True)
     return visit.page(
         "merchant.html",
         status=status,
         seen=seen,
         merchant=seen.merchant,
-        held=await balances(visit.database, Shop(seen.merchant.id, live=True)),
+        held=await balances(visit.database, live),
+        missed=await missed_periods(visit.database, live, now=visit.now) if seen.merchant.suspended_at else [],
         terms={**_written(seen.terms), **(typed or {})},
         usual=seen.terms == TradeTerms(),
         longest_reason=LONGEST_REASON,
@@ -99,8 +102,11 @@ async def suspend(visit: Visit) -> Response:
 
 @section.action(f"{_ONE}/resume", needs=Access.operator, recent=True)
 async def resume(visit: Visit) -> Response:
-    """Lift a suspension."""
+    """Lift a suspension; what was missed is charged as the form says."""
     merchant_id = visit.number("merchant_id")
+    seen = await inspect_merchant(visit.database, merchant_id)
+    if visit.form.text("missed", 10) == "all" and seen.merchant.suspended_at:
+        await charge_all_missed(visit.database, visit.session.operator, merchant_id, now=visit.now)
     await resume_merchant(visit.database, visit.session.operator, merchant_id, now=visit.now)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("The merchant takes live payments again."))
 
