@@ -48,6 +48,7 @@ async def test_what_is_left_under_a_key_that_is_gone_is_said(
 async def test_sweeping_erases_what_nothing_needs(
     account: dict[str, Any], subscription: int, paydesk: Any, database: Any
 ) -> None:
+    await paydesk("vault", "sweep")
     assert (await paydesk("vault", "sweep", "--json")).result == {"erased": 0}
     await paydesk("subscription", "cancel", subscription)
     await database.execute("update card set number_sealed = '\\x01' where merchant_id = $1", account["id"])

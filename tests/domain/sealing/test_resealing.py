@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+from tests.domain.subscriptions.test_card_numbers import Challenging, buy
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting
@@ -17,7 +18,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import PURPOSE, open_facts, seal_fact
 from paydesk.domain.merchants.accounts import Merchant, Shop
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.checkouts import find_checkout
+from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Refused, leave_challenge
 from paydesk.domain.sealing.resealing import (
     BATCH,
     PLACES,
@@ -105,20 +107,38 @@ async def test_the_places_are_all_the_columns_that_hold_sealed_values(database: 
 
 
 async def test_who_needs_what_is_kept(database: Database, whole: Subscriber, merchant: Merchant) -> None:
-    """A customer subscribed, others were declined, ended, or paid once: of all cards one number is there."""
+    """One customer subscribed; others paid once, were declined, left their bank or ended: one number is there."""
+    await buy(whole, None)
     await cancel(database, whole.shop, (await whole.subscribe(order="ended")).id, by="api", now=utc_now())
-    refusing = whole.at(ObedientBank(refuse=DeclineReason.INSUFFICIENT_FUNDS))
-    with pytest.raises(AssertionError):
-        await refusing.subscribe(order="declined")
-    counts = {}
-    for place in PLACES[:1] + PLACES[1:2] + PLACES[3:4]:
-        counts[place.name] = await database.fetchval(
+    _, declined = await buy(whole.at(ObedientBank(refuse=DeclineReason.INSUFFICIENT_FUNDS)), MONTHLY)
+    token, left = await buy(whole.at(Challenging()), MONTHLY)
+    assert (type(declined), type(left)) == (Refused, ConfirmWithBank)
+    checkout = await find_checkout(database, token, now=utc_now())
+    assert checkout.attempt is not None
+    await leave_challenge(whole.at(Challenging()).desk, checkout, checkout.attempt, now=utc_now())
+    counts = {
+        place.name: await database.fetchval(
             f"select count({place.column}) from {place.table} where merchant_id = $1", merchant.id
         )
-    assert counts == {"private_keys": 1, "card_numbers": 1, "bank_accounts": 1}
-    assert await database.fetchval("select count(*) from card where merchant_id = $1", merchant.id) == 3
-    needed = "select count(*) from subscription where merchant_id = $1 and date_next is not null"
-    assert await database.fetchval(needed, merchant.id) == 1
+        for place in PLACES
+        if place.table != "person"
+    }
+    assert counts == {"private_keys": 1, "card_numbers": 1, "bank_accounts": 1, "mail_facts": 1}
+    rows = await database.fetch(
+        "select s.state, a.state as attempt, c.number_sealed is not null as kept"
+        "  from payment_attempt a"
+        "  join card c on c.merchant_id = a.merchant_id and c.id = a.card_id"
+        "  left join subscription s on s.merchant_id = a.merchant_id and s.card_id = c.id"
+        " where a.merchant_id = $1 order by a.id",
+        merchant.id,
+    )
+    assert [tuple(row) for row in rows] == [
+        ("Active", "approved", True),
+        (None, "approved", False),
+        ("Cancelled", "approved", False),
+        (None, "declined", False),
+        (None, "abandoned", False),
+    ]
 
 
 async def test_everything_moves_to_the_newest_key_and_still_opens(
