@@ -176,7 +176,7 @@ def test_nothing_is_due_on_a_payment_of_nothing() -> None:
     assert split_payment(Decimal(0), FeePlan()) == Split(Decimal(0), Decimal(0), Decimal(0), Decimal(0))
 
 
-def funds_after(funds: Funds, amount: Decimal, taken: Reversal) -> Funds:
+def funds_after(funds: Funds, amount: Decimal, taken: Reversal, *, returned: bool) -> Funds:
     """Where the money is once an amount was given back."""
     return replace(
         funds,
@@ -184,6 +184,7 @@ def funds_after(funds: Funds, amount: Decimal, taken: Reversal) -> Funds:
         pending_taken=funds.pending_taken + taken.pending,
         reserve_taken=funds.reserve_taken + taken.reserve,
         fees_taken=funds.fees_taken + taken.fees,
+        fees_returned_of=(funds.fees_returned_of or Decimal(0)) + (amount if returned else 0),
     )
 
 
@@ -215,8 +216,9 @@ class TestGivingBack:
         funds = start
         for cut in sorted({*cuts, cents}):
             amount = Decimal(cut) / 10000 - funds.given_back
-            funds = funds_after(funds, amount, split_reversal(funds, amount, fees_returned=returned))
-        whole = funds_after(start, paid, split_reversal(start, paid, fees_returned=returned))
+            taken = split_reversal(funds, amount, fees_returned=returned)
+            funds = funds_after(funds, amount, taken, returned=returned)
+        whole = funds_after(start, paid, split_reversal(start, paid, fees_returned=returned), returned=returned)
         assert funds == whole
         assert funds.reserve_taken == start.split.reserve
 
@@ -228,6 +230,29 @@ class TestGivingBack:
         assert split_reversal(funds, Decimal("10.00"), fees_returned=True) == Reversal(
             pending=Decimal("8.9"), available=Decimal(0), reserve=Decimal("0.5"), fees=Decimal("0.6")
         )
+
+    @given(st.lists(st.tuples(st.integers(1, 10_000), st.booleans()), min_size=1, max_size=8))
+    def test_returning_fees_holds_from_then_on_and_for_those_parts_alone(self, parts: list[tuple[int, bool]]) -> None:
+        paid, plan = Decimal(10), FeePlan()
+        start = Funds(split_payment(paid, plan))
+        funds, returned_of = start, Decimal(0)
+        for units, returned in parts:
+            amount = min(Decimal(units) / 1000, paid - funds.given_back)
+            if not amount:
+                break
+            taken = split_reversal(funds, amount, fees_returned=returned)
+            assert returned or not taken.fees
+            funds = funds_after(funds, amount, taken, returned=returned)
+            returned_of += amount if returned else 0
+        alone = split_reversal(start, returned_of, fees_returned=True).fees if returned_of else Decimal(0)
+        assert funds.fees_taken == alone
+
+    @pytest.mark.parametrize("known", [Decimal(0), None])
+    def test_what_was_given_back_before_keeps_its_fees(self, known: Decimal | None) -> None:
+        split = split_payment(Decimal(100), FeePlan())
+        first = split_reversal(Funds(split), Decimal(50), fees_returned=False)
+        after = Funds(split, Decimal(50), first.pending, first.reserve, first.fees, fees_returned_of=known)
+        assert split_reversal(after, Decimal(50), fees_returned=True).fees == split.fees / 2
 
     def test_a_part_takes_its_share(self) -> None:
         funds = Funds(split_payment(Decimal("10.00"), FeePlan()))

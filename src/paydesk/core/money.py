@@ -146,7 +146,8 @@ class Funds:
     """Where a captured payment's money is, in its currency: its split, what was given back, and what that took.
 
     `pending_taken`, `reserve_taken` and `fees_taken` are what refunds and a chargeback took of net, reserve and fees.
-    Once `settled` its net is available, once `released` its reserve is too.
+    `fees_returned_of` is how much of `given_back` had its fees returned; None if nobody knows. Once `settled` its net
+    is available, once `released` its reserve is too.
     """
 
     split: Split
@@ -156,6 +157,14 @@ class Funds:
     fees_taken: Decimal = Decimal(0)
     settled: bool = False
     released: bool = False
+    fees_returned_of: Decimal | None = None
+
+    @property
+    def with_fees(self) -> Decimal:
+        """How much was given back with its fees: if nobody knows, all of it where any fees were."""
+        if self.fees_returned_of is not None:
+            return self.fees_returned_of
+        return self.given_back if self.fees_taken else Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +182,22 @@ def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Rev
 
     Shares are reckoned from all that was given back so far and rounded up to four decimals, so that many parts take
     exactly what one whole refund takes, whatever they are. (Rounded down, the last part could be too small for what the
-    others left.) Banks may take back more than was paid: no share grows beyond its whole. What the merchant bears comes
-    out of pending money of this payment as far as there is any, then out of available money. No part is negative; they
-    sum to the amount.
+    others left.) Banks may take back more than was paid: no share grows beyond its whole. For fees only those parts
+    count that had theirs returned: what was given back before the fees were returned stays as it was. What the merchant
+    bears comes out of pending money of this payment as far as there is any, then out of available money. No part is
+    negative; they sum to the amount.
     """
 
-    def due(of: Decimal, taken: Decimal, most: Decimal) -> Decimal:
-        """What is still to be taken of a whole, now that this much is given back."""
-        share = _WIDE.divide(_WIDE.multiply(of, funds.given_back + amount), funds.split.paid)
+    def due(of: Decimal, taken: Decimal, most: Decimal, before: Decimal) -> Decimal:
+        """What is still to be taken of a whole, now that this is given back after so much before."""
+        share = _WIDE.divide(_WIDE.multiply(of, before + amount), funds.split.paid)
         share = min(share.quantize(LEDGER_DIGITS, ROUND_CEILING, _WIDE), of)
         return min(max(share - taken, Decimal(0)), most)
 
     if funds.split.paid == 0:
         return Reversal(Decimal(0), amount, Decimal(0), Decimal(0))
-    reserve = Decimal(0) if funds.released else due(funds.split.reserve, funds.reserve_taken, amount)
-    fees = due(funds.split.fees, funds.fees_taken, amount - reserve) if fees_returned else Decimal(0)
+    reserve = Decimal(0) if funds.released else due(funds.split.reserve, funds.reserve_taken, amount, funds.given_back)
+    fees = due(funds.split.fees, funds.fees_taken, amount - reserve, funds.with_fees) if fees_returned else Decimal(0)
     rest = amount - reserve - fees
     left = Decimal(0) if funds.settled else max(funds.split.net - funds.pending_taken, Decimal(0))
     pending = min(rest, left)

@@ -139,6 +139,41 @@ async def test_a_session_that_has_an_id_but_has_written_nothing_yet_is_waited_fo
     assert await is_proven(database, live)
 
 
+async def test_who_only_reads_holds_up_nothing_however_long(till: Till, live: Shop, another: Connect) -> None:
+    database = till.database
+    async with another() as reader, reader.transaction(isolation="repeatable_read"):
+        await reader.fetchval("select count(*) from ledger_entry")
+        await earn(database, live, 3)
+        await close_ledger(database)
+        assert await close_ledger(database)
+        assert await closed(database, live) == {("available", "USD"): 3}
+
+
+async def test_any_number_of_lookers_let_it_advance(till: Till, live: Shop, another: Connect) -> None:
+    """Some transaction is open all the time, and somebody looks whenever another begins."""
+    database = till.database
+    await close_all(database)
+    async with another() as one, another() as other:
+        open_now, closings = one.transaction(), 0
+        await open_now.start()
+        await earn(one, live, 1)
+        for number in range(8):
+            newer, session = (other, one)[number % 2], (one, other)[number % 2]
+            following = newer.transaction()
+            await following.start()
+            await earn(newer, live, 1)
+            await close_ledger(database)
+            await open_now.commit()
+            for _ in range(3):
+                closings += await close_ledger(database)
+            open_now = following
+            assert session is not newer
+        await open_now.commit()
+    assert closings >= 3
+    await close_all(database)
+    assert await closed(database, live) == {("available", "USD"): 9}
+
+
 async def test_closing_while_many_write_counts_each_entry_once(till: Till, live: Shop, another: Connect) -> None:
     database, stop = till.database, asyncio.Event()
 

@@ -99,6 +99,12 @@ class Refunds:
         return {row["account"]: row["amount"] for row in rows if row["amount"]}
 
 
+async def return_fees(refunds: Refunds, returned: bool) -> None:
+    await refunds.database.execute(
+        "update fee_plan set fees_returned = $2 where merchant_id = $1", refunds.till.shop.merchant_id, returned
+    )
+
+
 @pytest.fixture
 def refunds(till: Any, bank: Bank) -> Refunds:
     return Refunds(till, bank)
@@ -141,6 +147,25 @@ class TestAWholeRefund:
         )
         await refunds.refund(await refunds.paid())
         assert await refunds.balances() == {}
+
+    async def test_a_choice_about_fees_holds_for_refunds_from_then_on(self, refunds: Refunds) -> None:
+        payment_id = await refunds.paid()
+        await refunds.refund(payment_id, "5.00")
+        await return_fees(refunds, True)
+        await refunds.refund(payment_id, "2.50")
+        assert (await refunds.balances())["fees"] == Decimal("-0.45")
+        await return_fees(refunds, False)
+        await refunds.refund(payment_id)
+        assert await refunds.balances() == {"available": Decimal("0.45"), "fees": Decimal("-0.45")}
+        assert await refunds.differences() == []
+
+    async def test_a_refund_that_was_asked_for_before_is_recorded_as_it_was_then(self, refunds: Refunds) -> None:
+        payment_id = await refunds.paid()
+        mute = refunds.at(LyingAcquirer(refunds.till.desk.acquirers["simulator"], Lies(lose_answers=1)))
+        assert (await mute.refund(payment_id)).status is RefundStatus.PROCESSING
+        await return_fees(refunds, True)
+        await refunds.finish(minutes=1)
+        assert await refunds.balances() == {"available": Decimal("0.6"), "fees": Decimal("-0.6")}
 
     async def test_settled_money_comes_out_of_the_available_balance(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid()

@@ -140,7 +140,7 @@ with moved as (
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
     select posting.merchant_id, posting.live, posting.posting_id, posting.kind, posting.id, entry.account,
-           posting.currency, entry.amount, :now
+           posting.currency, entry.amount, posted_at(posting.merchant_id, posting.live, :now)
       from posting
       join entry on entry.kind = posting.kind
      where entry.amount <> 0

@@ -5,6 +5,7 @@ A balance is a sum of ledger entries; of old live ones the sums are kept (closin
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from paydesk.core.paging import Page
+from paydesk.core.errors import Unavailable
+from paydesk.core.paging import LATEST, Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -21,6 +23,8 @@ from paydesk.domain.merchants.accounts import Shop
 queries = load_statements(__package__ or "", "balances.sql")
 
 _BATCH = 1000
+_LOOKS, _BETWEEN_LOOKS = 400, 0.05
+"""How often, and after how many seconds, it is looked whether a period is over: longer than a posting may take."""
 _PATIENCE = 3600.0
 """Seconds that reading a whole statement may take."""
 
@@ -92,7 +96,12 @@ async def reserve_calendar(database: Database, shop: Shop) -> list[Release]:
 
 
 async def browse_postings(database: Database, shop: Shop, page: Page) -> list[Posting]:
-    """A page of the shop's statement, newest first."""
+    """A page of the shop's statement, newest first; of a period that is over all of it.
+
+    Raises: Unavailable if something is being posted into that period for too long.
+    """
+    if page.until < LATEST:
+        await _over(database, page.until)
     rows = queries.postings(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
     return [_posting(row) async for row in rows]
 
@@ -108,11 +117,29 @@ async def count_postings(database: Database, shop: Shop, *, since: datetime, unt
 async def statement(
     database: Database, shop: Shop, *, since: datetime, until: datetime
 ) -> AsyncIterator[AsyncIterator[Posting]]:
-    """All postings of a period, oldest first, as they are at one moment, in bounded memory; for a block."""
+    """All postings of a period, oldest first, as they are at one moment, in bounded memory; for a block.
+
+    A period that is over never changes: what is just being posted into it is waited for.
+
+    Raises: Unavailable if that takes too long.
+    """
+    await _over(database, until)
     values = (shop.merchant_id, shop.live, since, until)
     async with database.acquire() as connection, connection.transaction(readonly=True):
         rows = connection.cursor(queries.statement.sql, *values, prefetch=_BATCH, timeout=_PATIENCE)
         yield (_posting(row) async for row in rows)
+
+
+async def _over(database: Database, until: datetime) -> None:
+    """Wait for what is still being posted before `until`, if that is over; a period that is not may grow anyway.
+
+    Raises: Unavailable.
+    """
+    for _ in range(_LOOKS):
+        if not await queries.still_posting(database, until=until):
+            return
+        await asyncio.sleep(_BETWEEN_LOOKS)
+    raise Unavailable("a payment of this period is just being recorded; ask for the statement again in a minute")
 
 
 def _posting(row: Mapping[str, Any]) -> Posting:

@@ -42,6 +42,18 @@ select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payme
  order by e.at desc, e.posting_id desc
  limit :most;
 
+-- name: still_posting(until)$
+-- Whether an entry may still appear that belongs before a moment which is over: who posts has a lock on the table from the
+-- beginning of its statement, and no posting is dated before that; a second is for what has begun and has no lock yet.
+select :until::timestamptz <= clock_timestamp()
+   and (clock_timestamp() < :until::timestamptz + interval '1 second'
+        or exists (select
+                     from pg_locks l
+                     left join pg_stat_activity a on a.pid = l.pid
+                    where l.relation = 'ledger_entry'::regclass and l.mode = 'RowExclusiveLock'
+                      and l.database = (select oid from pg_database where datname = current_database())
+                      and coalesce(a.xact_start <= :until::timestamptz, true)));
+
 -- name: statement(merchant_id, live, since, until)
 -- The same for a whole period, oldest first, to be read by a cursor.
 select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payment_id, min(e.payout_id) as payout_id,
@@ -97,7 +109,7 @@ with available as (
     select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payout_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'payout', id, e.account, currency, e.amount, at
+    select merchant_id, live, posting_id, 'payout', id, e.account, currency, e.amount, posted_at(merchant_id, live, at)
       from posting
      cross join lateral (values ('available', amount), ('bank', -amount)) as e (account, amount)
 )

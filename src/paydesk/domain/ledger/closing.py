@@ -1,7 +1,8 @@
 """Closing the live ledger's old entries: their sums are kept, so that a balance is read in a moment. Moves no money.
 
 An entry is closed once nobody can add an older one: the newest id is noted at one look, and closed at a later one if
-all transactions that were open at the first have ended. `paydesk check` proves that the closings are the sums.
+all transactions have ended that had drawn an id by the first; until then the look stands, however many look.
+`paydesk check` proves that the closings are the sums.
 """
 
 from __future__ import annotations

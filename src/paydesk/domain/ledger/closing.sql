@@ -1,12 +1,16 @@
 -- name: closable()^
--- Up to which entry the ledger may be closed now: everybody who was writing at the last look has committed or gone, so
--- that no entry up to there can appear any more. None if there is nothing new, or somebody else is closing. Ids are
--- given before a transaction has a number of its own, hence the second look, at sessions.
+-- Up to which entry the ledger may be closed now: everybody who had drawn an id by the last look has committed or gone,
+-- so that no entry up to there can appear any more. None if there is nothing new, or somebody else is closing. Who draws
+-- an id holds a lock on its sequence until the transaction ends; so readers, however long they read, hold up nothing.
 select closed_id, seen_id
   from ledger_horizon h
- where seen_id > closed_id and pg_snapshot_xmin(pg_current_snapshot()) >= seen_before
-   and not exists (select from pg_stat_activity
-                    where datname = current_database() and backend_type = 'client backend' and xact_start <= h.seen_at)
+ where seen_id > closed_id
+   and not exists (select
+                     from pg_locks l
+                     left join pg_stat_activity a on a.pid = l.pid
+                    where l.relation = 'ledger_entry_id_seq'::regclass and l.mode = 'RowExclusiveLock'
+                      and l.database = (select oid from pg_database where datname = current_database())
+                      and coalesce(a.xact_start <= h.seen_at, true))
    for update skip locked;
 
 -- name: close_entries(closed_id, seen_id)!
@@ -29,8 +33,14 @@ with sums as (
 update ledger_horizon set closed_id = :seen_id;
 
 -- name: look()!
--- Note the newest id, then the time and who may still be writing: in this order, so that nobody is missed.
-with newest as materialized (select last_value from ledger_entry_id_seq)
-update ledger_horizon
-   set seen_id = newest.last_value, seen_before = pg_snapshot_xmax(pg_current_snapshot()), seen_at = clock_timestamp()
-  from newest;
+-- Note the newest id, then the time: in this order, so that nobody who has drawn one is missed. A look that is still to
+-- be closed stands, however many look: else one would put off the other for ever.
+with newest as materialized (
+    select last_value from ledger_entry_id_seq
+), free as materialized (
+    select single from ledger_horizon where seen_id <= closed_id for update skip locked
+)
+update ledger_horizon h
+   set seen_id = newest.last_value, seen_at = clock_timestamp()
+  from newest, free
+ where h.single = free.single;

@@ -40,7 +40,7 @@ with due as materialized (
       from moved
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, kind, id, e.account, currency, e.amount, moment
+    select merchant_id, live, posting_id, kind, id, e.account, currency, e.amount, posted_at(merchant_id, live, moment)
       from posting
      cross join lateral (values (source, ready), ('available', -ready)) as e (account, amount)
      where ready <> 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -159,7 +159,8 @@ def _refunded(row: Mapping[str, Any]) -> Change:
     total = row["refunded"] + moved
     whole = total == row["amount"]
     after = PaymentState.REFUNDED if whole else PaymentState.PARTIALLY_REFUNDED
-    parts = split_reversal(funds_of(row), moved, fees_returned=row["fees_returned"])
+    funds = replace(funds_of(row), fees_returned_of=row["fees_returned_of"])
+    parts = split_reversal(funds, moved, fees_returned=row["fees_returned"])
     report = ReversalReport(
         event=REFUND if whole else PARTIAL_REFUND,
         status=WHOLE if whole else PART,

@@ -40,9 +40,10 @@ with locked as materialized (
  returning p.*, l.asked
 ), begun as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
-                          requested_by, request_key, created_at, lookup_at)
+                          requested_by, request_key, created_at, lookup_at, fees_returned)
     select h.merchant_id, h.live, fresh.id, h.id, 'refund', 'processing', h.asked, h.currency,
-           fresh.id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at
+           fresh.id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at,
+           (select fees_returned from fee_plan where merchant_id = h.merchant_id)
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
      cross join lateral (select nextval('movement_id_seq') as id) fresh
@@ -75,7 +76,12 @@ select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.
        p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
        p.charged_back, p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
        p.subscription_id, p.pingback_url as form_url, p.sign_version,
-       u.first_name, u.last_name, u.username, u.country, u.email, f.fees_returned,
+       u.first_name, u.last_name, u.username, u.country, u.email,
+       coalesce(m.fees_returned, f.fees_returned) as fees_returned,
+       (select coalesce(sum(x.amount), 0)
+          from movement x
+         where x.merchant_id = p.merchant_id and x.live = p.live and x.payment_id = p.id and x.kind = 'refund'
+           and x.state = 'done' and coalesce(x.fees_returned, p.fees_taken > 0)) as fees_returned_of,
        s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
        s.settlement_days
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
@@ -146,7 +152,7 @@ with outcome as (
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
     select posting.merchant_id, posting.live, posting.posting_id, posting.kind, posting.id, e.account,
-           posting.currency, e.amount, :now
+           posting.currency, e.amount, posted_at(posting.merchant_id, posting.live, :now)
       from posting
       join unnest(:posting_movements::bigint[], :posting_accounts::text[], :posting_amounts::numeric[])
         as e (movement_id, account, amount)
@@ -263,7 +269,8 @@ with outcome as (
     select taken.*, nextval('ledger_posting_id_seq') as posting_id from taken
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount, :now
+    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount,
+           posted_at(merchant_id, live, :now)
       from posting
      cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
         as e (account, amount)

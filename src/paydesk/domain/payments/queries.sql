@@ -190,7 +190,8 @@ with outcome as (
     select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid where paid.state = 'captured'
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount, :now
+    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount,
+           posted_at(merchant_id, live, :now)
       from posting
      cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
         as e (account, amount)
