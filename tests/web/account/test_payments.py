@@ -3,6 +3,7 @@ import csv
 import io
 import re
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -10,9 +11,11 @@ from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_o
 from tests.web.account.selling import POOR, Seller, seller_of
 
 from paydesk.core.clock import utc_now
+from paydesk.database import surely
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.payments import movements
 from paydesk.domain.payments.paying import Desk
 
 
@@ -201,6 +204,61 @@ async def test_a_refund_without_its_key_moves_nothing(owner: Visitor, seller: Se
     payment_id = await seller.sell()
     assert (await refund(owner, payment_id, amount="1.00", request_key="")).status_code == 400
     assert await seller.state(payment_id) == "captured"
+
+
+@pytest.mark.parametrize("more", [{"amuont": "1.00"}, {"amount": ["1.00", "4.00"]}])
+async def test_a_form_that_says_more_than_it_should_moves_nothing(
+    owner: Visitor, seller: Seller, more: dict[str, Any]
+) -> None:
+    payment_id = await seller.sell()
+    page = url(owner, f"/{payment_id}")
+    form = fields_of((await owner.see(page)).text, f"{page}/refund")
+    answer = await owner.web.post(f"{page}/refund", data={**form, "amount": "4.00", **more})
+    assert answer.status_code == 400
+    assert "open its page again" in text_of(answer) or "open the page again" in text_of(answer)
+    assert await seller.state(payment_id) == "captured"
+
+
+async def test_a_refund_that_nobody_is_sure_of_is_never_called_undone(
+    owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment_id = await seller.sell()
+    page = url(owner, f"/{payment_id}")
+    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00"}
+    honest = movements.queries.begin_refund
+
+    async def begin_and_lose(connection: Any, **asked: Any) -> None:
+        await honest(connection, **asked)
+        raise OSError("the database is away")
+
+    async def lose(*_: Any, **__: Any) -> None:
+        raise OSError("the database is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(movements.queries, "begin_refund", begin_and_lose)
+        away.setattr(movements.queries, "find_intent", lose)
+        away.setattr(surely, "PATIENCE", 0)
+        answer = await owner.web.post(f"{page}/refund", data=form)
+    assert answer.status_code == 503
+    said = text_of(answer)
+    assert "We don't know whether that worked" in said
+    assert "not known whether a refund" in said
+    assert leads_to(await owner.web.post(f"{page}/refund", data=form)) == page
+    assert await seller.database.fetchval("select count(*) from movement where payment_id = $1", payment_id) == 1
+
+
+async def test_a_database_that_goes_away_over_a_form_leaves_open_whether_it_was_done(
+    owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment_id = await seller.sell()
+
+    async def lose(*_: Any, **__: Any) -> None:
+        raise OSError("the database is away")
+
+    monkeypatch.setattr("paydesk.domain.accounts.acting.refund", lose)
+    answer = await refund(owner, payment_id, amount="4.00")
+    assert answer.status_code == 503
+    assert "look how it stands before you do it again" in text_of(answer)
 
 
 async def test_much_money_needs_the_password_again(owner: Visitor, seller: Seller) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from babel import Locale
 from starlette.responses import Response
 
-from paydesk.core.errors import Malformed, PaydeskError, Unavailable
+from paydesk.core.errors import Malformed, PaydeskError, Unavailable, Unsure
 from paydesk.core.money import minor_digits, parse_typed
 from paydesk.domain.accounts import acting
 from paydesk.domain.accounts.gate import ConfirmationNeeded
@@ -140,6 +140,7 @@ async def refund(visit: Visit) -> Response:
     payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
     key = visit.form.text("request_key", 64)
     try:
+        visit.form.require_only("amount", "request_key")
         given = await acting.refund_payment(
             visit.services.desk,
             visit.session,
@@ -149,7 +150,7 @@ async def refund(visit: Visit) -> Response:
             shop_now=await visit.shop_now(),
             now=visit.now,
         )
-    except (ConfirmationNeeded, Unavailable):
+    except (ConfirmationNeeded, Unavailable, Unsure):
         raise
     except PaydeskError as error:
         payment = await inspect_payment(visit.database, visit.shop, payment.seen.id)

@@ -17,6 +17,7 @@ LARGEST_FORM = 64 * 1024
 LARGEST_UPLOAD = 512 * 1024
 _MOST_FIELDS = 500
 TOKEN_FIELD = "csrf"  # noqa: S105 (a name)
+_FRAME = frozenset({TOKEN_FIELD, "username"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,22 @@ class Form:
         """A field as an id, or None if it is none."""
         text = self.text(name, 20)
         return int(text) if text.isascii() and text.isdigit() and int(text) < 2**53 else None
+
+    def require_only(self, *names: str) -> None:
+        """Make sure that what moves money was read whole: no other field, and none twice.
+
+        What our own frame adds (its token, the password's page) is let through.
+        Raises: Malformed, naming the field.
+        """
+        seen: set[str] = set()
+        for name, _ in self.pairs:
+            if name.startswith("_") or name in _FRAME:
+                continue
+            if name not in names:
+                raise Malformed(f'there is no field "{name[:40]}" in this form; open its page again', name)
+            if name in seen:
+                raise Malformed(f'the field "{name}" was sent twice; open the page again', name)
+            seen.add(name)
 
     def but(self, *names: str) -> Iterator[tuple[str, str]]:
         """All fields without some, to be sent once more."""

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+import structlog
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from paydesk.core.errors import Forbidden, Malformed, NotFound, PaydeskError
+from paydesk.core.errors import Forbidden, Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.paging import LARGEST_ID
+from paydesk.database.pool import AWAY
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import (
@@ -47,6 +49,11 @@ ReadBody = Callable[[Request], Awaitable[Form]]
 
 LOG_IN, SECOND_FACTOR, ENROLMENT = "/account/login", "/account/second-factor", "/account/security/second-factor"
 
+_UNSURE = (
+    "the database went away just now, and it is not known whether this was done; look how it stands before you do it "
+    "again"
+)
+log = structlog.get_logger()
 
 REFRESH = "x-paydesk-refresh"
 """The header of what a page asks by itself (`kit.live`), which keeps no session from falling asleep."""
@@ -138,6 +145,11 @@ async def _answer(request: Request, face: Face, handler: Handler, declared: Decl
         return await door.ask_for_password()
     except PaydeskError as error:
         return shell.problem(await door.visit(), error, declared.needs)
+    except AWAY as error:
+        if not door.posted or door.session is None:
+            raise
+        log.warning("the database is away", why=f"{type(error).__name__}: {error}")
+        return shell.problem(await door.visit(alone=True), Unsure(_UNSURE), declared.needs)
 
 
 @dataclass(slots=True)
@@ -225,11 +237,11 @@ class _Door:
         by_itself = not self.posted and REFRESH in self.request.headers
         return await find_session(self.services.gate, token, self.client, now=self.now, by_itself=by_itself)
 
-    async def visit(self) -> Visit:
-        """What the page works with; the merchant switcher is read for whole pages alone."""
+    async def visit(self, *, alone: bool = False) -> Visit:
+        """What the page works with; the merchant switcher is read for whole pages, unless one stands `alone`."""
         person = self.session.person if self.session else None
         part = "hx-request" in self.request.headers
-        wanted = self.session is not None and self.session.stage is Stage.open and not part
+        wanted = self.session is not None and self.session.stage is Stage.open and not part and not alone
         return Visit(
             request=self.request,
             services=self.services,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from starlette.responses import Response
 
-from paydesk.core.errors import NotFound, PaydeskError, SetupError, TooMany
+from paydesk.core.errors import NotFound, PaydeskError, SetupError, TooMany, Unsure
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import ALLOWED, Permission, allows
 from paydesk.web.assets import ASSETS
@@ -131,6 +131,10 @@ def sentence(message: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
+def _kind(error: PaydeskError) -> str:
+    return "missing" if error.status == 404 else "unsure" if isinstance(error, Unsure) else "other"
+
+
 def problem(visit: Visit, error: PaydeskError, needs: object) -> Response:
     """The page for what can't be done: which role may, that there is no such page, or what else is wrong."""
     missing = isinstance(needs, Permission) and visit.entered is not None and not allows(visit.role, needs)
@@ -138,7 +142,7 @@ def problem(visit: Visit, error: PaydeskError, needs: object) -> Response:
     response = visit.page(
         "problem.html",
         status=error.status,
-        kind="role" if missing and not isinstance(error, NotFound) else "missing" if error.status == 404 else "other",
+        kind="role" if missing and not isinstance(error, NotFound) else _kind(error),
         message=sentence(error.message),
         roles=roles,
     )

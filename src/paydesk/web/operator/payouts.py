@@ -170,6 +170,7 @@ async def record_one(visit: Visit) -> Response:
     request_key, amount = visit.form.text("request", 64), visit.form.text("amount", 40)
     shop = Shop(visit.number("merchant_id"), is_live(visit))
     try:
+        visit.form.require_only("request", "currency", "side", "amount", "reference")
         if not request_key:
             raise Malformed("the form is incomplete; open its page again")
         currency = parse_known_currency(visit.form.text("currency", 3))
