@@ -168,7 +168,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "language": "en",
         "now": now.isoformat(), "expires_at": "2099-01-01", "declined_since": now.isoformat(),
         "previous_attempt_id": "0", "acquirer": "simulator", "capture": "true", "number_sealed": "sealed",
-        "vault_key_id": "k", "fingerprint": "f", "bin": "424242", "last4": "4242", "brand": "visa", "exp_month": "12",
+        "vault_key_id": "k", "bin": "424242", "last4": "4242", "brand": "visa", "exp_month": "12",
         "exp_year": "2030", "holder": "Ada Lovelace", "username": "ada", "not_after": "2099-01-01",
         "lookup_at": "2099-01-01", "merchant_ids": f"{{{merchant.id}}}", "lives": "{false}",
         "acquirer_references": "{r}", "network_references": "{n}", "nets": "{8.9}", "reserves": "{0.5}",

@@ -97,7 +97,6 @@ async def pay(token: str, request: Request) -> Response:
             card_id=known["card_id"],
             number_sealed=fields["number"].encode(),
             vault_key_id="k",
-            fingerprint=b"f",
             bin="424242",
             last4="4242",
             brand="visa",

@@ -53,7 +53,8 @@ class Settings(BaseSettings):
     )
     database_connections: int = Field(16, ge=2, le=500, description="Most database connections of one process.")
     secret_key: SecretStr = Field(
-        SecretStr(""), description="At least 32 random characters; fingerprints of keys and cards derive from it."
+        SecretStr(""),
+        description="At least 32 random characters; fingerprints of keys, sessions and links derive from it.",
     )
     vault_keys: SecretStr = Field(
         SecretStr(""),

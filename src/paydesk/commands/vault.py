@@ -11,7 +11,13 @@ from paydesk.adapters.vault import Vault
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.showing import AsJson, counted, note, progress, show_json, show_table
 from paydesk.core.clock import utc_now
-from paydesk.domain.sealing.resealing import Held, forget_spare_numbers, held, merchants_with_numbers
+from paydesk.domain.sealing.resealing import (
+    Held,
+    forget_fingerprints,
+    forget_spare_numbers,
+    held,
+    merchants_with_numbers,
+)
 from paydesk.domain.sealing.resealing import reseal as reseal_all
 
 app = typer.Typer(help="See and renew what rests encrypted.", no_args_is_help=True)
@@ -63,6 +69,7 @@ async def sweep(as_json: AsJson = False) -> None:
     keepers = [kind.name for kind in (SimulatedAcquirer, StripeAcquirer) if kind.keeps_cards]
     forgotten = 0
     async with deployment() as here:
+        await forget_fingerprints(here.database)
         merchants = await merchants_with_numbers(here.database)
         with progress("Looking through merchants", len(merchants)) as step:
             for merchant_id in merchants:

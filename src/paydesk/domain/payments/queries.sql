@@ -52,7 +52,7 @@ select (select count(*)
        nextval('payment_attempt_id_seq') as attempt_id,
        nextval('card_id_seq') as card_id;
 
--- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
+-- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
 -- merchant's customer gets none either.
@@ -82,9 +82,9 @@ with who as (
     select merchant_id, live, customer_id, :email, :first_name, :last_name, :username, :country, :language, :now
       from held
 ), card_kept as (
-    insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month,
+    insert into card (merchant_id, live, id, number_sealed, vault_key_id, bin, last4, brand, exp_month,
                       exp_year, holder, created_at)
-    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :fingerprint, :bin, :last4, :brand, :exp_month,
+    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :bin, :last4, :brand, :exp_month,
            :exp_year, :holder, :now
       from held
 ), agreed as (

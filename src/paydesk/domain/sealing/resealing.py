@@ -131,6 +131,11 @@ async def merchants_with_numbers(database: Database) -> list[int]:
     return [row["merchant_id"] async for row in queries.merchants_with_numbers(database)]
 
 
+async def forget_fingerprints(database: Database) -> None:
+    """Erase fingerprints of card numbers, which nothing reads: with the digits that stay they leave few to try."""
+    await queries.forget_fingerprints(database)
+
+
 async def forget_spare_numbers(database: Database, merchant_id: int, keepers: Sequence[str], *, now: datetime) -> int:
     """Erase a merchant's card numbers that nothing needs; how many. `keepers` are acquirers that keep cards themselves.
 

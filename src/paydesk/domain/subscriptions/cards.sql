@@ -15,7 +15,7 @@ select (select count(*)
        nextval('card_change_id_seq') as change_id,
        nextval('card_id_seq') as card_id;
 
--- name: begin_card_change(merchant_id, live, subscription_id, change_id, idempotency_key, acquirer, card_id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month, exp_year, holder, client_address, not_after, lookup_at, now)^
+-- name: begin_card_change(merchant_id, live, subscription_id, change_id, idempotency_key, acquirer, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is asked about the card. A subscription that ended has none, and only one
 -- may be open for each: whoever comes second gets no row.
 with held as (
@@ -29,9 +29,9 @@ with held as (
         on conflict (merchant_id, live, subscription_id) where state in ('processing', 'challenged') do nothing
  returning *
 ), card_kept as (
-    insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint, bin, last4, brand, exp_month,
+    insert into card (merchant_id, live, id, number_sealed, vault_key_id, bin, last4, brand, exp_month,
                       exp_year, holder, created_at)
-    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :fingerprint, :bin, :last4, :brand, :exp_month,
+    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :bin, :last4, :brand, :exp_month,
            :exp_year, :holder, :now
       from held
 )
