@@ -1,0 +1,202 @@
+"""Refunds and disputes in any order, at a bank written from the documents of real ones: it lies, delays, repeats."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from functools import partial
+from random import Random
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.domain.payments.counter import Teller, Till
+from tests.domain.payments.documented import DocumentedBank
+
+from paydesk.adapters.acquirers.interface import DisputeStatus
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.ledger.balances import balances
+from paydesk.domain.ledger.checking import check
+from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.payments.paying import Desk
+
+FEE = 15
+which = st.integers(0, 2)
+steps = st.one_of(
+    st.tuples(
+        st.just("refund"),
+        which,
+        st.sampled_from((None, "0.3", "0.5", "1")),
+        st.sampled_from(("", "question", "answer")),
+    ),
+    st.tuples(st.just("dispute"), which, st.sampled_from(("1", "1", "0.4", "0.25", "1.037")), st.booleans()),
+    st.tuples(
+        st.just("decide"), which, st.integers(0, 2), st.sampled_from(("won", "lost", "partly", "dropped", "again"))
+    ),
+    st.tuples(st.just("garble"), st.integers(0, 50)),
+    st.just(("arrive",)),
+    st.just(("read",)),
+    st.just(("finish",)),
+    st.just(("settle",)),
+    st.tuples(st.just("wait"), st.sampled_from((1, 7, 180))),
+    st.tuples(st.just("at once"), which, st.sampled_from(("0.5", "1"))),
+)
+
+
+class Counter(Till):
+    """A till whose bank keeps its own account."""
+
+    @property
+    def documented(self) -> DocumentedBank:
+        return cast("DocumentedBank", self.teller)
+
+    async def take(self, step: tuple[Any, ...]) -> None:
+        """Do one step, and see that the books are in order."""
+        match step:
+            case ("refund", int(number), share, str(trouble)):
+                self.documented.lose = trouble
+                await self._give_back(number, share)
+                self.documented.lose = ""
+            case ("at once", int(number), str(share)):
+                self.documented.dispute(await self._key(number), Decimal(share))
+                await asyncio.gather(self._give_back(number, share), self.read(), self._give_back(number, None))
+            case ("wait", int(days)):
+                await self.wait(days=days)
+            case ("read" | "finish" | "settle" as name,):
+                workers: dict[str, Callable[[], Awaitable[object]]] = {
+                    "read": self.read,
+                    "finish": partial(self.finish, minutes=1),
+                    "settle": self.settle,
+                }
+                await workers[name]()
+            case _:
+                await self._at_the_bank(step)
+        await self.in_order()
+
+    async def _at_the_bank(self, step: tuple[Any, ...]) -> None:
+        """Something happens at the bank, and nobody at Paydesk does anything."""
+        bank = self.documented
+        match step:
+            case ("dispute", int(number), str(share), bool(inquiry)):
+                bank.dispute(await self._key(number), Decimal(share), inquiry=inquiry)
+            case ("decide", int(number), int(one), str(how)):
+                bank.decide(await self._key(number), one, how)
+            case ("garble", int(number)):
+                bank.garble(number)
+            case ("arrive",):
+                bank.arrive()
+
+    async def _key(self, number: int) -> str:
+        return await self.key_of(list(self.prices)[number % len(self.prices)])
+
+    async def _give_back(self, number: int, share: str | None) -> None:
+        payment_id = list(self.prices)[number % len(self.prices)]
+        amount = share and str((self.prices[payment_id] * Decimal(share)).quantize(Decimal("0.01")))
+        await self.refund(payment_id, amount)
+
+    async def in_order(self) -> None:
+        """`paydesk check` finds nothing, whatever is under way."""
+        found = await check(self.database, now=self.now, merchant_id=self.shop.merchant_id)
+        wrong = [(one.rule.statement, one.differences) for one in found if one.found]
+        assert not [one for one in wrong if one[0] not in ("outcomes_known", "dates_in_range")], wrong
+
+    async def come_to_rest(self) -> None:
+        """The bank tells all that it kept back, and everything that was begun is finished."""
+        self.documented.arrive()
+        for _ in range(5):
+            await self.database.execute("update movement set leased_until = null where leased_until is not null")
+            if not await self.finish(hours=30):
+                break
+        await self.read()
+
+    async def agree(self) -> None:
+        """At rest bank and books say the same of each payment and dispute, and the merchant has what is left."""
+        await self.in_order()
+        assert await self.database.fetchval("select count(*) from dispute_waiting") == 0
+        payments, has = await self.payments(), Decimal(0)
+        for payment in payments.values():
+            account = self.documented.accounts[payment["idempotency_key"]]
+            assert payment["refunding"] == 0
+            assert (payment["refunded"], payment["charged_back"]) == (account.refunded, account.away)
+            assert payment["owed"] == account.amount - account.refunded - account.away
+            rows = await self.database.fetch(
+                "select acquirer_reference, state, taken, returned, fee from chargeback where payment_id = $1",
+                payment["id"],
+            )
+            booked = {row["acquirer_reference"]: (row["state"], row["taken"] - row["returned"]) for row in rows}
+            assert booked == {
+                one.reference: (one.status, (one.taken or 0) - (one.returned or 0)) for one in account.disputes.values()
+            }
+            fees = sum(FEE for one in account.disputes.values() if one.taken)
+            assert sum(row["fee"] for row in rows) == fees
+            has += payment["owed"] - (payment["fees"] - payment["fees_taken"]) - fees
+        (balance,) = await balances(self.database, self.shop)
+        assert balance.pending + balance.available + balance.reserve == has
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@example(
+    by="stripe",
+    plan=[
+        ("refund", 0, "0.5", "answer"), ("dispute", 0, "1.037", False), ("read",), ("decide", 0, 0, "won"),
+        ("decide", 0, 0, "again"), ("read",), ("garble", 0), ("decide", 0, 0, "partly"), ("finish",),
+    ],
+    seed=0,
+)  # fmt: skip
+@example(
+    by="mollie",
+    plan=[
+        ("dispute", 0, "0.4", False), ("dispute", 0, "0.4", False), ("read",), ("refund", 0, None, ""),
+        ("decide", 0, 1, "won"),
+    ],
+    seed=0,
+)  # fmt: skip
+@given(
+    by=st.sampled_from(("stripe", "mollie")), plan=st.lists(steps, min_size=4, max_size=18), seed=st.integers(0, 999)
+)
+async def test_bank_and_books_agree_whatever_is_refunded_and_disputed(
+    database: Database, vault: Vault, by: str, plan: list[tuple[Any, ...]], seed: int
+) -> None:
+    for table in ("dispute_reading", "dispute_waiting"):
+        await database.execute(f"delete from {table}")
+    await database.execute("update chargeback set asked_at = 'infinity'")
+    merchant = await create_merchant(database, vault, name="Mugs", email="m@shop.example", now=utc_now())
+    bank = DocumentedBank(by, Random(seed))
+    desk = Desk(database, vault, {"simulator": bank})
+    counter = Counter(database, desk, shop_of(merchant, live=False), cast("Teller", bank))
+    for price in ("10.00", "7.77"):
+        await counter.sell(price)
+    for step in plan:
+        await counter.take(step)
+    await counter.come_to_rest()
+    await counter.agree()
+
+
+async def test_what_a_bank_never_told_is_found_by_asking(database: Database, vault: Vault) -> None:
+    for table in ("dispute_reading", "dispute_waiting"):
+        await database.execute(f"delete from {table}")
+    merchant = await create_merchant(database, vault, name="Mugs", email="m@shop.example", now=utc_now())
+    bank = DocumentedBank("stripe", Random(3))
+    desk = Desk(database, vault, {"simulator": bank})
+    counter = Counter(database, desk, shop_of(merchant, live=False), cast("Teller", bank))
+    key = await counter.key_of(await counter.sell("10.00"))
+    bank.dispute(key, Decimal(1))
+    bank.arrive()
+    await counter.read()
+    bank.decide(key, 0, "partly")
+    (dispute,) = bank.accounts[key].disputes.values()
+    assert dispute.status is DisputeStatus.LOST
+    bank.told, bank.late = bank.told[:1], []
+    await counter.read()
+    with pytest.raises(AssertionError):
+        await counter.agree()
+    await database.execute("update chargeback set asked_at = asked_at - interval '2 days'")
+    await read_disputes(desk, now=utc_now())
+    await counter.agree()
