@@ -79,7 +79,12 @@ class Settings(BaseSettings):
         "", description="File of SHA-1 hashes of leaked passwords, sorted by hash; such passwords are refused."
     )
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
-    pingbacks_in_flight: int = Field(768, ge=1, le=10000, description="Pingbacks that one worker sends at a time.")
+    pingbacks_in_flight: int = Field(
+        768,
+        ge=1,
+        le=10000,
+        description="Pingbacks that one worker sends at a time, and a quarter more where no answer is owed.",
+    )
     pingbacks_per_endpoint: int = Field(
         32, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
     )

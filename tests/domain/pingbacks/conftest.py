@@ -31,12 +31,16 @@ class Received:
 
 @dataclass
 class Receiver:
-    """Answers `ok`, or what `answers` says for a path; a path in `held` gets no answer until it is let go."""
+    """Answers `ok`, or what `answers` says for a path; a path in `held` gets no answer until it is let go.
+
+    A path in `slow` is answered later than a quick endpoint would answer.
+    """
 
     base: str = ""
     received: list[Received] = field(default_factory=list)
     answers: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
+    slow: set[str] = field(default_factory=set)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
     under_way: dict[str, int] = field(default_factory=dict)
     most_under_way: dict[str, int] = field(default_factory=dict)
@@ -49,6 +53,8 @@ class Receiver:
         try:
             if path in self.held:
                 await self.let_go.wait()
+            if path in self.slow:
+                await asyncio.sleep(0.3)
             left = self.answers.get(path, [(200, b"ok")])
             status, body = left.pop(0) if len(left) > 1 else left[0]
             return web.Response(status=status, body=body)

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -31,6 +31,9 @@ from paydesk.loops.repeating import repeat
 _BACKLOG_SECONDS = 15.0
 _TO_RECORD_SECONDS = 5.0
 
+_SPARE, _SPARE_PER_ENDPOINT = 4, 2
+"""One part in so many is kept free beside what may be in hand; and of one endpoint, until it is known to be quick."""
+
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
@@ -39,10 +42,11 @@ log = structlog.get_logger()
 class SenderSettings:
     """How a sender works; times in seconds.
 
-    `in_hand` limits what one sender has claimed in all, `per_merchant` of one merchant's side, `per_endpoint` how many
-    requests to one URL are under way at once. `poll` is the pause when nothing is due. `lease` must be longer than a
-    call's timeout with time to record it; what has waited too long for the lease to cover a call is not sent under it.
-    `grace` is what requests under way get when the sender stops.
+    `in_hand` limits what one sender has claimed in all (and a quarter more for endpoints that owe no answer),
+    `per_merchant` of one merchant's side, `per_endpoint` how many requests to one URL are under way at once. `poll` is
+    the pause when nothing is due. `lease` must be longer than a call's timeout with time to record it; what has waited
+    too long for the lease to cover a call is not sent under it. `grace` is what requests under way get when the sender
+    stops.
     """
 
     header_prefix: str = "X-Service"
@@ -125,27 +129,34 @@ class PingbackSender:
 
     @property
     def _room(self) -> int:
-        """How many more may be claimed."""
+        """How many more may be claimed, of whomever."""
         return max(self._settings.in_hand - len(self._in_hand), 0)
+
+    @property
+    def _spare_room(self) -> int:
+        """How many more may be claimed for endpoints that owe no answer: so many dead ones can't stop a living one."""
+        return max(self._settings.in_hand + self._settings.in_hand // _SPARE - len(self._in_hand), 0)
 
     async def _claim_once(self) -> bool:
         """Claim what there is room for; true if there is room for more of the merchants who have not had their turn."""
         await self._claim(utc_now())
-        return self._room > 0 and not self._claims.is_round_complete
+        return self._spare_room > 0 and not self._claims.is_round_complete
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
         """Claim into the lanes what is due at `now`, of everybody or of one test side; returns how many."""
-        room = self._room
+        room, is_spare = self._room or self._spare_room, not self._room
         if not room:
             return 0
         share = Share(
             room=room,
             side=self._settings.per_merchant,
-            endpoint=self._settings.per_endpoint,
+            # Of an endpoint that nothing is known of yet, little of what is spare.
+            endpoint=min(_SPARE_PER_ENDPOINT, self._settings.per_endpoint) if is_spare else self._settings.per_endpoint,
             sides=min(self._settings.sides_per_claim, room),
         )
         loads = self._lanes.loads
-        claimed = await self._claims.take(now, share, loads, merchant_id=merchant_id)
+        lanes = [replace(each, room=0) if each.load else each for each in loads] if is_spare else loads
+        claimed = await self._claims.take(now, share, lanes, merchant_id=merchant_id)
         fresh = [one for one in claimed if one.name not in self._in_hand]
         self._in_hand.update(one.name for one in fresh)
         metrics.IN_HAND.set(len(self._in_hand))
