@@ -8,7 +8,7 @@ FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint unit bench messages lock clean
+.PHONY: help setup run test lint unit soak bench messages lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ lint: $(READY) ## Check style, types and the layers of the house
 
 unit: $(READY) ## All tests without the lint step
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+soak: $(READY) ## Kill everything at random, for some minutes (the seed is printed)
+	@$(BIN)/python -m pytest -m soak $(ARGS)
 
 bench: $(READY) ## Measure what the docs claim (a few minutes)
 	@for each in bench/*.py; do $(BIN)/python $$each || exit 1; done

@@ -246,11 +246,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a database, so that it can be run on another server: `pytest -m database`.
 
-    The files that take longest come first, so that two processes end at about the same time.
+    The files that take longest come first, so that two processes end at about the same time. What depends on chance is
+    run by those who ask for it: `pytest -m soak`.
     """
+    if "soak" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     items.sort(key=lambda item: not item.path.match("tests/faults/*"))
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
+import random
 import signal
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import psutil
 
@@ -17,10 +21,28 @@ PATIENCE = 120.0
 """Seconds until something that must happen counts as not happening; nothing is measured by it."""
 
 
+PORTS = range(12_000, 32_000)
+"""Below those that systems give to outgoing connections: one of these could come between us and our server."""
+
+_reserved: list[IO[str]] = []
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, and that no other test run on this machine is given while we live."""
+    folder = Path(tempfile.gettempdir(), f"paydesk-test-ports-{os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    for port in random.sample(PORTS, len(PORTS)):
+        ours = (folder / str(port)).open("w")
+        try:
+            fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            ours.close()
+        else:
+            _reserved.append(ours)
+            return port
+    raise AssertionError(f"no port is free in {PORTS}")
 
 
 def environment(settings: Mapping[str, object]) -> dict[str, str]:

@@ -41,9 +41,9 @@ class Plan:
     clicks: int = 1
 
 
-def plan(chance: random.Random, *, patient: bool) -> Plan:
-    """Mostly cards that work, some that are declined first, some with a challenge; `patient` ones never click twice."""
-    clicks = 2 if not patient and chance.random() < 0.15 else 1
+def plan(chance: random.Random) -> Plan:
+    """Mostly cards that work, some that are declined first, some with a challenge; some click twice."""
+    clicks = 2 if chance.random() < 0.15 else 1
     kind = chance.choices(["works", "declined", "secure", "lost"], [70, 10, 14, 6])[0]
     if kind == "declined":
         return Plan((chance.choice([DECLINED, NO_FUNDS]), APPROVED), clicks=clicks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class Task:
 class Staff:
     """Does what is wished with each order once, however often it must ask; `wrong` collects impossible answers."""
 
-    def __init__(self, tasks: Mapping[str, Task], database_url: str) -> None:
+    def __init__(self, tasks: dict[str, Task], database_url: str) -> None:
         self.tasks = tasks
         self.wrong: list[str] = []
         self._database_url = database_url

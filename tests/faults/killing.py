@@ -1,23 +1,19 @@
-"""Kills web, workers and PostgreSQL with SIGKILL at random moments, so many times each, while customers pay."""
+"""The soak: web, workers and PostgreSQL are killed at random moments, so many times each, while customers pay."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+import random
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-import asyncpg
 import psutil
+from tests.faults import supervising
 from tests.faults.stage import Stage
-from tests.processes import PATIENCE, Kept, eventually
-
-from paydesk.database import cluster
-from paydesk.database.embedded import EmbeddedServer
-from paydesk.database.pool import AWAY
+from tests.faults.supervising import answering, supervised
+from tests.processes import Kept, eventually
 
 AT_ONCE = 16
 AHEAD = 24
@@ -31,6 +27,7 @@ class Kills:
     """How often each kind is to be killed, and how often it was."""
 
     wanted: dict[str, int]
+    chance: random.Random
     done: dict[str, int] = field(default_factory=lambda: {"web": 0, "work": 0, "postgres": 0})
 
     @property
@@ -52,39 +49,12 @@ async def pay_under_fire(stage: Stage, kills: Kills) -> None:
         tasks.create_task(crowd.shop(AT_ONCE))
         async with asyncio.TaskGroup() as killers:
             for kind, kill in (("web", _kill_web), ("work", _kill_work), ("postgres", _kill_postgres)):
-                killers.create_task(kill(stage, kills.wanted[kind], partial(killed, kind)))
+                killers.create_task(kill(stage, kills, partial(killed, kind)))
         crowd.closing = True
 
 
-@asynccontextmanager
-async def supervised(server: EmbeddedServer) -> AsyncIterator[None]:
-    """Start PostgreSQL again whenever it dies; it answers at the end."""
-    task = asyncio.create_task(server.supervise())
-    try:
-        yield
-        await answering(server)
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def answering(server: EmbeddedServer) -> None:
-    """Wait until the database answers."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                with suppress(*AWAY, asyncpg.PostgresError):
-                    await (await asyncpg.connect(server.url, timeout=5)).close()
-                    return
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise AssertionError(f"PostgreSQL does not come back; see {server.layout.log}") from None
-
-
-async def _moment(stage: Stage) -> None:
+async def _moment(stage: Stage, chance: random.Random) -> None:
     """Let some more customers get through, if they can, then strike at no particular moment."""
-    chance = stage.chance
     goal = stage.crowd.paid + chance.randint(3, 11)
     with suppress(TimeoutError):
         async with asyncio.timeout(LONGEST_PEACE):
@@ -93,20 +63,20 @@ async def _moment(stage: Stage) -> None:
     await asyncio.sleep(chance.uniform(0, 0.1))
 
 
-async def _kill_web(stage: Stage, times: int, killed: Callable[[], None]) -> None:
+async def _kill_web(stage: Stage, kills: Kills, killed: Callable[[], None]) -> None:
     """Kill one of the processes that answer, mostly; sometimes their parent alone, sometimes all of them."""
     web = stage.web
-    for number in range(times):
+    for number in range(kills.wanted["web"]):
         victim = {5: "parent", 12: "all", 20: "parent", 27: "all"}.get(number, "one")
         await _some_ready(web)
-        await _moment(stage)
+        await _moment(stage, kills.chance)
         if victim == "all":
             web.kill_all()
         elif victim == "parent":
             await _orphan(web)
         else:
             await _some_ready(web)
-            web.kill(stage.chance.choice(web.ready))
+            web.kill(kills.chance.choice(web.ready))
         killed()
 
 
@@ -115,31 +85,32 @@ async def _orphan(web: Kept) -> None:
     children = web.descendants()
     web.ready.clear()
     web.kill(web.pid)
-    await eventually(lambda: not any(map(_lives, children)), "the orphans end by themselves", web.tail)
+    await eventually(lambda: not any(map(lives, children)), "the orphans end by themselves", web.tail)
 
 
-def _lives(process: psutil.Process) -> bool:
+def lives(process: psutil.Process) -> bool:
+    """Whether a process is still there."""
     with suppress(psutil.NoSuchProcess):
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
-async def _kill_work(stage: Stage, times: int, killed: Callable[[], None]) -> None:
-    for _ in range(times):
+async def _kill_work(stage: Stage, kills: Kills, killed: Callable[[], None]) -> None:
+    for _ in range(kills.wanted["work"]):
         await eventually(
             lambda: any(one.ready for one in stage.workers), "a worker works", *(one.tail for one in stage.workers)
         )
-        await _moment(stage)
-        worker = stage.chance.choice([one for one in stage.workers if one.ready])
+        await _moment(stage, kills.chance)
+        worker = kills.chance.choice([one for one in stage.workers if one.ready])
         worker.kill(worker.ready[-1])
         killed()
 
 
-async def _kill_postgres(stage: Stage, times: int, killed: Callable[[], None]) -> None:
-    for _ in range(times):
+async def _kill_postgres(stage: Stage, kills: Kills, killed: Callable[[], None]) -> None:
+    for _ in range(kills.wanted["postgres"]):
         await answering(stage.postgres)
-        await _moment(stage)
-        os.kill(int(cluster.pid_file(stage.postgres.layout)[0]), signal.SIGKILL)
+        await _moment(stage, kills.chance)
+        supervising.kill(stage.postgres)
         killed()
 
 

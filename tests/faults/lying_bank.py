@@ -1,4 +1,4 @@
-"""Runs the simulated bank with a bad line: some questions and answers get lost, and it is slow to know what it did."""
+"""Runs the simulated bank; with a bad line some questions and answers get lost, and it is slow to know what it did."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class LyingBank(LyingAcquirer):
         self.bank = honest.bank
 
 
-def main(port: str, record: str, latency: str, hide_for: str, seed: str) -> None:
+def main(port: str, record: str, latency: str, hide_for: str, loses: str, seed: str) -> None:
     """Serve on loopback until stopped."""
     honest = SimulatedAcquirer(Bank(Record(Path(record))), base_url=f"http://127.0.0.1:{port}", latency=float(latency))
-    lies = Lies(lose_questions=0.02, lose_answers=0.02, hide_for=float(hide_for), seed=int(seed))
+    lies = Lies(float(loses), float(loses), hide_for=float(hide_for), seed=int(seed))
     uvicorn.run(
         bank_app(cast("SimulatedAcquirer", LyingBank(honest, lies))),
         host="127.0.0.1",

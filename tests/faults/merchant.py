@@ -19,9 +19,9 @@ class Receiver:
     Each shop of `gateways` has a path of its own below the address, its name; `tell` is called with what is kept.
     """
 
-    def __init__(self, chance: random.Random, slow_for: float) -> None:
+    def __init__(self, chance: random.Random, slow_for: float, *, moody: bool) -> None:
         self.gateways: dict[str, Gateway] = {}
-        self.moody = True
+        self.moody = moody
         self.tell: Callable[[dict[str, Any]], None] = lambda payload: None
         self.accepted: list[dict[str, Any]] = []
         self.forged = 0

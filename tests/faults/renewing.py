@@ -1,12 +1,8 @@
-"""Thousands of subscriptions that are due at once, and the worker processes that charge them while things die."""
+"""Subscriptions that are due at once, and the worker processes that charge them while things die."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
-import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -16,10 +12,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import asyncpg
-from tests.faults.killing import answering, supervised
+from tests.faults.fail_points import FailPoints
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
-from tests.faults.stage import BANK_HIDES_FOR, BANK_LATENCY, HERE, PAYDESK, as_environment, bank_open
-from tests.processes import PATIENCE, Kept, environment, eventually, free_port
+from tests.faults.stage import CONNECTIONS, Cast, as_environment, bank_open, bank_process, planted_env
+from tests.processes import PATIENCE, Kept, environment, free_port
 
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.standing import standings
@@ -27,7 +23,6 @@ from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
-from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected
@@ -43,6 +38,7 @@ CLUB = Terms(
     "Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), Trial(Decimal(0), Period(14, "day")), 0
 )
 CARD = "4242424242424242"
+BATCH = 4
 ROUNDS = 5
 
 SUBSCRIBE = """
@@ -97,16 +93,17 @@ class Club:
     """A merchant whose customers' free trials are all over; `record` is the file of the bank's own record."""
 
     settings: Settings
+    cast: Cast
     postgres: EmbeddedServer
-    workers: tuple[Kept, ...]
+    worker: Kept
     shop: Shop
+    points: FailPoints
     record: Path
-    chance: random.Random
 
 
 @asynccontextmanager
-async def club_staged(folder: Path, members: int, seed: int) -> AsyncIterator[Club]:
-    """Everything in place for the length of a block: the bank in its own process, the workers about to start."""
+async def club_staged(folder: Path, members: int, cast: Cast, seed: int = 0) -> AsyncIterator[Club]:
+    """Everything in place for the length of a block: the bank in its own process, the worker about to start."""
     async with AsyncExitStack() as stack:
         postgres = EmbeddedServer(folder / "data")
         await postgres.start()
@@ -115,24 +112,22 @@ async def club_staged(folder: Path, members: int, seed: int) -> AsyncIterator[Cl
         settings = load_settings(
             data_dir=folder / "data",
             database_url=postgres.url,
+            database_connections=CONNECTIONS,
             metrics_port=0,
             secret_key=generate_secret(),
             vault_keys=generate_key_setting(),
             simulator_url=f"http://127.0.0.1:{bank_port}",
-            billing_batch=40,
-            billing_in_flight=10,
+            billing_batch=BATCH,
+            billing_in_flight=BATCH,
         )
         shop = await _open_club(settings, members)
-        env = environment(as_environment(settings)) | {"TMPDIR": str(folder)}
+        points = FailPoints(folder / "points")
+        env = environment(as_environment(settings)) | points.env | planted_env(cast) | {"TMPDIR": str(folder)}
         record = folder / "bank.sqlite"
-        orders = [bank_port, record, BANK_LATENCY, BANK_HIDES_FOR, seed]
-        bank = Kept("bank", [sys.executable, str(HERE / "lying_bank.py"), *map(str, orders)], env, ready_event="")
-        await stack.enter_async_context(bank.running())
+        await stack.enter_async_context(bank_process(bank_port, record, env, cast, seed).running())
         await bank_open(settings.simulator_url)
-        workers = tuple(Kept(f"worker {n}", [*PAYDESK, "work"], env, ready_event="working") for n in (1, 2))
-        for worker in workers:
-            await stack.enter_async_context(worker.running())
-        yield Club(settings, postgres, workers, shop, record, random.Random(seed))
+        worker = Kept("worker", [*cast.command, "work"], env, ready_event="working")
+        yield Club(settings, cast, postgres, worker, shop, points, record)
 
 
 async def _open_club(settings: Settings, members: int) -> Shop:
@@ -159,32 +154,14 @@ async def _open_club(settings: Settings, members: int) -> Shop:
     return shop
 
 
-async def charge_under_fire(club: Club, kills: dict[str, int]) -> None:
-    """Let the workers charge while they and PostgreSQL are killed so many times each, and then until nothing is due."""
-    async with supervised(club.postgres):
-        async with asyncio.TaskGroup() as killers:
-            killers.create_task(_kill_workers(club, kills["work"]))
-            killers.create_task(_kill_postgres(club, kills["postgres"]))
-        await _until_nothing_is_due(club)
-    assert [await worker.stop() for worker in club.workers] == [0, 0]
-
-
-async def _kill_workers(club: Club, times: int) -> None:
-    for _ in range(times):
-        await eventually(
-            lambda: any(one.ready for one in club.workers), "a worker works", *(one.tail for one in club.workers)
-        )
-        await asyncio.sleep(club.chance.uniform(0.1, 1.0))
-        worker = club.chance.choice([one for one in club.workers if one.ready])
-        worker.kill(worker.ready[-1])
-
-
-async def _kill_postgres(club: Club, times: int) -> None:
-    for _ in range(times):
-        await eventually(lambda: any(one.ready for one in club.workers), "a worker works")
-        await answering(club.postgres)
-        await asyncio.sleep(club.chance.uniform(0.2, 2.0))
-        os.kill(int(cluster.pid_file(club.postgres.layout)[0]), signal.SIGKILL)
+async def until_nothing_is_due(club: Club) -> None:
+    """Let the workers charge until nothing is due any more."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(*AWAY, asyncpg.PostgresError):
+                if not await _due(club):
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def _due(club: Club) -> int:
@@ -200,27 +177,18 @@ async def _due(club: Club) -> int:
         await connection.close()
 
 
-async def _until_nothing_is_due(club: Club) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            with suppress(*AWAY, asyncpg.PostgresError):
-                if not await _due(club):
-                    return
-            await asyncio.sleep(0.2)
-
-
 async def settle_renewals(club: Club) -> None:
     """Let the time pass that settling needs, and charge again what turns out never to have reached the bank."""
     async with hereafter(club.settings) as later:
         run = BillingRun(later.desk)
         for _ in range(ROUNDS):
             # The bank's memory is the one thing that keeps real time.
-            await asyncio.sleep(BANK_HIDES_FOR)
+            await asyncio.sleep(club.cast.hides_for)
             await later.ask_the_bank(KEYS_ARE_VOID)
             at = utc_now() + 2 * KEYS_ARE_VOID
             if not await run.charge_due(merchant_id=club.shop.merchant_id, at=at):
                 break
-        await asyncio.sleep(BANK_HIDES_FOR)
+        await asyncio.sleep(club.cast.hides_for)
         await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=30))
 
 

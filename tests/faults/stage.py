@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import aiohttp
-from tests.faults.customers import Crowd, Customer, plan
-from tests.faults.keeping import CAPTURED_AT_ONCE, SHIPPED, Staff, Task, Wish
+from tests.faults.customers import Crowd, Customer, Plan
+from tests.faults.fail_points import FailPoints
+from tests.faults.keeping import Staff, Task, Wish
 from tests.faults.merchant import Receiver
+from tests.faults.planting import BUGS, PROCESSES
 from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
@@ -28,69 +31,121 @@ from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 PAYDESK = (sys.executable, "-m", "paydesk")
-WITH_BUG = (sys.executable, str(HERE / "call_before_intent.py"))
+STOPPABLE = (sys.executable, "-m", "tests.faults.stoppable")
+"""Paydesk that stops at fail points."""
 
 BANK_LATENCY = 0.1
-BANK_HIDES_FOR = 1.0
-"""Seconds until the bank knows what it did."""
+LOSES = 0.02
+"""The share of questions, and of answers, that an unreliable bank's line loses."""
 PINGBACK_TIMEOUT = 2.0
+CONNECTIONS = 6
+"""Of each worker; the embedded PostgreSQL takes a hundred in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one customer orders, how they pay, and what the shop's staff do with the order.
+
+    Of the two shops `socks` takes money at once, `mugs` when it ships.
+    """
+
+    name: str
+    plan: Plan
+    wish: Wish = Wish.KEEP
+    shop: str = "socks"
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who plays: how `paydesk` is run, by how many processes, and how reliable bank and merchant are.
+
+    What is stoppable runs each worker in so many `forks`, and `bugs` are planted into it. An unreliable bank loses
+    messages and is slow to know what it did.
+    """
+
+    command: Sequence[str] = STOPPABLE
+    web_workers: int = 1
+    workers: int = 1
+    forks: int = 1
+    bugs: Sequence[str] = ()
+    unreliable: bool = False
+    hides_for: float = 0.0
+    """Seconds until the bank knows what it did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Everything that plays a part; `record` is the file of the bank's own record."""
+    """Everything that plays a part; `record` is the file of the bank's own record. The workers are not at work yet."""
 
     settings: Settings
     env: Mapping[str, str]
+    cast: Cast
     postgres: EmbeddedServer
     web: Kept
     workers: tuple[Kept, ...]
     receiver: Receiver
     staff: Staff
     crowd: Crowd
+    points: FailPoints
     record: Path
-    chance: random.Random
+    browser: aiohttp.ClientSession
+
+    def expect(self, order: Order) -> Customer:
+        """The customer of an order, who may come from now on; the staff know what to do with it."""
+        gateway = self.receiver.gateways[order.shop]
+        number = len(self.staff.tasks)
+        customer = Customer(order.name, f"{number + 1}.{number % 100:02}", order.plan, gateway, self.browser)
+        self.staff.tasks[order.name] = Task(order.wish, Decimal(customer.amount), gateway)
+        self.crowd.customers.append(customer)
+        return customer
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """The workers at work for the length of a block; they stop in good order."""
+        async with AsyncExitStack() as stack:
+            for worker in self.workers:
+                await stack.enter_async_context(worker.running())
+            yield
+            await stop_workers(self.workers, self.points, self.cast.forks)
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """Who plays: how `paydesk serve` is run, and how many customers come, who may be too patient to click twice.
+async def stop_workers(workers: Sequence[Kept], points: FailPoints, forks: int) -> None:
+    """Have workers stop in good order; who has just begun, after another was killed, knows nothing of that yet."""
 
-    Two shops take turns: `socks` takes money at once, `mugs` when it ships; `wishes` says what each does with orders.
-    """
+    def all_work(worker: Kept) -> bool:
+        begun = [event["pid"] for event in worker.events if event["event"] == "forked"]
+        if not begun:
+            return bool(worker.ready)
+        at_work = [event for event in worker.events if event["event"] == "working"]
+        return len(at_work) == len(begun) == forks + len(points.killed.intersection(begun))
 
-    customers: int
-    web: Sequence[str] = PAYDESK
-    patient: bool = False
-    wishes: Sequence[tuple[str, Sequence[Wish]]] = (("socks", CAPTURED_AT_ONCE), ("mugs", SHIPPED))
-
-    def wish(self, number: int) -> tuple[str, Wish]:
-        """The shop of an order, and what its staff do with it."""
-        shop, wishes = self.wishes[number % len(self.wishes)]
-        return shop, wishes[number // len(self.wishes) % len(wishes)]
+    for worker in workers:
+        await eventually(partial(all_work, worker), "all workers work", worker.tail)
+        assert await worker.stop() == 0, worker.tail()
 
 
 @asynccontextmanager
-async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
-    """Everything running, for the length of a block; the embedded PostgreSQL is not supervised yet."""
-    chance = random.Random(seed)
+async def staged(folder: Path, cast: Cast, seed: int = 0) -> AsyncIterator[Stage]:
+    """Everything but the workers running, for the length of a block; the embedded PostgreSQL is not supervised yet."""
     async with AsyncExitStack() as stack:
         postgres = EmbeddedServer(folder / "data")
         await postgres.start()
         stack.push_async_callback(postgres.stop)
-        receiver = Receiver(random.Random(seed + 1), slow_for=PINGBACK_TIMEOUT + 1)
+        receiver = Receiver(random.Random(seed + 1), slow_for=PINGBACK_TIMEOUT + 1, moody=cast.unreliable)
         hears_at = await stack.enter_async_context(receiver.listening())
         bank_port = free_port()
         settings = _settings(folder, postgres.url, f"http://127.0.0.1:{bank_port}")
-        env = environment(as_environment(settings)) | {"TMPDIR": str(folder)}
+        points = FailPoints(folder / "points")
+        env = environment(as_environment(settings)) | points.env | planted_env(cast) | {"TMPDIR": str(folder)}
         receiver.gateways = await _open_shops(settings, hears_at)
         record = folder / "bank.sqlite"
-        orders = [bank_port, record, BANK_LATENCY, BANK_HIDES_FOR, seed]
-        bank = Kept("bank", [sys.executable, str(HERE / "lying_bank.py"), *map(str, orders)], env, ready_event="")
-        web = Kept("web", [*cast.web, "serve", "--workers", "2"], env, ready_event="ready to answer")
-        workers = tuple(Kept(f"worker {n}", [*PAYDESK, "work"], env, ready_event="working") for n in (1, 2))
-        for kept in (bank, web, *workers):
+        bank = bank_process(bank_port, record, env, cast, seed)
+        web = Kept("web", [*cast.command, "serve", "--workers", f"{cast.web_workers}"], env, "ready to answer")
+        many = env | {PROCESSES: str(cast.forks), "PAYDESK_DATABASE_CONNECTIONS": str(CONNECTIONS)}
+        workers = tuple(Kept(f"worker {n}", [*cast.command, "work"], many, "working") for n in range(cast.workers))
+        for kept in (bank, web):
             await stack.enter_async_context(kept.running())
         browser = await stack.enter_async_context(
             aiohttp.ClientSession(
@@ -99,14 +154,21 @@ async def staged(folder: Path, cast: Cast, seed: int) -> AsyncIterator[Stage]:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         )
-        crowd = Crowd(_customers(cast, receiver.gateways, browser, random.Random(seed + 2)))
-        staff = await stack.enter_async_context(Staff(_tasks(cast, crowd), settings.database_url).working())
-        receiver.tell = staff.hear
+        staff = await stack.enter_async_context(Staff({}, settings.database_url).working())
         await bank_open(settings.simulator_url)
-        await eventually(
-            lambda: len(web.ready) == 2 and all(one.ready for one in workers), "all processes run", web.tail
-        )
-        yield Stage(settings, env, postgres, web, workers, receiver, staff, crowd, record, chance)
+        await eventually(lambda: len(web.ready) == cast.web_workers, "the web service answers", web.tail)
+        yield Stage(settings, env, cast, postgres, web, workers, receiver, staff, Crowd([]), points, record, browser)
+
+
+def planted_env(cast: Cast) -> dict[str, str]:
+    """What a process must find in its environment to stop at fail points, and to have the cast's bugs."""
+    return {BUGS: ",".join(cast.bugs), "PYTHONPATH": str(ROOT)}
+
+
+def bank_process(port: int, record: Path, env: Mapping[str, str], cast: Cast, seed: int) -> Kept:
+    """The simulated bank, as reliable as the cast says."""
+    orders = [port, record, BANK_LATENCY if cast.unreliable else 0.0, cast.hides_for, LOSES * cast.unreliable, seed]
+    return Kept("bank", [sys.executable, str(HERE / "lying_bank.py"), *map(str, orders)], env, ready_event="")
 
 
 async def bank_open(address: str) -> None:
@@ -162,27 +224,3 @@ async def _open_shops(settings: Settings, hears_at: str) -> dict[str, Gateway]:
             )
             gateways[name] = Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
     return gateways
-
-
-def _customers(
-    cast: Cast, gateways: Mapping[str, Gateway], browser: aiohttp.ClientSession, chance: random.Random
-) -> list[Customer]:
-    """Each has an order and an amount of their own."""
-    return [
-        Customer(
-            order=f"order-{number:03}",
-            amount=f"{number + 1}.{number % 100:02}",
-            plan=plan(chance, patient=cast.patient),
-            gateway=gateways[cast.wish(number)[0]],
-            web=browser,
-        )
-        for number in range(cast.customers)
-    ]
-
-
-def _tasks(cast: Cast, crowd: Crowd) -> dict[str, Task]:
-    """What the staff are to do with each order."""
-    return {
-        one.order: Task(cast.wish(number)[1], Decimal(one.amount), one.gateway)
-        for number, one in enumerate(crowd.customers)
-    }

@@ -1,0 +1,254 @@
+"""The plays: somebody comes to a named point and stops there; then a process dies, or the database, or time passes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+
+import asyncpg
+from tests.faults.customers import APPROVED, DECLINED, LOST_ANSWER, SECURE, Plan
+from tests.faults.fail_points import Stop
+from tests.faults.keeping import PART, Wish
+from tests.faults.settling import KEYS_ARE_VOID, hereafter
+from tests.faults.stage import Order, Stage
+from tests.faults.supervising import answering, kill, supervised
+
+from paydesk.database.pool import AWAY
+from paydesk_client.calls import ApiError
+
+_PAUSE = 0.05
+_THREADS = ThreadPoolExecutor(max_workers=64, thread_name_prefix="merchant")
+
+
+class Fate(StrEnum):
+    """What happens while a process stands at its point."""
+
+    DIES = "the process is killed"
+    LOSES_THE_DATABASE = "PostgreSQL is killed, and the process goes on"
+    IS_TOO_LATE = "others do what it should have done, and the process goes on"
+
+
+Do = Callable[[Stage, Order], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What brings a process to the point, and what must have been done before; the first may be done again."""
+
+    name: str
+    do: Do
+    before: Do | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """Somebody does a deed with an order, and stops at a point."""
+
+    at: str
+    deed: Deed
+    order: Order
+
+
+async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
+    """Bring each order to its point, one after the other, and let the fate come; afterwards nothing stands still."""
+    for play in plays:
+        stage.expect(play.order)
+        if play.deed.before:
+            await play.deed.before(stage, play.order)
+    held: list[Stop] = []
+    async with supervised(stage.postgres), asyncio.TaskGroup() as doing:
+        for play in plays:
+            stop = await _stopped(stage, play, doing, leave=fate is Fate.DIES)
+            stop.kill() if fate is Fate.DIES else held.append(stop)
+        if fate is Fate.LOSES_THE_DATABASE:
+            kill(stage.postgres)
+            await answering(stage.postgres)
+        if fate is Fate.IS_TOO_LATE:
+            async with hereafter(stage.settings) as others:
+                await others.ask_the_bank(KEYS_ARE_VOID)
+                await others.finish_movements(KEYS_ARE_VOID)
+                await others.resend()
+        for stop in held:
+            stop.go_on()
+
+
+async def _stopped(stage: Stage, play: Play, doing: asyncio.TaskGroup, *, leave: bool) -> Stop:
+    """Do the deed until somebody has stopped at the point; with `leave` nobody waits for what comes of it."""
+    reached = asyncio.Event()
+
+    async def insist() -> None:
+        while not reached.is_set():
+            with suppress(ApiError, asyncpg.PostgresError, *AWAY):
+                await play.deed.do(stage, play.order)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reached.wait(), _PAUSE)
+
+    stage.points.arm(play.at)
+    task = doing.create_task(insist())
+    stop = await stage.points.stopped(play.at)
+    reached.set()
+    if leave:
+        task.cancel()
+    return stop
+
+
+async def _pay(stage: Stage, order: Order) -> None:
+    customer = next(one for one in stage.crowd.customers if one.order == order.name)
+    await customer.visit()
+
+
+async def _have_paid(stage: Stage, order: Order) -> None:
+    customer = next(one for one in stage.crowd.customers if one.order == order.name)
+    while not customer.is_paid:
+        await customer.visit()
+
+
+async def _give_back(stage: Stage, order: Order) -> None:
+    """Ask once, under the key under which the staff will ask again."""
+    payments = stage.staff.tasks[order.name].gateway.payments()
+    amount = PART if order.wish is Wish.GIVE_BACK_A_PART else None
+    number = await _ask(stage, "select id from payment where merchant_order_id = $1", order)
+    await _call(partial(payments.refund, number, amount, idempotency_key=f"{order.name}-0-0"))
+
+
+async def _ship(stage: Stage, order: Order) -> None:
+    deliveries = stage.staff.tasks[order.name].gateway.deliveries()
+    number = await _ask(stage, "select id from payment where merchant_order_id = $1", order)
+    parcel = f"parcel-{order.name}"
+    await _call(partial(deliveries.confirm, number, "order_shipped", carrier_type="DHL", carrier_tracking_id=parcel))
+
+
+async def _call(call: Callable[[], object]) -> None:
+    """Make a merchant's call in a thread; any number of them may stand still."""
+    await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+
+
+_OF_ORDER = "(select id from payment where merchant_order_id = $1)"
+_LATER = (
+    "update {} set lookup_at = now() + $2::interval"
+    f" where payment_id = {_OF_ORDER} and state = 'processing' and lookup_at > now()"
+)
+_LOOK_UP_ATTEMPT, _LOOK_UP_MOVEMENT = _LATER.format("payment_attempt"), _LATER.format("movement")
+_FORGET = (
+    "update payment set ship_by = now() + $2, shipping_due_at = now() + $2"
+    " where merchant_order_id = $1 and state = 'authorized' and moving_id is null and shipping_due_at > now()"
+)
+_LONG_AGO, _NOT_YET = timedelta(hours=-1), timedelta(days=1)
+
+
+async def _ask(stage: Stage, statement: str, order: Order, *values: object) -> int:
+    connection = await asyncpg.connect(stage.settings.database_url)
+    try:
+        return await connection.fetchval(statement, order.name, *values) or 0
+    finally:
+        await connection.close()
+
+
+async def _have_lost_the_answer(stage: Stage, order: Order) -> None:
+    """The customer has paid, but the bank's answer was lost, and nobody has asked for it yet."""
+    paying = asyncio.create_task(_pay(stage, order))
+    while not await _ask(stage, f"select count(*) from payment_attempt where payment_id = {_OF_ORDER}", order):  # noqa: ASYNC110
+        await asyncio.sleep(_PAUSE)
+    paying.cancel()
+    await asyncio.gather(paying, return_exceptions=True)
+    await _ask(stage, _LOOK_UP_ATTEMPT, order, _NOT_YET)
+
+
+async def _have_asked(stage: Stage, order: Order) -> None:
+    """The refund is begun, and whoever began it died before the bank heard of it."""
+    await _have_paid(stage, order)
+    stage.points.arm("after movements.begin_refund")
+    asking = asyncio.create_task(_give_back(stage, order))
+    (await stage.points.stopped("after movements.begin_refund")).kill()
+    await asyncio.gather(asking, return_exceptions=True)
+    await _ask(stage, _LOOK_UP_MOVEMENT, order, _NOT_YET)
+
+
+async def _look_up(stage: Stage, order: Order) -> None:
+    await _ask(stage, _LOOK_UP_ATTEMPT, order, _LONG_AGO)
+
+
+async def _finish(stage: Stage, order: Order) -> None:
+    await _ask(stage, _LOOK_UP_MOVEMENT, order, _LONG_AGO)
+
+
+async def _forget(stage: Stage, order: Order) -> None:
+    await _ask(stage, _FORGET, order, _LONG_AGO)
+
+
+PAYS = Deed("pays", _pay)
+GIVES_BACK = Deed("gives back", _give_back, _have_paid)
+SHIPS = Deed("ships", _ship, _have_paid)
+IS_LOOKED_UP = Deed("is looked up", _look_up, _have_lost_the_answer)
+IS_FINISHED = Deed("is finished", _finish, _have_asked)
+IS_FORGOTTEN = Deed("is forgotten", _forget, _have_paid)
+IS_TOLD = Deed("is told", _pay)
+
+KEPT = ("socks", Wish.KEEP)
+PART_BACK = ("socks", Wish.GIVE_BACK_A_PART)
+SHIPPED = ("mugs", Wish.SHIP)
+CANCELLED = ("mugs", Wish.CANCEL)
+FORGOTTEN = ("mugs", Wish.FORGET)
+
+
+def play(deed: Deed, at: str, goods: tuple[str, Wish] = KEPT, plan: Plan = Plan((APPROVED,))) -> Play:  # noqa: B008
+    """A play whose order is named after it."""
+    shop, wish = goods
+    named = f"{deed.name} {plan.cards[0][-4:]} {at}".replace(" ", "-").replace(".", "-").replace("_", "-")
+    return Play(at, deed, Order(f"{shop}-{named}", plan, wish, shop))
+
+
+_THEN_ANOTHER = Plan((DECLINED, APPROVED))
+_WITH_BANK = Plan((SECURE,), ("approve",))
+
+OF_THE_WEB = (
+    play(PAYS, "after payments.open_checkout"),
+    play(PAYS, "before payments.begin_attempt"),
+    play(PAYS, "after payments.begin_attempt"),
+    play(PAYS, "after bank.authorize"),
+    play(PAYS, "after payments.record_approvals"),
+    play(PAYS, "after bank.authorize", plan=_THEN_ANOTHER),
+    play(PAYS, "after payments.record_declines", plan=_THEN_ANOTHER),
+    play(PAYS, "after bank.authorize", plan=_WITH_BANK),
+    play(PAYS, "after payments.record_challenge", plan=_WITH_BANK),
+    play(PAYS, "after bank.find", plan=_WITH_BANK),
+    play(PAYS, "after payments.record_approvals", plan=_WITH_BANK),
+    play(GIVES_BACK, "before movements.begin_refund", PART_BACK),
+    play(GIVES_BACK, "after movements.begin_refund", PART_BACK),
+    play(GIVES_BACK, "after bank.refund", PART_BACK),
+    play(GIVES_BACK, "after movements.record_movements", PART_BACK),
+    play(GIVES_BACK, "after api_calls.keep_answer", PART_BACK),
+    play(SHIPS, "before deliveries.record_delivery", SHIPPED),
+    play(SHIPS, "after deliveries.record_delivery", SHIPPED),
+    play(SHIPS, "after bank.capture", SHIPPED),
+    play(SHIPS, "after movements.record_movements", SHIPPED),
+    play(GIVES_BACK, "before movements.begin_void", CANCELLED),
+    play(GIVES_BACK, "after movements.begin_void", CANCELLED),
+    play(GIVES_BACK, "after bank.void", CANCELLED),
+    play(GIVES_BACK, "after movements.record_movements", CANCELLED),
+)
+"""What a customer or a merchant's server waits for: a process of `paydesk serve` stops."""
+
+OF_THE_WORKERS = (
+    play(IS_TOLD, "before merchant.post"),
+    play(IS_TOLD, "after merchant.post"),
+    play(IS_TOLD, "before pingbacks.record"),
+    play(IS_TOLD, "after pingbacks.record"),
+    play(IS_LOOKED_UP, "before bank.find", plan=Plan((LOST_ANSWER,))),
+    play(IS_LOOKED_UP, "after bank.find", plan=Plan((LOST_ANSWER,))),
+    play(IS_LOOKED_UP, "after payments.record_approvals", plan=Plan((LOST_ANSWER,))),
+    play(IS_FINISHED, "before bank.find_movement", PART_BACK),
+    play(IS_FINISHED, "after bank.find_movement", PART_BACK),
+    play(IS_FINISHED, "after bank.refund", PART_BACK),
+    play(IS_FINISHED, "after movements.record_movements", PART_BACK),
+    play(IS_FORGOTTEN, "before bank.void", FORGOTTEN),
+    play(IS_FORGOTTEN, "after bank.void", FORGOTTEN),
+    play(IS_FORGOTTEN, "after movements.record_movements", FORGOTTEN),
+)
+"""What is done in the background: a process of `paydesk work` stops."""

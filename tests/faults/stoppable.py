@@ -1,0 +1,119 @@
+"""`paydesk` that stops at fail points, with whatever bug is planted: run as `python -m tests.faults.stoppable serve`.
+
+Everything is loaded once, and each process is a fork of that: whoever is killed is back in no time. uvicorn's workers
+import this module too (as the main module of their parent), so the fail points are in each of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from tests.faults.fail_points import come_by
+from tests.faults.planting import PROCESSES, planted, settled
+
+import paydesk.app
+import paydesk.worker  # noqa: F401 (loaded here, once, for all forks)
+from paydesk.adapters.acquirers.simulator import RemoteSimulator
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.cli import main
+from paydesk.database import statements
+
+BANK = ("authorize", "charge_stored", "capture", "void", "end_challenge", "refund", "find", "find_movement")
+_PAUSE = 0.05
+_read = statements._read
+
+
+class StoppingStatements:
+    """The statements of a file, each with a point before it and one after it (when what it did is committed)."""
+
+    def __init__(self, path: Path) -> None:
+        self._queries = _read(path)
+        self._room = path.parent.name if path.stem == "queries" else path.stem
+
+    def __getattr__(self, name: str) -> Any:
+        statement = getattr(self._queries, name)
+        if not inspect.ismethod(statement):
+            return statement
+        point = f"{self._room}.{name}"
+        return with_points(point, planted(point, statement))
+
+
+def with_points(point: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, with a fail point before and after it."""
+    if inspect.isasyncgenfunction(run):
+
+        @wraps(run)
+        async def rows(*named: Any, **names: Any) -> AsyncIterator[Any]:
+            await come_by(f"before {point}")
+            found = [row async for row in run(*named, **names)]
+            await come_by(f"after {point}")
+            for row in found:
+                yield row
+
+        return rows
+
+    @wraps(run)
+    async def result(*named: Any, **names: Any) -> Any:
+        await come_by(f"before {point}")
+        found = await run(*named, **names)
+        await come_by(f"after {point}")
+        return found
+
+    return result
+
+
+statements._read = cache(StoppingStatements)
+for call in BANK:
+    setattr(RemoteSimulator, call, settled(with_points(f"bank.{call}", getattr(RemoteSimulator, call))))
+OutboundClient.post = with_points("merchant.post", OutboundClient.post)  # type: ignore[method-assign]
+
+
+def keep(processes: int) -> None:
+    """Run the command in so many forks, each again whenever it dies, until asked to stop; fail if one of them does."""
+    children: set[int] = set()
+    stopping = False
+
+    def stop(number: int, _frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+        for child in children:
+            os.kill(child, number)
+
+    def fork() -> None:
+        # A signal that comes meanwhile waits for the fork.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        child = os.fork()
+        children.add(child)
+        signal.signal(signal.SIGTERM, stop if child else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        if not child:
+            main()
+            sys.exit()
+        print(json.dumps({"event": "forked", "level": "info", "pid": child}), file=sys.stderr, flush=True)
+
+    gc.freeze()
+    for _ in range(processes):
+        fork()
+    failed = False
+    while children:
+        child, status = os.wait()
+        children.discard(child)
+        failed |= stopping and status != 0
+        time.sleep(_PAUSE)
+        if not stopping:
+            fork()
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    keep(int(os.environ.get(PROCESSES, "1")))

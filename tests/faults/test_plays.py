@@ -1,0 +1,75 @@
+"""Whatever dies at whichever point: no payment, capture, void or refund is lost or made twice, and all are told."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.faults.killing import lives
+from tests.faults.plays import OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play
+from tests.faults.settling import settle
+from tests.faults.stage import PAYDESK, Cast, Stage, staged
+from tests.faults.verifying import contradictions, hear
+from tests.processes import Kept, eventually
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.mark.parametrize("fate", Fate, ids=[fate.name.lower() for fate in Fate])
+async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: Path, fate: Fate) -> None:
+    async with staged(tmp_path, Cast(forks=8)) as stage:
+        await perform(stage, OF_THE_WEB, fate)
+        await settle(stage)
+        async with stage.working():
+            await perform(stage, OF_THE_WORKERS, fate)
+        await settle(stage)
+        found = contradictions(await hear(stage))
+        assert stage.staff.wrong + stage.staff.failures() == [], found
+        assert not found, "\n".join(found)
+        assert await check(stage) == ""
+        assert [wrong for customer in stage.crowd.customers for wrong in customer.wrong] == []
+        assert stage.receiver.forged == 0
+        assert unforeseen(stage.web, *stage.workers) == []
+        assert await stage.web.stop() == 0
+
+
+async def test_the_orphans_of_a_web_service_end_by_themselves_and_lose_nothing(tmp_path: Path) -> None:
+    async with staged(tmp_path, Cast(web_workers=2)) as stage:
+        at_the_bank = play(PAYS, "after bank.authorize")
+        customer = stage.expect(at_the_bank.order)
+        stage.points.arm(at_the_bank.at)
+        visit = asyncio.create_task(customer.visit())
+        stop = await stage.points.stopped(at_the_bank.at)
+        parent = psutil.Process(stop.pid).parent()
+        assert parent is not None
+        orphans = parent.children(recursive=True)
+        parent.kill()
+        stop.go_on()
+        await eventually(lambda: not any(map(lives, orphans)), "the orphans end by themselves", stage.web.tail)
+        await visit
+        await settle(stage)
+        assert contradictions(await hear(stage)) == []
+        assert customer.wrong == []
+
+
+async def check(stage: Stage) -> str:
+    """What `paydesk check` says if it is not content."""
+    checking = await asyncio.create_subprocess_exec(
+        *PAYDESK,
+        "check",
+        "--simulator-record",
+        str(stage.record),
+        env=stage.env,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await checking.communicate()
+    return said.decode() if checking.returncode else ""
+
+
+def unforeseen(*processes: Kept) -> list[str]:
+    """What the processes logged as errors: nobody foresaw it, so it is a mistake of ours."""
+    events = [event for kept in processes for event in kept.events]
+    return [f"{event['event']}: {event.get('exception', '')}" for event in events if event["level"] == "error"]

@@ -1,0 +1,76 @@
+"""Whatever dies at whichever point of a billing run: each renewal is charged once, and none is skipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.faults.fail_points import Stop
+from tests.faults.plays import Fate
+from tests.faults.renewing import (
+    Club,
+    club_staged,
+    renewal_contradictions,
+    settle_renewals,
+    until_nothing_is_due,
+)
+from tests.faults.settling import KEYS_ARE_VOID, hereafter
+from tests.faults.stage import Cast, stop_workers
+from tests.faults.supervising import answering, kill, supervised
+
+pytestmark = pytest.mark.faults
+
+MEMBERS = 400
+"""More than are in hand whenever a process is killed: somebody must be left to come to the next point."""
+POINTS = (
+    "before subscriptions.begin_renewals",
+    "before bank.charge_stored",
+    "after bank.charge_stored",
+    "after payments.record_approvals",
+)
+
+
+async def charge(club: Club, fates: list[Fate], points: tuple[str, ...] = POINTS) -> None:
+    """Charge everybody; on the way each fate comes at each point."""
+    async with supervised(club.postgres), club.worker.running():
+        for fate in fates:
+            stops = []
+            for point in points:
+                club.points.arm(point)
+                stops.append(await club.points.stopped(point))
+                if fate is Fate.DIES:
+                    stops[-1].kill()
+            if fate is not Fate.DIES:
+                await _befall(club, fate, stops)
+        await until_nothing_is_due(club)
+        await stop_workers([club.worker], club.points, 1)
+
+
+async def _befall(club: Club, fate: Fate, stops: list[Stop]) -> None:
+    """Let the fate come while some batches stand still, and let them go on."""
+    if fate is Fate.LOSES_THE_DATABASE:
+        kill(club.postgres)
+        await answering(club.postgres)
+    else:
+        async with hereafter(club.settings) as others:
+            await others.ask_the_bank(KEYS_ARE_VOID)
+    for stop in stops:
+        stop.go_on()
+
+
+async def test_each_renewal_is_charged_once_whatever_happens_at_a_point(tmp_path: Path) -> None:
+    async with club_staged(tmp_path, MEMBERS, Cast()) as club:
+        await charge(club, list(Fate))
+        await settle_renewals(club)
+        found = await renewal_contradictions(club, MEMBERS)
+        assert not found, "\n".join(found)
+        errors = [event for event in club.worker.events if event["level"] == "error"]
+        assert errors == []
+
+
+async def test_a_renewal_that_is_charged_before_its_intent_is_found(tmp_path: Path) -> None:
+    async with club_staged(tmp_path, 4, Cast(bugs=["subscriptions.begin_renewals"])) as club:
+        await charge(club, [Fate.DIES], ("after bank.charge_stored",))
+        await settle_renewals(club)
+        found = await renewal_contradictions(club, 4)
+        assert any(said.startswith("lost: ") for said in found), found
