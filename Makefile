@@ -8,10 +8,10 @@ FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint unit soak bench messages lock clean
+.PHONY: help setup run test lint unit soak bench bench-smoke messages lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Build .venv from requirements.lock, bring the front-end files of package.json
 
@@ -50,6 +50,9 @@ soak: $(READY) ## Kill everything at random, for some minutes (the seed is print
 
 bench: $(READY) ## Measure what the docs claim (a few minutes)
 	@for each in bench/*.py; do $(BIN)/python $$each || exit 1; done
+
+bench-smoke: $(READY) ## Run every bench from end to end, with small numbers
+	@$(BIN)/python bench/smoke
 
 messages: $(READY) ## Collect the texts of the pages into their gettext catalogues
 	@$(BIN)/python -m paydesk.web.messages

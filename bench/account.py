@@ -8,7 +8,6 @@ owner: what is measured is queries and rendering, without a network.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import re
 import secrets
@@ -16,12 +15,14 @@ import sys
 import tempfile
 import time
 from decimal import Decimal
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
 import structlog
 import uvloop
 
+import smoke
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import create_app
 from paydesk.core.clock import utc_now
@@ -35,7 +36,6 @@ from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk.settings import Settings, load_settings
 
-RESULTS = Path(__file__).parent / "results"
 ADDRESS = "http://127.0.0.1:8000"
 AIM_MS = 50
 AT_ONCE = 20_000
@@ -228,15 +228,19 @@ def show(rows: int, results: list[dict[str, object]]) -> None:
 
 def main() -> None:
     """Read the arguments, measure, print, and keep the result as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: bench/account.py --rows 100000",
+    )
     parser.add_argument("--rows", type=int, default=1_000_000, help="payments of the merchant (default 1000000)")
-    arguments = parser.parse_args()
+    arguments = smoke.read(parser, rows=2000)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     results = uvloop.run(measure(arguments.rows))
     show(arguments.rows, results)
-    RESULTS.mkdir(exist_ok=True)
-    kept = {"rows": arguments.rows, "aim_ms": AIM_MS, "lists": results}
-    (RESULTS / "account.json").write_text(json.dumps(kept, indent=2) + "\n")
+    if missing := [str(one["list"]) for one in results if one["status"] != HTTPStatus.OK]:
+        raise SystemExit(f"no such lists: {', '.join(missing)}")
+    smoke.keep("account", {"rows": arguments.rows, "aim_ms": AIM_MS, "lists": results}, smoke=arguments.smoke)
 
 
 if __name__ == "__main__":

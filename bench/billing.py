@@ -25,6 +25,7 @@ from pathlib import Path
 
 import uvloop
 
+import smoke
 from paydesk.adapters.acquirers.interface import (
     Approved,
     Dispute,
@@ -49,7 +50,6 @@ from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.terms import Terms
 
-RESULTS = Path(__file__).parent / "results"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 AIM = 5000
 PACE = Pace()
@@ -352,15 +352,14 @@ def main() -> None:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000], help="subscriptions due (default 20000)")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = smoke.read(parser, sizes=[400])
     if arguments.measure:
         kind, due, latency = arguments.measure
         print(json.dumps(uvloop.run(measure(Task(kind, int(due), float(latency))))))
         return
     results = uvloop.run(measure_all(arguments.sizes))
     show(results)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "billing.json").write_text(json.dumps(results, indent=2) + "\n")
+    smoke.keep("billing", results, smoke=arguments.smoke)
 
 
 if __name__ == "__main__":

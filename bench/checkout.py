@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import signal
@@ -27,11 +26,12 @@ from urllib.parse import urlencode
 
 import uvloop
 
+import smoke
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer, binary
 from paydesk.database.migrating import migrate
-from paydesk.database.pool import SESSION, connected
+from paydesk.database.pool import SESSION, Database, connected
 from paydesk.domain.merchants.accounts import Merchant, create_merchant
 from paydesk_client.signature import sign
 
@@ -40,6 +40,12 @@ SOURCE = HERE.parent / "src" / "paydesk" / "domain"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 AIM = 0.7
 SUCCESS = "http://127.0.0.1/thanks"
+TAKEN = """
+select count(*)
+  from payment p
+  join pingback b on b.merchant_id = p.merchant_id and b.payment_id = p.id
+ where p.merchant_id = $1 and p.state = 'captured' and p.merchant_order_id like $2 || '-%'
+"""
 CARD = urlencode(
     {
         "email": "ada@example.com",
@@ -104,7 +110,7 @@ async def pay_once(connection: Connection, merchant: Merchant, order: str) -> No
     assert (status, location.decode()) == (303, SUCCESS), (status, location)
 
 
-async def load(port: int, merchant: Merchant, *, seconds: float, clients: int, name: str) -> float:
+async def load(pool: Database, port: int, merchant: Merchant, *, seconds: float, clients: int, name: str) -> float:
     """Payments a second that a server on `port` takes from this many clients at once."""
     done = 0
     deadline = time.perf_counter() + seconds
@@ -121,7 +127,10 @@ async def load(port: int, merchant: Merchant, *, seconds: float, clients: int, n
 
     began = time.perf_counter()
     await asyncio.gather(*(client(number) for number in range(clients)))
-    return done / (time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    taken = await pool.fetchval(TAKEN, merchant.id, name)
+    assert taken == done, f"{done} customers of {name} were told that they have paid, {taken} have"
+    return done / seconds
 
 
 @asynccontextmanager
@@ -251,8 +260,8 @@ async def measure(rounds: int, seconds: int, clients: int) -> tuple[list[Round],
                     # As in any database that has lived for a minute, the planner knows the tables.
                     async with connected(postgres.url, most=1) as pool:
                         await pool.execute("analyze")
-                    ours = await load(port, merchant, seconds=seconds, clients=clients, name=f"p{turn}")
-                    bare = await load(bare_port, merchant, seconds=seconds, clients=clients, name=f"b{turn}")
+                        ours = await load(pool, port, merchant, seconds=seconds, clients=clients, name=f"p{turn}")
+                        bare = await load(pool, bare_port, merchant, seconds=seconds, clients=clients, name=f"b{turn}")
                     floor = await asyncio.to_thread(pgbench, postgres, script, seconds=seconds, clients=clients)
                     if turn:  # the first round warms caches
                         results.append(Round(ours, bare, floor))
@@ -270,7 +279,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (one more warms up)")
     parser.add_argument("--seconds", type=int, default=5, help="seconds of each contender in a round")
     parser.add_argument("--clients", type=int, default=16, help="customers at once")
-    asked = parser.parse_args()
+    asked = smoke.read(parser, rounds=1, seconds=1, clients=4)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         rounds, durability = runner.run(measure(asked.rounds, asked.seconds, asked.clients))
     medians = {name: statistics.median(getattr(one, name) for one in rounds) for name in ("paydesk", "bare", "pgbench")}
@@ -284,13 +293,8 @@ def main() -> None:
     print(f"  {'(b) same routes, bare FastAPI + asyncpg':<44}{medians['bare']:>11.0f}{ratios['bare']:>15.2f}")
     print(f"  {'(a) same statements, pgbench':<44}{medians['pgbench']:>11.0f}{ratios['pgbench']:>15.2f}")
     print(f"\n  aim: {AIM} x (b); reached {ratios['bare']:.2f}")
-    target = HERE / "results" / "checkout.json"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(
-        json.dumps(
-            {"payments_per_second": medians, "paydesk_over": ratios, "aim_over_bare": AIM, **durability}, indent=2
-        )
-    )
+    result = {"payments_per_second": medians, "paydesk_over": ratios, "aim_over_bare": AIM, **durability}
+    smoke.keep("checkout", result, smoke=asked.smoke)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
@@ -29,6 +28,7 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
+import smoke
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -42,7 +42,6 @@ from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.pingbacks.stamping import stamp
 
-RESULTS = Path(__file__).parent / "results"
 MERCHANTS = 4
 AT_ONCE = MERCHANTS * SenderSettings().per_endpoint
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
@@ -210,6 +209,8 @@ async def our_rate(database: Database, vault: Vault, url: str, number: int) -> f
     async with sending(database, vault):
         await acknowledged(number, before)
         seconds = time.monotonic() - began
+    left = await database.fetchval("select count(*) from pingback where state <> 'acknowledged'")
+    assert left == 0, f"{left} pingbacks are not recorded as acknowledged"
     return number / seconds
 
 
@@ -240,6 +241,7 @@ async def fairness(database: Database, vault: Vault, base: str, seconds: float, 
             healthy.id,
         )
     )
+    assert len(delays) == sent, f"{len(delays)} attempts for {sent} pingbacks of the healthy merchant"
     await database.execute("delete from pingback where merchant_id = $1", neighbour.id)
     return Fairness(len(delays), statistics.median(delays), delays[int(len(delays) * 0.99)], delays[-1])
 
@@ -300,14 +302,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0, help="of each fairness measure (default %(default)s)")
     parser.add_argument("--neighbours-due", type=int, default=5000, help="pingbacks of the dead neighbour")
     parser.add_argument("--receive", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = smoke.read(parser, pingbacks=400, rounds=1, seconds=1.0, neighbours_due=1000)
     if arguments.receive:
         uvloop.run(receive())
         return
     result = uvloop.run(measure(arguments))
     show(result)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "pingbacks.json").write_text(json.dumps(result, indent=2) + "\n")
+    smoke.keep("pingbacks", result, smoke=arguments.smoke)
 
 
 if __name__ == "__main__":
