@@ -14,6 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import httpx
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from starlette.types import Receive, Scope, Send
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
@@ -29,6 +31,10 @@ from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk_client import Gateway
+
+# A property holds or not, however long a busy machine takes for one example of it.
+hypothesis_settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 import pytest
+from tests.processes import free_port
 
 from paydesk.core.money import Split
 from paydesk.core.periods import Period
@@ -226,12 +226,6 @@ def shop(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> Iterat
     finally:
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

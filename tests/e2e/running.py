@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Page
+from tests.processes import free_port
 
 OpenPage = Callable[..., Coroutine[Any, Any, Page]]
 PATIENCE_MS = 30_000
@@ -40,11 +40,6 @@ class Running:
         )
         assert ended.returncode == 0, ended.stderr
         return json.loads(ended.stdout)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

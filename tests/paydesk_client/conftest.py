@@ -1,4 +1,4 @@
-"""A service to call, and property tests without time limits: a busy machine must not fail them."""
+"""A service to call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 import uvicorn
-from hypothesis import HealthCheck, settings
 
 from paydesk.app import create_app
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings
-
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
 
 
 @pytest.fixture(name="service")

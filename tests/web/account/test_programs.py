@@ -15,7 +15,6 @@ from tests.docs.test_integrate import (
     Recorder,
     RunningShop,
     as_json,
-    free_port,
     needs,
     payment,
     recorder,  # noqa: F401 (a fixture)
@@ -23,6 +22,7 @@ from tests.docs.test_integrate import (
     v2,
     wait_until_it_answers,
 )
+from tests.processes import free_port
 
 from paydesk.web.account.programs import programs
 from paydesk_client.signature import Value, Version, encode_form, parse_form, verify
