@@ -57,9 +57,10 @@ with fresh as materialized (
     select $1, false, card_id, '', '', '424242', '4242', 'visa', 12, 2040, 'Ada', $4 from fresh
 ), payments as (
     insert into payment (merchant_id, live, id, merchant_order_id, state, amount, currency, attempt_id, customer_id,
-                         card_id, sign_version, key_id, created_at, paid_at, subscription_id, period_number)
+                         card_id, sign_version, key_id, created_at, paid_at, subscription_id, period_number,
+                         net, reserve, fees)
     select $1, false, payment_id, 'order-' || n, 'captured', 0, 'USD', attempt_id, customer_id, card_id, 'v2', key_id,
-           $4, $4, subscription_id, 0
+           $4, $4, subscription_id, 0, 0, 0, 0
       from fresh
 ), attempts as (
     insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
@@ -70,7 +71,13 @@ with fresh as materialized (
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, sign_version, key_id, format, payload, state, due_at,
                           created_at)
-    select $1, false, 'payment', payment_id, 'v2', key_id, 'json', '{}', 'waiting', $4, $4 from fresh
+    select $1, false, 'payment', payment_id, 'v2', key_id, 'json',
+           jsonb_build_object('event', 'payment', 'subscription', jsonb_build_object('id', subscription_id),
+                              'payment_order', jsonb_build_object(
+                                  'id', payment_id, 'merchant_order_id', 'order-' || n, 'paid_amount', 0,
+                                  'paid_currency', 'USD', 'merchant_net_revenue', 0, 'merchant_rolling_reserve', 0,
+                                  'fees', 0)), 'waiting', $4, $4
+      from fresh
 ), counted as (
     update subscription_package set subscriptions_count = $3 where merchant_id = $1
 ), counted_by_terms as (
