@@ -14,6 +14,7 @@ from paydesk.commands import (
     checking,
     clock,
     customers,
+    fees,
     ledger,
     mail,
     merchants,
@@ -63,6 +64,7 @@ app.command(epilog=checking.EXAMPLE)(checking.check)
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")
+app.add_typer(fees.app, name="fees")
 app.add_typer(profiles.app, name="profile")
 app.add_typer(operators.app, name="operator")
 app.add_typer(pingbacks.app, name="pingback")

@@ -23,6 +23,7 @@ from paydesk.commands import (
     checking,
     clock,
     customers,
+    fees,
     ledger,
     mail,
     merchants,
@@ -89,6 +90,7 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
     app.add_typer(profiles.app, name="profile")
     app.add_typer(vault.app, name="vault")
     app.add_typer(customers.app, name="customer")
+    app.add_typer(fees.app, name="fees")
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
 

@@ -22,14 +22,14 @@ Buy = Callable[..., Awaitable[int]]
 
 @pytest.fixture
 def buy(desk: Desk, shop: Shop, database: Database) -> Buy:
-    """A customer pays 10 USD; the payment's id."""
+    """A customer pays, 10 USD unless it is said; the payment's id."""
 
-    async def do(number: str = GOOD, order: str = "A-1") -> int:
+    async def do(number: str = GOOD, order: str = "A-1", amount: str = "10.00", currency: str = "USD") -> int:
         key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
         request = CheckoutRequest(
             merchant_order_id=order,
-            amount=Decimal("10.00"),
-            currency="USD",
+            amount=Decimal(amount),
+            currency=currency,
             description="A mug",
             success_url="https://shop.example/thanks",
             pingback_url="https://shop.example/pingback",

@@ -122,6 +122,36 @@ async def test_new_terms_hold_for_new_payments(operator: Visitor, owner: Visitor
     assert "0.030000 → 0.029" in details
 
 
+async def test_amounts_of_a_currency_are_set_shown_and_forgotten(
+    operator: Visitor, owner: Visitor, database: Database
+) -> None:
+    page = f"/operator/merchants/{merchant_id_of(owner)}"
+    assert "1500" in text_of(await operator.see(page)), "by the rule, in yen"
+    amounts = {"currency": "jpy", "own_fixed": "25", "own_chargeback_fee": "1800"}
+    assert leads_to(await operator.send(page, f"{page}/fees", **amounts)) == page
+    shown = text_of(await operator.see(page))
+    assert "1800" in shown
+    assert "Follow the rule in JPY" in shown
+    row = await database.fetchrow("select * from fees_in($1, 'JPY')", merchant_id_of(owner))
+    assert (row["fixed"], row["chargeback_fee"]) == (25, 1800)
+    assert leads_to(await operator.send(page, f"{page}/fees", currency="JPY", usual="1")) == page
+    assert "Follow the rule in JPY" not in text_of(await operator.see(page))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("currency", "YEN"), ("currency", ""), ("own_fixed", "x"), ("own_chargeback_fee", "-1")]
+)
+async def test_wrong_amounts_are_told_beside_their_field(
+    operator: Visitor, owner: Visitor, database: Database, name: str, value: str
+) -> None:
+    page = f"/operator/merchants/{merchant_id_of(owner)}"
+    amounts = {"currency": "JPY", "own_fixed": "25", "own_chargeback_fee": "1800", name: value}
+    answer = await operator.send(page, f"{page}/fees", **amounts)
+    assert answer.status_code == 400
+    assert 'aria-invalid="true"' in answer.text
+    assert not await database.fetchval("select count(*) from fee_amount where merchant_id = $1", merchant_id_of(owner))
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

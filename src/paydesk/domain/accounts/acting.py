@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.core.money import minor_digits
+from paydesk.core.units import in_currency
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
@@ -23,12 +23,12 @@ from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 REFUND_LIMIT = Decimal(500)
-"""Giving back more than this of one payment needs the password again; in main units of a currency with cents."""
+"""Giving back more than this of one payment needs the password again; in dollars, euros or pounds."""
 
 
 def refund_limit(currency: str) -> Decimal:
-    """The limit in main units of a currency: where there are no cents, units are worth about as little as those."""
-    return REFUND_LIMIT if minor_digits(currency) else REFUND_LIMIT * 100
+    """The limit in main units of a currency."""
+    return in_currency(REFUND_LIMIT, currency)
 
 
 async def refund_payment(

@@ -90,7 +90,7 @@ select a.merchant_id, a.live, a.state as attempt_state, p.attempt_id = a.id as h
   join payment_attempt a on a.merchant_id = m.id and a.idempotency_key = :of_key and a.acquirer = :acquirer
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
-  join fee_plan f on f.merchant_id = m.id
+  cross join lateral fees_in(m.id, p.currency) f
   left join chargeback c
     on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
    and c.acquirer_reference = :acquirer_reference;

@@ -110,7 +110,7 @@ select held.merchant_id, held.live, held.attempt_id, held.amount, held.currency,
   from held
   join chosen c on c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
   join merchant m on m.id = held.merchant_id
-  join fee_plan f on f.merchant_id = held.merchant_id;
+  cross join lateral fees_in(held.merchant_id, held.currency) f;
 
 -- name: attempts_to_report(merchant_ids, lives, attempt_ids)
 -- What an approval reports: the attempts with their payment, customer, fee plan and where the merchant wants to hear it.
@@ -128,7 +128,7 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   join merchant m on m.id = a.merchant_id
-  join fee_plan f on f.merchant_id = a.merchant_id
+  cross join lateral fees_in(a.merchant_id, a.currency) f
   left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
 -- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, now)

@@ -183,7 +183,7 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
   join card c on c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id
   join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
   join merchant m on m.id = due.merchant_id
-  join fee_plan f on f.merchant_id = due.merchant_id;
+  cross join lateral fees_in(due.merchant_id, held.currency) f;
 
 -- name: failures_to_report(merchant_ids, lives, attempt_ids)
 -- Renewal attempts that ended without money, with their subscriptions as they stand, and how often the acquirer refused

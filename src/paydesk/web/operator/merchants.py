@@ -10,6 +10,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.fees import fee_amounts, follow_the_rule, set_fee_amounts
 from paydesk.domain.merchants.overseeing import (
     LONGEST_REASON,
     MerchantStanding,
@@ -37,6 +38,9 @@ STANDINGS = {
     MerchantStanding.live: mark("Live"),
     MerchantStanding.suspended: mark("Suspended"),
 }
+
+
+_NO_AMOUNTS = {"own_currency": "", "own_fixed": "", "own_chargeback_fee": ""}
 
 
 @section.page(_MERCHANTS, needs=Access.operator)
@@ -82,8 +86,10 @@ async def _page(
         merchant=seen.merchant,
         held=await balances(visit.database, live),
         missed=await missed_periods(visit.database, live, now=visit.now) if seen.merchant.suspended_at else [],
-        terms={**_written(seen.terms), **(typed or {})},
+        terms={**_NO_AMOUNTS, **_written(seen.terms), **(typed or {})},
         usual=seen.terms == TradeTerms(),
+        amounts=await fee_amounts(visit.database, seen.merchant.id),
+        plain=_plain,
         longest_reason=LONGEST_REASON,
         errors=errors or {},
     )
@@ -120,6 +126,24 @@ async def save_terms(visit: Visit) -> Response:
         await change_terms(visit.database, visit.session.operator, merchant_id, _parsed(typed), now=visit.now)
     except Malformed as error:
         return await _page(visit, field_errors(error, *typed), error.status, typed)
+    return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
+
+
+@section.action(f"{_ONE}/fees", needs=Access.operator, recent=True)
+async def save_amounts(visit: Visit) -> Response:
+    """Change what a merchant pays in one currency from now on; with `usual` by the rule again."""
+    merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 3).upper()
+    typed = {"currency": currency, **{name: visit.form.text(f"own_{name}", 40) for name in ("fixed", "chargeback_fee")}}
+    actor, fields = visit.session.operator, {f"own_{name}": text for name, text in typed.items()}
+    try:
+        if visit.form.text("usual", 1):
+            await follow_the_rule(visit.database, actor, merchant_id, currency, now=visit.now)
+        else:
+            amounts = {name: _number(typed, name) for name in ("fixed", "chargeback_fee")}
+            await set_fee_amounts(visit.database, actor, merchant_id, currency, **amounts, now=visit.now)
+    except Malformed as error:
+        found = {f"own_{name}" if name else name: text for name, text in field_errors(error, *typed).items()}
+        return await _page(visit, found, error.status, fields)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
 
 
