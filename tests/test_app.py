@@ -4,6 +4,7 @@ import asyncio
 import html
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
@@ -38,6 +39,13 @@ async def test_the_service_says_that_it_lives_and_is_ready(web: httpx.AsyncClien
     for path in ("/healthz", "/readyz"):
         answer = await web.get(path)
         assert (answer.status_code, answer.text) == (200, "ok")
+
+
+@pytest.mark.parametrize(("serves", "status"), [(True, 200), (False, 503)])
+async def test_a_process_whose_clock_alone_is_off_is_not_ready(database: Database, serves: bool, status: int) -> None:
+    state = SimpleNamespace(database=database, clock=SimpleNamespace(serves_customers=serves))
+    answer = await application._ready(SimpleNamespace(state=state))  # type: ignore[arg-type]
+    assert answer.status_code == status
 
 
 async def test_nobody_is_shown_the_machinery(web: httpx.AsyncClient) -> None:

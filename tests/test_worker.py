@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from tests.domain.subscriptions.subscriber import Subscriber
 
+from paydesk import worker
 from paydesk.adapters.mail import Mailbox, SmtpMailer
 from paydesk.adapters.mail.mailbox import Kept
 from paydesk.adapters.vault import Vault
@@ -16,6 +19,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings, announced
 from paydesk.worker import mailer_of, work
@@ -108,3 +112,25 @@ async def test_an_endpoint_that_keeps_failing_is_one_mail_to_the_owner_with_the_
     for content in (kept.letter.text, kept.letter.html):
         assert f"http://pay.test/account/{shop.merchant_id}/pingbacks" in content
         assert "500" in content
+
+
+async def test_a_worker_whose_clock_is_off_charges_voids_and_sends_nothing(
+    settings: Settings, database: Database, vault: Vault, desk: Desk, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    months = timedelta(days=62)
+    monkeypatch.setattr(worker, "ClockWatch", partial(ClockWatch, now=lambda: utc_now() + months))
+    await ClockWatch(database, "another, which is right").look()
+    club = Subscriber(desk, shop)
+    subscription = await club.subscribe()
+    await database.execute(
+        "update subscription set date_next = now() - interval '1 hour' where id = $1", subscription.id
+    )
+    stop = asyncio.Event()
+    working = asyncio.create_task(work(settings, database, vault, desk, stop))
+    off = "select count(*) from alarm where kind = 'clock_off' and settled_at is null"
+    while not await database.fetchval(off):  # noqa: ASYNC110 (what a test waits for sends no event)
+        await asyncio.sleep(0.01)
+    stop.set()
+    await working
+    assert (await club.now(subscription)).paid_number_counter == 1
+    assert await database.fetchval("select count(*) from payment_attempt where merchant_id = $1", shop.merchant_id) == 1

@@ -31,6 +31,7 @@ from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
+from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.paying import Desk, Limits
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -325,5 +326,9 @@ async def _healthy(_request: Request) -> Response:
 
 
 async def _ready(request: Request) -> Response:
+    """Whether this process can serve customers: the database answers, and its clock is not alone off."""
     await request.state.database.fetchval("select 1")
+    clock: ClockWatch | None = getattr(request.state, "clock", None)
+    if clock is not None and not clock.serves_customers:
+        return PlainTextResponse("this machine's clock is off; set its time (NTP)", status_code=503)
     return PlainTextResponse("ok")

@@ -26,6 +26,7 @@ from paydesk.domain.mail.sending import MailSender
 from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
+from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.machinery import run_pulse
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
@@ -33,7 +34,7 @@ from paydesk.domain.pingbacks.resending import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
-from paydesk.loops.repeating import repeat
+from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
 from paydesk.web.mails.writing import Addresses, write
 
@@ -59,24 +60,27 @@ async def work(
     mailer = mailer_of(settings) or mailbox
     outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
     sender = PingbackSender(database, vault, outbound, sender_settings(settings))
+    clock = ClockWatch(database, "work")
     try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(sender.run(stop), name="pingbacks")
-            tasks.create_task(run_janitor(desk, stop), name="janitor")
-            tasks.create_task(run_card_lookups(desk, stop), name="card changes")
-            tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
-            tasks.create_task(run_disputes(desk, stop), name="disputes")
-            tasks.create_task(run_deadlines(desk, stop), name="deadlines")
-            tasks.create_task(run_settling(database, stop), name="settling")
-            tasks.create_task(run_closing(database, stop), name="closing")
-            if mailer is None:
-                log.warning(f"mails wait: {PREFIX}SMTP_URL is not set")
-            else:
-                mails = mail_sender(settings, database, vault, mailer)
-                tasks.create_task(mails.run(stop), name="mails")
-                tasks.create_task(run_telling(database, stop, keep_test=mailer is mailbox), name="telling")
-            tasks.create_task(run_pulse(database, stop), name="pulse")
-            tasks.create_task(run_housekeeping(settings, database, stop), name="housekeeping")
+        with due_work_held(lambda: clock.holds_due_work):
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(clock.run(stop), name="clock")
+                tasks.create_task(sender.run(stop), name="pingbacks")
+                tasks.create_task(run_janitor(desk, stop), name="janitor")
+                tasks.create_task(run_card_lookups(desk, stop), name="card changes")
+                tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
+                tasks.create_task(run_disputes(desk, stop), name="disputes")
+                tasks.create_task(run_deadlines(desk, stop), name="deadlines")
+                tasks.create_task(run_settling(database, stop), name="settling")
+                tasks.create_task(run_closing(database, stop), name="closing")
+                if mailer is None:
+                    log.warning(f"mails wait: {PREFIX}SMTP_URL is not set")
+                else:
+                    mails = mail_sender(settings, database, vault, mailer)
+                    tasks.create_task(mails.run(stop), name="mails")
+                    tasks.create_task(run_telling(database, stop, keep_test=mailer is mailbox), name="telling")
+                tasks.create_task(run_pulse(database, stop), name="pulse")
+                tasks.create_task(run_housekeeping(settings, database, stop), name="housekeeping")
     finally:
         await outbound.close()
 
@@ -123,7 +127,8 @@ def billing_pace(settings: Settings) -> Pace:
 async def run_housekeeping(settings: Settings, database: Database, stop: asyncio.Event) -> None:
     """Make and drop the logs' partitions, forget old counters and answers, send what waited, measure what is open.
 
-    Each is a loop of its own, so that one that fails does not keep the others from being done.
+    Each is a loop of its own, so that one that fails does not keep the others from being done. What is measured is
+    measured by a wrong clock too; nothing is forgotten by one.
     """
     chores: dict[str, Callable[[], Awaitable[object]]] = {
         "partitions of the logs": lambda: keep_partitions(database, now=utc_now(), months=settings.retention_months),
@@ -131,6 +136,8 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
         "forgetting of calls": lambda: forget_calls(database, before=utc_now() - KEPT),
         "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
+    }
+    measures: dict[str, Callable[[], Awaitable[object]]] = {
         "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
         "alarms": lambda: watch_alarms(database, now=utc_now()),
     }
@@ -139,5 +146,6 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
         await chore()
 
     async with asyncio.TaskGroup() as tasks:
-        for name, chore in chores.items():
-            tasks.create_task(repeat(name, partial(do, chore), stop, rest=HOUSEKEEPING.total_seconds()), name=name)
+        for name, chore in (chores | measures).items():
+            rest, due = HOUSEKEEPING.total_seconds(), name in chores
+            tasks.create_task(repeat(name, partial(do, chore), stop, rest=rest, due=due), name=name)

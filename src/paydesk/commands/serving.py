@@ -24,6 +24,7 @@ from paydesk.app import create
 from paydesk.commands.connecting import checked_database, one_line_errors
 from paydesk.commands.measuring import FOLDER, metrics_folder
 from paydesk.commands.starting import listen, raise_file_limit, serve_metrics
+from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import Notifier, service_manager
 from paydesk.loops.watching import Watchdog, watched
@@ -93,7 +94,7 @@ def create_watched() -> FastAPI:
 def serve_watched(
     app: FastAPI, process: str, *, notifier: Notifier | None = None, on_still: Callable[[], None] | None = None
 ) -> None:
-    """Have the event loop watched for as long as the application is up."""
+    """Have the event loop and the clock watched for as long as the application is up."""
     lifespan = app.router.lifespan_context
 
     @asynccontextmanager
@@ -102,7 +103,14 @@ def serve_watched(
             lifespan(served) as state,
             watched(process, notifier=notifier, on_still=on_still or (lambda: None)),
         ):
-            yield state
+            served_state = state or {}
+            clock, stop = ClockWatch(served_state["database"], process), asyncio.Event()
+            watching = asyncio.create_task(clock.run(stop), name="clock")
+            try:
+                yield {**served_state, "clock": clock}
+            finally:
+                stop.set()
+                await watching
 
     app.router.lifespan_context = watched_lifespan
 

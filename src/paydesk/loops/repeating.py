@@ -7,8 +7,9 @@ without giving way. A turn that fails is logged and tried again after a pause th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 
 import structlog
 
@@ -21,6 +22,9 @@ BREATH = 0.001
 _FIRST_PAUSE, _LONGEST_PAUSE = (0.1, 1.0), 8.0
 """Seconds after the first failure, by the loop's own rest within these bounds; and how far they grow by doubling."""
 
+_HELD = 0.1
+"""Seconds until a loop that may not work looks whether it may again."""
+
 _A_FAULT = 6
 """Failures in a row that are no restart of a database any more: the last is logged as an error, with its place."""
 
@@ -28,6 +32,19 @@ Turn = Callable[[], Awaitable[bool | None]]
 """One turn of a loop; true says that there is more to do at once."""
 
 log = structlog.get_logger()
+
+
+_held: ContextVar[Callable[[], bool]] = ContextVar("held", default=lambda: False)
+
+
+@contextmanager
+def due_work_held(held: Callable[[], bool]) -> Iterator[None]:
+    """Let loops of due work that are begun within a block take no turn while `held()` says so."""
+    before = _held.set(held)
+    try:
+        yield
+    finally:
+        _held.reset(before)
 
 
 async def repeat(
@@ -38,18 +55,21 @@ async def repeat(
     rest: float,
     wake: asyncio.Event | None = None,
     beats: bool = True,
+    due: bool = False,
 ) -> None:
     """Take turns until `stop` is set; `rest` is the pause in seconds after a turn that found nothing more to do.
 
     `wake` ends a rest early (not the pause after a failure); it is cleared before the turn that it leads to. The time
-    of the last turn is a metric under `name`, unless `beats` is false.
+    of the last turn is a metric under `name`, unless `beats` is false. `due` says that it does what is due by this
+    process's clock, which may be held (`due_work_held`).
     """
     failures = 0
+    held = _held.get() if due else (lambda: False)
     while not stop.is_set():
         if wake is not None:
             wake.clear()
         try:
-            pause = BREATH if await turn() else rest
+            pause = _HELD if held() else BREATH if await turn() else rest
             failures = 0
         except asyncio.CancelledError as error:
             if _is_cancelled():

@@ -58,7 +58,7 @@ async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
         await read_disputes(desk, now=utc_now())
         await watch_readings(desk, now=utc_now())
 
-    await repeat("disputes", read, stop, rest=PAUSE)
+    await repeat("disputes", read, stop, rest=PAUSE, due=True)
 
 
 async def read_disputes(desk: Desk, *, now: datetime) -> int:

@@ -55,4 +55,4 @@ async def run_deadlines(desk: Desk, stop: asyncio.Event, *, pause: float = PAUSE
     async def act() -> bool:
         return await act_on_due(desk, real_now=utc_now()) > 0
 
-    await repeat("deadlines of shipments", act, stop, rest=pause)
+    await repeat("deadlines of shipments", act, stop, rest=pause, due=True)

@@ -46,4 +46,4 @@ async def run_settling(database: Database, stop: asyncio.Event) -> None:
     async def settle() -> bool:
         return await settle_due(database, real_now=utc_now()) > 0
 
-    await repeat("settling", settle, stop, rest=PAUSE)
+    await repeat("settling", settle, stop, rest=PAUSE, due=True)

@@ -82,8 +82,8 @@ class MailSender:
     async def run(self, stop: asyncio.Event) -> None:
         """Send until told to stop; what is being handed over then is finished first."""
         await asyncio.gather(
-            repeat("mails", self._send_some, stop, rest=PAUSE, wake=self._room),
-            repeat("forgetting of mails", self._forget, stop, rest=HOUSEKEEPING),
+            repeat("mails", self._send_some, stop, rest=PAUSE, wake=self._room, due=True),
+            repeat("forgetting of mails", self._forget, stop, rest=HOUSEKEEPING, due=True),
         )
         await self.finish()
 

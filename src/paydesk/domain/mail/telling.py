@@ -119,6 +119,6 @@ async def run_telling(database: Database, stop: asyncio.Event, *, keep_test: boo
         await tell_failing(database, real_now=utc_now(), keep_test=keep_test)
 
     await asyncio.gather(
-        repeat("telling", tell_what_happened, stop, rest=PAUSE),
-        repeat("telling of failures", tell_what_fails, stop, rest=SLOW_PAUSE),
+        repeat("telling", tell_what_happened, stop, rest=PAUSE, due=True),
+        repeat("telling of failures", tell_what_fails, stop, rest=SLOW_PAUSE, due=True),
     )

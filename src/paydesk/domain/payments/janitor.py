@@ -98,7 +98,8 @@ async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) ->
         return await finish_movements(desk, now=utc_now()) > 0
 
     await asyncio.gather(
-        repeat("janitor", settle, stop, rest=pause), repeat("janitor of movements", finish, stop, rest=pause)
+        repeat("janitor", settle, stop, rest=pause, due=True),
+        repeat("janitor of movements", finish, stop, rest=pause, due=True),
     )
 
 

@@ -84,7 +84,9 @@ class PingbackSender:
             asyncio.ensure_future(repeat("backlog of pingbacks", self._watch_backlog, ended, rest=_BACKLOG_SECONDS)),
         ]
         try:
-            await repeat("pingbacks", self._claim_once, stop, rest=self._settings.poll, wake=self._lanes.hungry)
+            await repeat(
+                "pingbacks", self._claim_once, stop, rest=self._settings.poll, wake=self._lanes.hungry, due=True
+            )
         finally:
             await self._lanes.stop(self._settings.grace)
             await self._wind_up()

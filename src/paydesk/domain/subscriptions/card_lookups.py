@@ -49,7 +49,7 @@ async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.
     async def settle() -> bool:
         return await settle_card_changes(desk, now=utc_now()) > 0
 
-    await repeat("card changes", settle, stop, rest=pause)
+    await repeat("card changes", settle, stop, rest=pause, due=True)
 
 
 async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> int:

@@ -88,8 +88,8 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
 
     async with asyncio.TaskGroup() as tasks:
         for lane in range(1, billing.pace.lanes + 1):
-            tasks.create_task(repeat(f"billing {lane}", charge, stop, rest=pause))
-        tasks.create_task(repeat("ending of subscriptions", expire, stop, rest=pause))
+            tasks.create_task(repeat(f"billing {lane}", charge, stop, rest=pause, due=True))
+        tasks.create_task(repeat("ending of subscriptions", expire, stop, rest=pause, due=True))
 
 
 FIRST = (0, False)
