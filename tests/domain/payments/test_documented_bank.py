@@ -158,6 +158,14 @@ class Counter(Till):
     ],
     seed=0,
 )  # fmt: skip
+@example(
+    by="stripe",
+    plan=[
+        ("dispute", 0, "1", False), ("arrive",), ("read",), ("decide", 0, 0, "won"), ("arrive",), ("read",),
+        ("garble", 0),
+    ],
+    seed=0,
+)  # fmt: skip
 @given(
     by=st.sampled_from(("stripe", "mollie")), plan=st.lists(steps, min_size=4, max_size=18), seed=st.integers(0, 999)
 )
