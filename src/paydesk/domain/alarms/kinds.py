@@ -13,6 +13,8 @@ class AlarmKind(StrEnum):
     request_refused = "request_refused"
     contradiction = "contradiction"
     captured_elsewhere = "captured_elsewhere"
+    refund_unknown = "refund_unknown"
+    refunds_unread = "refunds_unread"
     dispute_waits = "dispute_waits"
     dispute_reckoned = "dispute_reckoned"
     dispute_unknown = "dispute_unknown"
@@ -35,6 +37,14 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.captured_elsewhere: (
         "An order that nobody shipped was to be let go of, and the bank has captured it. The money stays where it is. "
         "Somebody captured it in the bank's own pages, or a database that was restored has forgotten a shipment."
+    ),
+    AlarmKind.refund_unknown: (
+        "A refund came back to an acquirer, and it is not booked here as the acquirer tells it. Compare with the "
+        "acquirer's own list: the money is there, and its customer has not got it."
+    ),
+    AlarmKind.refunds_unread: (
+        "What failed of an acquirer's refunds could not be read for hours. It forgets after 30 days. Mend what the "
+        "reason names; the reading goes on by itself."
     ),
     AlarmKind.request_refused: (
         "An acquirer refused charges as requests, before any bank decided. Customers are told at once; renewals are "

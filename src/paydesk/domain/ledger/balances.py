@@ -37,6 +37,8 @@ class PostingKind(StrEnum):
     """A payment's net became available."""
     RESERVE_RELEASE = "reserve_release"
     REFUND = "refund"
+    REFUND_FAILURE = "refund_failure"
+    """A refund came back: the customer's bank did not take it."""
     CHARGEBACK = "chargeback"
     CHARGEBACK_FEE = "chargeback_fee"
     CHARGEBACK_REVERSAL = "chargeback_reversal"

@@ -125,7 +125,7 @@ select 'pingback' as table_name, t.merchant_id, t.id,
             (to_jsonb(p.id), p.merchant_order_id, to_jsonb(p.amount), p.currency,
              to_jsonb(p.net), to_jsonb(p.reserve), to_jsonb(p.fees))
             or t.reversal_id is not null and t.said -> 'reference_id' is distinct from to_jsonb(t.reversal_id)
-            or t.event in ('refund', 'partial_refund') and t.refund_amount is distinct from m.amount
+            or t.event in ('refund', 'partial_refund', 'refund_failed') and t.refund_amount is distinct from m.amount
             or t.event = 'chargeback'
                and not coalesce(case when c.takes = 1 then t.chargeback_amount = c.taken
                                      else t.chargeback_amount > 0 and t.chargeback_amount <= c.taken end, false)

@@ -192,13 +192,17 @@ select 'payment', p.merchant_id, p.id,
                               and m.kind = case p.state when 'voided' then 'void' else 'capture' end));
 
 -- name: reversals_reported(merchant_id)
--- Each refund and void is told once, and each step of a chargeback: money taken, money returned; unless the account did
--- not want to hear.
+-- Each refund and void is told once, each refund that failed, and each step of a chargeback: money taken, money returned;
+-- unless the account did not want to hear.
 with happened as (
     select merchant_id, id, case when m.kind = 'void' then array['refund'] else array['refund', 'partial_refund'] end
                as events, (not muted)::integer as tell, 'movement' as table_name
       from movement m
-     where m.kind in ('refund', 'void') and m.state = 'done'
+     where m.kind in ('refund', 'void') and m.state in ('done', 'failed')
+     union all
+    select merchant_id, id, array['refund_failed'], (not failure_muted)::integer, 'movement'
+      from movement
+     where state = 'failed'
      union all
     select merchant_id, id, array['chargeback'], takes - cardinality(array_positions(muted, 'chargeback')), 'chargeback'
       from chargeback

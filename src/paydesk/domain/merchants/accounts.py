@@ -23,6 +23,7 @@ BodyFormat = Literal["json", "form"]
 MUTABLE_EVENTS = (
     "refund",
     "partial_refund",
+    "refund_failed",
     "chargeback",
     "chargeback_reversed",
     "subscription_cancelled",

@@ -104,6 +104,7 @@ class SeenMovement:
     refusal: str
     created_at: datetime
     finished_at: datetime | None
+    failed_at: datetime | None
     person: str
 
 

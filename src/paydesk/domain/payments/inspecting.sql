@@ -33,7 +33,7 @@ select a.id, a.state, a.amount, a.currency, a.decline_reason, a.capture, a.chall
 -- name: movements_of(merchant_id, live, payment_id, most)
 -- Captures, voids and refunds, first to last, each with the member of the team who asked for it.
 select m.id, m.kind, m.state, m.amount, m.currency, m.requested_by, m.refusal, m.created_at, m.finished_at,
-       coalesce(p.name, '') as person
+       m.failed_at, coalesce(p.name, '') as person
   from movement m
   left join person p on p.id = substring(m.requested_by from '^person ([0-9]{1,15})$')::bigint
  where m.merchant_id = :merchant_id and m.live = :live and m.payment_id = :payment_id

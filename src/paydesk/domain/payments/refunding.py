@@ -244,12 +244,14 @@ async def _shown_or_begun(database: Database, shop: Shop, row: Mapping[str, Any]
 async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
     """A refund as it stands now, whoever recorded its outcome.
 
-    Raises: Conflict if the acquirer refused it.
+    Raises: Conflict if the acquirer refused it, or it failed later.
     """
     row = await queries.show_refund(database, merchant_id=shop.merchant_id, live=shop.live, id=reference_id)
     state = MovementState(row["state"])
     if state is MovementState.REFUSED:
         raise Conflict(f"the bank refused the refund: {row['refusal']}")
+    if state is MovementState.FAILED:
+        raise Conflict(f"the refund was made and came back: {row['refusal']}; the customer has not got the money")
     done = state is MovementState.DONE
     total = row["paid"] if done and row["kind"] == MovementKind.VOID else row["refunded"]
     status = RefundStatus.WHOLE if total == row["paid"] else RefundStatus.PART

@@ -39,8 +39,12 @@ PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
     PaymentState.CAPTURED: frozenset(
         {PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED, PaymentState.CHARGED_BACK}
     ),
-    PaymentState.PARTIALLY_REFUNDED: frozenset({PaymentState.REFUNDED, PaymentState.CHARGED_BACK}),
-    PaymentState.REFUNDED: frozenset({PaymentState.CHARGED_BACK}),
+    PaymentState.PARTIALLY_REFUNDED: frozenset(
+        {PaymentState.REFUNDED, PaymentState.CHARGED_BACK, PaymentState.CAPTURED}
+    ),
+    PaymentState.REFUNDED: frozenset(
+        {PaymentState.CHARGED_BACK, PaymentState.PARTIALLY_REFUNDED, PaymentState.CAPTURED}
+    ),
     PaymentState.CHARGED_BACK: frozenset(
         {PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED}
     ),
@@ -111,10 +115,13 @@ class MovementState(StrEnum):
     DONE = "done"
     REFUSED = "refused"
     """The acquirer would not; nothing moved."""
+    FAILED = "failed"
+    """A refund that was made, and that the customer's bank did not take: the money is back."""
 
 
 MOVEMENT_TRANSITIONS: Mapping[MovementState, frozenset[MovementState]] = {
     MovementState.PROCESSING: frozenset({MovementState.DONE, MovementState.REFUSED}),
-    MovementState.DONE: frozenset(),
+    MovementState.DONE: frozenset({MovementState.FAILED}),
     MovementState.REFUSED: frozenset(),
+    MovementState.FAILED: frozenset(),
 }

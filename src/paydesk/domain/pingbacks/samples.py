@@ -93,6 +93,10 @@ _REVERSALS: Mapping[str, ReversalReport] = {
         "partial_refund", "reversal_refunded_partially", NOBODYS_ID,
         refund_amount=Decimal("4.00"), total_refunded_amount=Decimal("4.00"),
     ),
+    "refund_failed": ReversalReport(
+        "refund_failed", "successful", NOBODYS_ID,
+        refund_amount=Decimal("4.00"), total_refunded_amount=Decimal("0.00"), reason="expired_or_canceled_card",
+    ),
     "chargeback": ReversalReport(
         "chargeback", "reversal_chargeback", NOBODYS_ID, chargeback_amount=Decimal("10.00"), reason="fraudulent"
     ),
@@ -109,6 +113,7 @@ EVENTS: Mapping[str, Callable[[str, datetime], str]] = MappingProxyType(
         "subscription_expired": _ended,
         "refund": _reversal,
         "partial_refund": _reversal,
+        "refund_failed": _reversal,
         "chargeback": _reversal,
         "chargeback_reversed": _reversal,
     }

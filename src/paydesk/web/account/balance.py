@@ -32,6 +32,7 @@ KINDS = {
     PostingKind.SETTLEMENT: mark("Became available"),
     PostingKind.RESERVE_RELEASE: mark("Reserve released"),
     PostingKind.REFUND: mark("Refund"),
+    PostingKind.REFUND_FAILURE: mark("Refund came back"),
     PostingKind.CHARGEBACK: mark("Chargeback"),
     PostingKind.CHARGEBACK_FEE: mark("Chargeback fee"),
     PostingKind.CHARGEBACK_REVERSAL: mark("Chargeback won"),

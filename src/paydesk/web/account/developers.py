@@ -41,6 +41,7 @@ EVENTS = {
     "subscription_expired": mark("A subscription has run for the time that was agreed"),
     "refund": mark("All of a payment was given back"),
     "partial_refund": mark("A part of a payment was given back"),
+    "refund_failed": mark("A refund came back: the customer's bank did not take it"),
     "chargeback": mark("A customer's bank has taken a payment back"),
     "chargeback_reversed": mark("A chargeback was decided for you"),
     "subscription_cancelled": mark("A subscription was cancelled"),

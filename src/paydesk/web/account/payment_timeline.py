@@ -82,10 +82,13 @@ class _Teller:
         """A capture, void or refund: asked for, and carried out or refused."""
         begun, done = _MOVEMENTS[one.kind]
         amount = self._money(one.amount, one.currency)
-        if one.state is MovementState.DONE and one.finished_at is not None:
+        if one.state in (MovementState.DONE, MovementState.FAILED) and one.finished_at is not None:
             sign = "receipt-refund" if one.kind is not MovementKind.CAPTURE else "cash"
             tone = "green" if one.kind is MovementKind.CAPTURE else "yellow"
             yield Line(one.finished_at, sign, tone, self._say(done, amount=amount), self._asker(one))
+            if one.failed_at is not None:
+                came_back = self._say(mark("%(amount)s came back: the customer's bank did not take it"), amount=amount)
+                yield Line(one.failed_at, "circle-x", "red", came_back, one.refusal.replace("_", " "))
             return
         yield Line(one.created_at, "clock", "yellow", self._say(begun, amount=amount), self._asker(one))
         if one.state is MovementState.REFUSED and one.finished_at is not None:

@@ -44,8 +44,8 @@ class Posting(msgspec.Struct, frozen=True):
     kind: Annotated[
         str,
         Meta(
-            description="`capture`, `settlement`, `reserve_release`, `refund`, `chargeback`, `chargeback_fee`, "
-            "`chargeback_reversal` or `payout`."
+            description="`capture`, `settlement`, `reserve_release`, `refund`, `refund_failure`, `chargeback`, "
+            "`chargeback_fee`, `chargeback_reversal` or `payout`."
         ),
     ]
     at: Seconds

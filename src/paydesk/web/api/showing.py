@@ -54,6 +54,7 @@ REFUND_WORDS: Mapping[MovementState, str] = {
     MovementState.PROCESSING: "processing",
     MovementState.DONE: SUCCESSFUL,
     MovementState.REFUSED: "refused",
+    MovementState.FAILED: "failed",
 }
 
 

@@ -153,7 +153,8 @@ class Sheet:
     @property
     def refunded(self) -> Decimal:
         """How much the customer got back by refunds, in main units."""
-        return sum((one.amount for one in self.reversals if one.event in ("refund", "partial_refund")), Decimal(0))
+        back = {"refund": 1, "partial_refund": 1, "refund_failed": -1}
+        return sum((one.amount * back.get(one.event, 0) for one in self.reversals), Decimal(0))
 
     @property
     def standing(self) -> Standing:
@@ -163,9 +164,9 @@ class Sheet:
         events = [reversal.event for reversal in self.reversals]
         if events.count("chargeback") > events.count("chargeback_reversed"):
             return "disputed"
-        if "refund" in events:
+        if "refund" in events and "refund_failed" not in events:
             return "voided" if self.order.shipped and not self.shipped else "refunded"
-        if "partial_refund" in events:
+        if self.refunded:
             return "refunded_partly"
         if self.order.shipped and self.paid:
             return "shipped" if self.shipped else "authorized"

@@ -11,6 +11,7 @@ import msgspec
 _MEANINGS = {
     "refund": "Genuine: all of the money went back to the customer.",
     "partial_refund": "Genuine: a part of the money went back to the customer.",
+    "refund_failed": "Genuine: a refund came back, the customer has not got it. Pay it another way.",
     "chargeback": "Genuine: the customer’s bank took the money back. Gather evidence, send nothing more.",
     "chargeback_reversed": "Genuine: the dispute is won, the money is back with the shop.",
 }

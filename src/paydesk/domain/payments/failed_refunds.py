@@ -1,0 +1,177 @@
+"""Refunds that fail after they were made: the customer's bank did not take the money, and it is the merchant's again.
+
+Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time, and written down once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, FailedRefund, OutcomeUnknown
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import one_by_one, set_aside
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import recording
+from paydesk.domain.payments.after import PART, told
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.states import MovementState, PaymentState
+from paydesk.domain.pingbacks.payload import ReversalReport
+from paydesk.loops.repeating import repeat
+
+queries = load_statements(__package__ or "", "failed_refunds.sql")
+log = structlog.get_logger()
+
+FAILED = "refund_failed"
+"""The event, beyond the spec's three."""
+
+LEASE = timedelta(minutes=1)
+PAUSE = 60.0
+"""Seconds between two looks at what an acquirer tells; such a refund was on its way for days."""
+
+ALARM_AFTER = timedelta(hours=6)
+"""How long an acquirer may not be read before the operator hears of it: it forgets after a month."""
+
+READ_AGAIN = 10
+
+
+async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
+    """Read of failed refunds until told to stop."""
+
+    async def read() -> None:
+        await read_failed_refunds(desk, now=utc_now())
+
+    await repeat("failed refunds", read, stop, rest=PAUSE)
+
+
+async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
+    """Book back the refunds that failed at any acquirer since the last reading; returns how many there were.
+
+    The money has come back at the acquirer before this is called. `now` is real time (UTC). An acquirer that another
+    worker is reading is left to it.
+    """
+    changed = 0
+    for name in desk.acquirers:
+        place = await queries.claim_reading(desk.database, acquirer=name, lease=LEASE)
+        if place is not None:
+            changed += await _read(desk, name, place["place"], now=now)
+    return changed
+
+
+async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
+    """Read on from a place, page by page. What can't be recorded waits in the operator's list and stops no other."""
+    changed, read_at = 0, None
+    try:
+        while True:
+            page = await desk.acquirers[acquirer].failed_refunds(place)
+            worked = await one_by_one(page.refunds, partial(record_failed, desk.database, acquirer, now=now))
+            await set_aside(desk.database, worked, lambda one: (None, one.reference), doing="it failed, unrecorded")
+            changed += sum(worked.results)
+            place, read_at = page.next, now
+            if not page.refunds:
+                break
+    except (AcquirerRefused, OutcomeUnknown) as error:
+        log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=str(error))
+        await _report_unread(desk.database, acquirer, str(error), now=now)
+    finally:
+        await queries.end_reading(desk.database, acquirer=acquirer, place=place, read_at=read_at)
+    if read_at is not None:
+        by = "its failed refunds were read"
+        await settle_alarms(desk.database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=now)
+    return changed
+
+
+async def _report_unread(database: Database, acquirer: str, why: str, *, now: datetime) -> None:
+    """Raise an alarm for an acquirer that could not be read for long."""
+    row = await queries.reading_stands(database, acquirer=acquirer)
+    if row is not None and row["read_at"] is not None and now - row["read_at"] < ALARM_AFTER:
+        return
+    await raise_alarms(database, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
+
+
+async def record_failed(database: Database, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+    """Write down that a refund failed, once however often it is told; whether it changed anything. Moves no money.
+
+    `now` is real time (UTC): a test side's own time is ahead by its clock.
+    """
+    for _ in range(READ_AGAIN):
+        row = await queries.failed_refund(database, acquirer=acquirer, key=failed.key, real_now=now)
+        if row is None or failed.currency != row["currency"] or failed.amount != row["moved"]:
+            await _report_unknown(database, acquirer, failed, row, now=now)
+            return False
+        match MovementState(row["movement_state"]):
+            case MovementState.FAILED | MovementState.REFUSED:
+                return False
+            case MovementState.PROCESSING:
+                written = await _refuse(database, row, failed)
+            case MovementState.DONE:
+                written = await _book_back(database, row, failed)
+        if written:
+            return True
+    raise TimeoutError(f"payment {row['payment_id']} changes all the time")
+
+
+async def _refuse(database: Database, row: Mapping[str, Any], failed: FailedRefund) -> bool:
+    """It failed before anybody recorded that it was made: nothing was booked, and what it reserved is free again."""
+    rows = recording.queries.record_refusals(
+        database,
+        merchant_ids=[row["merchant_id"]],
+        lives=[row["live"]],
+        movement_ids=[row["movement_id"]],
+        refusals=[f"it failed: {failed.reason}"],
+        now=row["shop_now"],
+    )
+    return bool([one async for one in rows])
+
+
+async def _book_back(database: Database, row: Mapping[str, Any], failed: FailedRefund) -> bool:
+    """The payment is given back by so much less, and the merchant has the money, available at once."""
+    total = row["refunded"] - row["moved"]
+    before = PaymentState(row["state"])
+    after = PaymentState.PARTIALLY_REFUNDED if total else PaymentState.CAPTURED
+    report = ReversalReport(
+        event=FAILED,
+        status=PART if total else "successful",
+        reference_id=row["movement_id"],
+        refund_amount=row["moved"],
+        total_refunded_amount=total,
+        reason=failed.reason,
+    )
+    pingback = dict.fromkeys(("event", "pingback_url", "pingback_format", "payload")) | told(row, report)
+    written = await queries.record_failed_refund(
+        database,
+        merchant_id=row["merchant_id"],
+        live=row["live"],
+        payment_id=row["payment_id"],
+        movement_id=row["movement_id"],
+        revision=row["revision"],
+        state=str(before if before is PaymentState.CHARGED_BACK else after),
+        reason=failed.reason,
+        **pingback,
+        now=row["shop_now"],
+    )
+    return written is not None
+
+
+async def _report_unknown(
+    database: Database, acquirer: str, failed: FailedRefund, row: Mapping[str, Any] | None, *, now: datetime
+) -> None:
+    """Raise an alarm for a refund that is not ours as the acquirer tells it."""
+    why = "nobody knows of it; a second charge that was undone may be the customer's loss again"
+    shop = None
+    if row is not None:
+        why = f"it is refund {row['movement_id']} here, of {row['moved']} {row['currency']}"
+        shop = Shop(row["merchant_id"], row["live"])
+    told_as = f"{failed.amount} {failed.currency} came back to {acquirer} ({failed.reason})"
+    details = {"acquirer": acquirer, "key": failed.key, "reason": failed.reason}
+    alarm = Alarm(AlarmKind.refund_unknown, failed.reference, f"{told_as}: {why}", shop, details)
+    await raise_alarms(database, [alarm], now=now)

@@ -1,0 +1,75 @@
+-- name: claim_reading(acquirer, lease)^
+-- One worker at a time reads an acquirer's failed refunds, from where the last one stopped; its lease is in database time.
+insert into failed_refund_reading as r (acquirer, leased_until)
+values (:acquirer, clock_timestamp() + :lease::interval)
+    on conflict (acquirer) do update
+       set leased_until = excluded.leased_until
+     where r.leased_until is null or r.leased_until < clock_timestamp()
+returning place;
+
+-- name: end_reading(acquirer, place, read_at)!
+-- The next reading goes on from there; a null read_at leaves the time of the last one that went well.
+update failed_refund_reading
+   set place = :place, read_at = coalesce(:read_at, read_at), leased_until = null
+ where acquirer = :acquirer;
+
+-- name: reading_stands(acquirer)^
+select read_at from failed_refund_reading where acquirer = :acquirer;
+
+-- name: failed_refund(acquirer, key, real_now)^
+-- The refund that was made under a key, with its payment as it stands and what its pingback needs.
+-- Keys are unique for each merchant: one index probe per merchant finds it.
+select m.merchant_id, m.live, m.id as movement_id, m.state as movement_state, m.amount as moved, m.payment_id,
+       p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
+       p.paid_at, p.subscription_id, p.pingback_url as form_url, p.sign_version,
+       u.first_name, u.last_name, u.username, u.country, u.email,
+       s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
+       :real_now::timestamptz + case when m.live then interval '0' else s.test_clock end as shop_now
+  from merchant s
+  join movement m
+    on m.merchant_id = s.id and m.idempotency_key = :key and m.acquirer = :acquirer and m.kind = 'refund'
+  join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
+  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id;
+
+-- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, reason, event, pingback_url, pingback_format, payload, now)^
+-- A refund that was made has failed: payment and refund go back, its money is the merchant's again, available at once,
+-- and the merchant is told; or nothing, if the payment is not any more as this was worked out from.
+with held as materialized (
+    select merchant_id, live, id
+      from payment
+     where merchant_id = :merchant_id and live = :live and id = :payment_id and revision = :revision
+       for update
+), open as materialized (
+    select m.*
+      from held h
+      join movement m on m.merchant_id = h.merchant_id and m.live = h.live and m.payment_id = h.id
+     where m.id = :movement_id and m.state = 'done'
+       for update of m
+), moved as (
+    update payment p
+       set state = :state, revision = p.revision + 1, refunded = p.refunded - open.amount
+      from open
+     where p.merchant_id = open.merchant_id and p.live = open.live and p.id = open.payment_id
+       and p.revision = :revision
+ returning p.*, open.amount as returned
+), failed as (
+    update movement m
+       set state = 'failed', refusal = :reason, failed_at = :now, failure_muted = :event::text is null
+      from moved
+     where m.merchant_id = moved.merchant_id and m.live = moved.live and m.id = :movement_id
+), posting as materialized (
+    select moved.*, nextval('ledger_posting_id_seq') as posting_id from moved
+), posted as (
+    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
+    select merchant_id, live, posting_id, 'refund_failure', id, e.account, currency, e.amount, :now
+      from posting
+     cross join lateral (values ('acquirer', returned), ('available', -returned)) as e (account, amount)
+), told as (
+    insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
+                          state, due_at, created_at)
+    select merchant_id, live, :event, id, :movement_id, :pingback_url, sign_version, key_id, :pingback_format, :payload,
+           case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
+      from moved
+     where :event::text is not null
+)
+select id from moved;
