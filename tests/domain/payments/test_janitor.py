@@ -10,7 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Approved,
     CardDetails,
+    DeclineReason,
     Finding,
     OutcomeUnknown,
     Purchase,
@@ -23,6 +26,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.payments import janitor
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.janitor import Lookup, next_look, settle_due
+from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Unsettled, settle_challenge
 from paydesk.domain.payments.states import AttemptState
 
@@ -61,6 +65,13 @@ def honest(till: Any) -> Any:
 
 def lying(till: Any, **lies: float) -> Any:
     return till.at(LyingAcquirer(honest(till), Lies(**lies)))  # type: ignore[arg-type]
+
+
+async def alarms(till: Any) -> list[tuple[str, str]]:
+    rows = await till.desk.database.fetch(
+        "select kind, subject from alarm where merchant_id = $1 and settled_at is null", till.shop.merchant_id
+    )
+    return [(row["kind"], row["subject"]) for row in rows]
 
 
 async def arrive_late(till: Any, row: Any) -> None:
@@ -172,6 +183,88 @@ def test_questions_are_asked_after_5_s_1_min_5_min_1_h_and_then_hourly() -> None
 def test_a_question_falls_on_the_moment_when_not_found_becomes_final() -> None:
     one = lookup(2)
     assert next_look(one, one.created_at) == one.not_after + timedelta(seconds=31)
+
+
+def test_what_was_given_up_is_asked_for_every_few_minutes() -> None:
+    one = lookup(9, AttemptState.FAILED)
+    asked, now, questions = [], one.created_at, 0
+    while (then := next_look(one, now)) is not None:
+        asked.append(then - now)
+        now, questions = then, questions + 1
+    assert max(asked) == timedelta(minutes=15)
+    assert asked[:10] == [timedelta(minutes=1)] * 10
+    assert questions < 150
+
+
+def test_a_second_charge_that_can_t_be_undone_yet_is_tried_again_every_few_minutes() -> None:
+    later = utc_now() + timedelta(hours=3)
+    pauses = [(next_look(lookup(number, AttemptState.VOIDING), later) or later) - later for number in range(1, 6)]
+    assert pauses == [timedelta(minutes=1), *[timedelta(minutes=5)] * 4]
+
+
+async def test_a_second_charge_that_turns_up_is_undone_within_minutes(till: Any, charges: Charges) -> None:
+    token = await till.order()
+    await lying(till, lose_questions=1).pay(token, VISA)
+    await till.settle(minutes=2)
+    await till.pay(token, VISA)
+    await till.settle(minutes=4)
+    await arrive_late(till, (await till.attempts())[0])
+    assert len(charges()) == 2
+    await till.settle(minutes=6)
+    assert len(charges()) == 1
+    assert await till.attempt_states() == ["voided", "approved"]
+
+
+async def test_an_answer_that_comes_after_its_attempt_was_given_up_is_undone_at_once(
+    till: Any, charges: Charges
+) -> None:
+    token = await till.order()
+    await lying(till, lose_questions=1).pay(token, VISA)
+    await till.settle(minutes=2)
+    (attempt,) = await till.attempts()
+    await arrive_late(till, attempt)
+    said = await honest(till).find(attempt["idempotency_key"])
+    assert isinstance(said, Approved)
+    assert (
+        await record_approvals(till.desk.database, [Approval(till.shop, attempt["id"], said)], now=utc_now()) == set()
+    )
+    await till.settle(seconds=1)
+    assert await till.attempt_states() == ["voided"]
+    assert charges() == []
+
+
+async def test_a_bank_that_takes_its_decline_back_is_an_alarm(till: Any) -> None:
+    token = await till.order()
+    await till.pay(token, "4000000000000002")
+    (attempt,) = await till.attempts()
+    approval = Approval(till.shop, attempt["id"], Approved("payment-1"))
+    assert await record_approvals(till.desk.database, [approval], now=utc_now()) == set()
+    assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
+    assert await till.attempt_states() == ["declined"]
+
+
+async def test_a_bank_that_takes_its_approval_back_is_an_alarm(till: Any) -> None:
+    await till.pay(await till.order(), VISA)
+    (attempt,) = await till.attempts()
+    ending = Ending(till.shop, attempt["id"], AttemptState.DECLINED, DeclineReason.DECLINED)
+    assert await record_endings(till.desk.database, [ending], now=utc_now()) == set()
+    assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
+    assert await till.attempt_states() == ["approved"]
+
+
+async def test_a_second_charge_that_can_t_be_undone_is_an_alarm(till: Any) -> None:
+    class Stubborn(LyingAcquirer):
+        async def undo(self, key: str, of_key: str) -> Finding:
+            raise AcquirerRefused("the payment is disputed")
+
+    token = await till.order()
+    await lying(till, lose_questions=1).pay(token, VISA)
+    await till.settle(minutes=2)
+    (attempt,) = await till.attempts()
+    await arrive_late(till, attempt)
+    await till.at(Stubborn(honest(till), Lies())).settle(minutes=4)
+    assert await till.attempt_states() == ["voiding"]
+    assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
 
 
 def test_what_was_given_up_is_asked_for_a_day() -> None:

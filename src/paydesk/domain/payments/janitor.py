@@ -30,6 +30,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, side_by_side
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.movements import count_unknown, finish_movements
@@ -55,6 +57,16 @@ BACKOFF = (timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5), tim
 ALERT_AFTER = timedelta(hours=24)
 LOOK_BACK = timedelta(hours=24)
 """How long an attempt that was given up is still asked for, in case an approval turns up."""
+
+LATE_LOOKS = (
+    (timedelta(minutes=10), timedelta(minutes=1)),
+    (timedelta(hours=2), timedelta(minutes=5)),
+    (LOOK_BACK, timedelta(minutes=15)),
+)
+"""Until how long after it was given up an attempt is asked for how often: some 120 questions, of few attempts."""
+
+UNDO_AGAIN = timedelta(minutes=5)
+"""The longest pause before a second charge that could not be undone is undone again."""
 
 GRACE = timedelta(seconds=30)
 """Added to a key's last moment before "not found" counts as final: clocks differ."""
@@ -254,8 +266,13 @@ async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: dat
         log.error("an approval turned up for an attempt that was given up; voiding it", **names)
     try:
         await desk.acquirers[lookup.acquirer].undo(f"{lookup.key}:void", lookup.key)
-    except (OutcomeUnknown, AcquirerRefused) as error:
+    except OutcomeUnknown as error:
         log.error("a late approval could not be voided yet", **names, why=str(error))
+        return False
+    except AcquirerRefused as error:
+        why = f"its late approval can't be undone, the customer has paid twice: {error}"
+        alarm = Alarm(AlarmKind.contradiction, f"attempt {lookup.attempt_id}", why, lookup.shop)
+        await raise_alarms(desk.database, [alarm], now=now)
         return False
     return await queries.record_void(desk.database, **names, now=now) is not None
 
@@ -281,14 +298,17 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
 def next_look(lookup: Lookup, now: datetime) -> datetime | None:
     """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final.
 
-    Never again once an attempt that was given up has stayed quiet for a day.
+    An attempt that was given up is asked for every few minutes, so that a second charge is undone within minutes of
+    turning up, and never again once it has stayed quiet for a day.
     """
-    given_up = lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED)
-    if given_up and now - (lookup.finished_at or lookup.created_at) > LOOK_BACK:
-        return None
+    if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
+        quiet = now - (lookup.finished_at or lookup.created_at)
+        return next((now + pause for until, pause in LATE_LOOKS if quiet <= until), None)
     if lookup.state is AttemptState.CHALLENGED:
         return now + CHALLENGE_LOOK
     later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
+    if lookup.state is AttemptState.VOIDING:
+        return min(later, now + UNDO_AGAIN)
     final = lookup.not_after + GRACE + timedelta(seconds=1)
     return min(later, final) if lookup.state is AttemptState.PROCESSING and final > now else later
 

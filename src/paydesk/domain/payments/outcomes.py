@@ -15,6 +15,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.late import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
@@ -24,7 +25,7 @@ from paydesk.domain.subscriptions.reporting import Step, rows_to_write, steps_af
 
 queries = load_statements(__package__ or "")
 
-FIRST_SECOND_LOOK = timedelta(hours=1)
+FIRST_SECOND_LOOK = timedelta(seconds=30)
 """When the janitor first makes sure that an attempt given up was not approved after all."""
 
 CHALLENGE_LOOK = timedelta(minutes=15)
@@ -78,6 +79,9 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
             break
         left = [replace(approval, report=None) for approval in left if approval.attempt_id in again]
     await set_aside(database, aside, _named, doing="its approval can't be recorded, the money is taken")
+    done = recorded | {approval.attempt_id for approval, _ in aside.failed}
+    missing = [(one.shop, one.attempt_id) for one in approvals if one.attempt_id not in done]
+    await look_at_late_approvals(database, missing)
     metrics.PAYMENTS.labels("approved").inc(len(recorded))
     return recorded
 
@@ -182,6 +186,8 @@ async def record_endings(
     for ending in endings:
         if ending.attempt_id in recorded:
             metrics.PAYMENTS.labels(str(ending.state)).inc()
+    missing = [one for one in endings if one.state is AttemptState.DECLINED and one.attempt_id not in recorded]
+    await look_at_late_declines(database, [(one.shop, one.attempt_id) for one in missing])
     return recorded
 
 

@@ -336,6 +336,19 @@ update payment_attempt a
     as o (merchant_id, live, attempt_id, state, lookup_at, alerted_at)
  where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id and a.state = o.state;
 
+-- name: hurry_lookups(merchant_ids, lives, attempt_ids, now)!
+-- A bank says that it approved attempts which were given up: the janitor looks at once, and undoes them.
+update payment_attempt a
+   set lookup_at = :now
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as o (merchant_id, live, attempt_id)
+ where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+   and a.state in ('failed', 'abandoned') and (a.lookup_at is null or a.lookup_at > :now);
+
+-- name: attempt_states(merchant_ids, lives, attempt_ids)
+select a.id, a.state
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
+  join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id;
+
 -- name: begin_void(merchant_id, live, attempt_id, acquirer_reference, lookup_at, now)$
 -- An approval turned up for an attempt that was given up: commit to undoing it before the acquirer is asked to.
 update payment_attempt
