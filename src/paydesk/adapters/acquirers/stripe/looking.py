@@ -62,6 +62,7 @@ class Looking:
         self._calls: Final = calls
         self._now: Final = now
         self._made: Final[OrderedDict[str, str]] = OrderedDict()
+        self._used_up: Final[OrderedDict[str, None]] = OrderedDict()
         self._one_lists: Final = asyncio.Lock()
         self._listed: _Listed | None = None
 
@@ -86,6 +87,8 @@ class Looking:
 
         Raises: OutcomeUnknown.
         """
+        if key in self._used_up:
+            return None
         reference = self._made.get(key) or await self._searched(key)
         if reference is None:
             if await self._use_up(key):
@@ -148,6 +151,10 @@ class Looking:
             return False
         except AcquirerRefused as refused:
             raise OutcomeUnknown(f"Stripe can't say what became of the key: {refused}") from None
+        # Asked for again and again for a day, in case of an approval that can't come any more.
+        self._used_up[key] = None
+        if len(self._used_up) > _REMEMBERED:
+            self._used_up.popitem(last=False)
         return True
 
     async def _found_in_list(self, key: str, not_after: datetime | None) -> str | None:
