@@ -30,6 +30,7 @@ from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.paying import settle_challenge
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.payments.states import (
@@ -121,7 +122,7 @@ async def test_the_statements_make_every_transition_of_the_tables_and_no_other(t
 
 
 async def _after_the_payment(till: Any, database: Database) -> None:
-    """Ship and don't ship, refund in one and in parts, dispute and win."""
+    """Ship and don't ship, refund in one and in parts, dispute and win, send refunds back."""
     shop, desk, bank = till.shop, till.desk, till.desk.acquirers["simulator"].bank
     shipped = {"status": "order_shipped", "carrier_type": "DHL", "carrier_tracking_id": "1"}
 
@@ -162,6 +163,15 @@ async def _after_the_payment(till: Any, database: Database) -> None:
     for status in (DisputeStatus.OPEN, DisputeStatus.WON):
         dispute = Dispute("twice", key, Decimal(10), "USD", "fraudulent", status, utc_now())
         await record_dispute(database, "simulator", dispute, now=utc_now(), confirmed=True)
+    # Refunds that come back: of one its only one, of one a part and then the rest.
+    await database.execute("delete from failed_refund_reading")
+    for payment_id in (await give_back(await sell(), "10"), await give_back(await sell(), "4", "6")):
+        made = await database.fetch(
+            "select acquirer_reference from movement where payment_id = $1 order by id", payment_id
+        )
+        for row in made:
+            bank.fail_refund(row["acquirer_reference"], "unknown")
+            await read_failed_refunds(desk, now=utc_now())
 
 
 async def _refuse(*_: Any) -> None:
