@@ -236,7 +236,7 @@ async def test_settings_are_saved_and_logged(owner: Visitor, database: Database)
     assert (row["pingback_format"], row["sign_version"]) == ("form", "v1")
     assert row["extra_events"] == ["subscription_expired"]
     ends = ["subscription_cancelled", "subscription_stopped"]
-    assert row["muted_events"] == ["partial_refund", "chargeback_reversed", *ends]
+    assert row["muted_events"] == ["partial_refund", "refund_failed", "chargeback_reversed", *ends]
     assert await audited(database, owner, "integration_changed") == 1
     await owner.send(page(owner), **form)
     assert await audited(database, owner, "integration_changed") == 1, "nothing was changed"
