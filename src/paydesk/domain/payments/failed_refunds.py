@@ -50,7 +50,7 @@ async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
     async def read() -> None:
         await read_failed_refunds(desk, now=utc_now())
 
-    await repeat("failed refunds", read, stop, rest=PAUSE)
+    await repeat("failed refunds", read, stop, rest=PAUSE, due=True)
 
 
 async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
