@@ -1,0 +1,120 @@
+"""Columns are named wherever rows are written: a schema that grew breaks no old code."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import asyncpg
+import pytest
+from tests.conftest import database_at
+from tests.domain.subscriptions.subscriber import Subscriber
+
+import paydesk
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.migrating import migrate
+from paydesk.database.pool import Database, connected
+from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+
+SOURCE = Path(paydesk.__file__).parent
+FILES = sorted(SOURCE.rglob("*.sql"))
+
+_COMMENT = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+_INSERT = re.compile(
+    r"\binsert\s+into\s+(?P<table>[\w.]+)(?:\s+as\s+\w+)?\s*(?P<columns>\([^)]*\)|default\s+values)?", re.I
+)
+_EVERYTHING = re.compile(r"(?:^|[\s,(])(?:\w+\.)?\*\s*(?:,|$|\n)")
+
+
+def unnamed_inserts(sql: str) -> list[str]:
+    """The tables that something is inserted into without saying which column gets what."""
+    plain = _COMMENT.sub("''", sql)
+    found = []
+    for insert in _INSERT.finditer(plain):
+        rest = plain[insert.end() :]
+        selected = re.match(r"\s*select\b(.*?)(?=\bfrom\b|;|\Z)", rest, re.S | re.I)
+        if insert["columns"] is None or (selected and _EVERYTHING.search(selected[1])):
+            found.append(insert["table"])
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_statement_inserts_without_naming_the_columns(path: Path) -> None:
+    assert unnamed_inserts(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into pot select v.*\n from version v",
+        "insert into pot select * from version",
+        "insert into pot (a, b) select * from version",
+        "insert into pot as p (a, b)\nselect a, v.*, b from version v",
+        "insert into pot values (1)",
+    ],
+)
+def test_an_insert_that_names_no_columns_is_seen(sql: str) -> None:
+    assert unnamed_inserts(sql) == ["pot"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into pot (a) select count(*) from version",
+        "insert into pot (a) select a * 2 from version",
+        "insert into pot default values",
+        "insert into pot (a) values (1) returning *",
+        "-- insert into pot select *\nselect 1",
+    ],
+)
+def test_what_names_its_columns_is_left_alone(sql: str) -> None:
+    assert unnamed_inserts(sql) == []
+
+
+@pytest.fixture
+async def grown(server_url: str) -> AsyncIterator[Database]:
+    """A database of the next release: every table has a column that this one does not know."""
+    name = f"paydesk_grown_{secrets.token_hex(6)}"
+    admin = await asyncpg.connect(server_url)
+    await admin.execute(f"create database {name} template template0")
+    try:
+        async with connected(database_at(server_url, name), most=4) as pool:
+            await migrate(pool)
+            yield pool
+    finally:
+        await admin.execute(f"drop database if exists {name} with (force)")
+        await admin.close()
+
+
+async def grow(database: Database) -> None:
+    tables = await database.fetch(
+        "select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        " where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition"
+    )
+    for table in tables:
+        await database.execute(f"alter table {table['name']} add column added_later text not null default ''")
+
+
+async def test_old_code_sells_renews_and_refunds_on_a_schema_that_grew(
+    grown: Database, desk: Desk, vault: Vault
+) -> None:
+    await grow(grown)
+    merchant = await create_merchant(grown, vault, name="Corner Shop", email="owner@shop.example", now=utc_now())
+    shop = shop_of(merchant, live=False)
+    club = Subscriber(replace(desk, database=grown), shop)
+    subscription = await club.subscribe()
+    renewed = await club.charge_due(subscription)
+    assert (renewed.counter, renewed.paid_number_counter) == (2, 2)
+    payment = (await club.payments())[-1]
+    done = await refund(
+        club.desk, shop, payment["id"], Decimal("4.00"), requested_by="api", now=utc_now() + timedelta(days=40)
+    )
+    assert done.total == 4
