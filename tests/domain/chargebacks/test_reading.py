@@ -111,6 +111,13 @@ async def test_workers_that_read_at_once_record_it_once(
     assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1
 
 
+async def test_a_chargeback_in_yen_costs_yen(desk: Desk, shop: Shop, database: Database, buy: Buy) -> None:
+    await buy(CHARGED_BACK, amount="1000", currency="JPY")
+    await read_disputes(desk, now=utc_now())
+    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    assert (found.currency, found.amount, found.fee) == ("JPY", Decimal(1000), Decimal(1500))
+
+
 async def test_a_dispute_that_is_won_brings_the_money_back_but_not_the_fee(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
 ) -> None:
