@@ -61,7 +61,8 @@ with held as materialized (
     select moved.*, nextval('ledger_posting_id_seq') as posting_id from moved
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'refund_failure', id, e.account, currency, e.amount, :now
+    select merchant_id, live, posting_id, 'refund_failure', id, e.account, currency, e.amount,
+           posted_at(merchant_id, live, :now)
       from posting
      cross join lateral (values ('acquirer', returned), ('available', -returned)) as e (account, amount)
 ), told as (
