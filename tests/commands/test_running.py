@@ -332,6 +332,7 @@ async def is_started_again(program: Program, name: str, killed: psutil.Process) 
         return another is not None and another.pid != killed.pid
 
     await eventually(has_another, f"another {name} process", lambda: "\n".join(program.err))
+    await eventually(lambda: "a process has ended" in "".join(program.err), "it says so")
     (said,) = [event for event in program.events if event["event"].startswith("a process has ended")]
     assert (said["process"], said["ended"], said["level"]) == (name, "SIGKILL", "error")
     another = part(program, name)

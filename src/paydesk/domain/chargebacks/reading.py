@@ -118,13 +118,13 @@ class _Reading:
         return self.changed
 
     async def _pages(self, place: str) -> None:
-        while True:
+        is_complete = False
+        while not is_complete:
             page = await self.desk.acquirers[self.acquirer].disputes(place)
             await self._record(page.disputes)
             if page.next != place:
                 await queries.move_on(self.database, acquirer=self.acquirer, place=page.next, lease=LEASE)
-            if not page.disputes or page.next == place:
-                return
+            is_complete = not page.disputes or page.next == place
             place = page.next
 
     async def _waiting(self) -> None:

@@ -41,8 +41,8 @@ class Missed:
 async def missed_periods(database: Database, shop: Shop, *, now: datetime) -> list[Missed]:
     """What would be charged of what is due by now (the shop's time), by currency: one period each, or all of them."""
     found: dict[str, Missed] = {}
-    after = 0
-    while True:
+    after, is_complete = 0, False
+    while not is_complete:
         rows = queries.due_now(
             database, merchant_id=shop.merchant_id, live=shop.live, now=now, after_id=after, most=_BATCH
         )
@@ -58,9 +58,9 @@ async def missed_periods(database: Database, shop: Shop, *, now: datetime) -> li
                 before.periods + periods,
                 before.all_amount + periods * terms.price,
             )
-        if len(batch) < _BATCH:
-            return sorted(found.values(), key=lambda missed: missed.currency)
-        after = batch[-1].id
+        is_complete = len(batch) < _BATCH
+        after = batch[-1].id if batch else after
+    return sorted(found.values(), key=lambda missed: missed.currency)
 
 
 def _periods_due(subscription: Subscription, now: datetime) -> int:
