@@ -69,16 +69,14 @@ async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
 
 async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
     """Read on from a place, page by page. What can't be recorded waits in the operator's list and stops no other."""
-    changed, read_at = 0, None
+    changed, read_at, is_complete = 0, None, False
     try:
-        while True:
+        while not is_complete:
             page = await desk.acquirers[acquirer].failed_refunds(place)
             worked = await one_by_one(page.refunds, partial(record_failed, desk.database, acquirer, now=now))
             await set_aside(desk.database, worked, lambda one: (None, one.reference), doing="it failed, unrecorded")
             changed += sum(worked.results)
-            place, read_at = page.next, now
-            if not page.refunds:
-                break
+            place, read_at, is_complete = page.next, now, not page.refunds
     except (AcquirerRefused, OutcomeUnknown) as error:
         log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=str(error))
         await _report_unread(desk.database, acquirer, str(error), now=now)
