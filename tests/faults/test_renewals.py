@@ -69,8 +69,9 @@ async def test_each_renewal_is_charged_once_whatever_happens_at_a_point(tmp_path
 
 
 async def test_a_renewal_that_is_charged_before_its_intent_is_found(tmp_path: Path) -> None:
-    async with club_staged(tmp_path, 4, Cast(bugs=["subscriptions.begin_renewals"])) as club:
+    # Of a batch, the first to be answered would commit the intents of all.
+    async with club_staged(tmp_path, 1, Cast(bugs=["subscriptions.begin_renewals"])) as club:
         await charge(club, [Fate.DIES], ("after bank.charge_stored",))
         await settle_renewals(club)
-        found = await renewal_contradictions(club, 4)
+        found = await renewal_contradictions(club, 1)
         assert any(said.startswith("lost: ") for said in found), found
