@@ -7,10 +7,10 @@ later date, so that it is not met again at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import asyncpg
 import structlog
@@ -112,6 +112,59 @@ async def one_by_one(items: Sequence[Item], work: Callable[[Item], Awaitable[Res
         except Exception as error:
             worked.failed.append((item, error))
     return worked
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """A row that something is due for, by its merchant's side and its id."""
+
+    shop: Shop
+    id: int
+
+
+Claim = Callable[[Sequence[int] | None], Awaitable[list[Result]]]
+"""Does what is due with one statement: of the rows with these ids, or (None) of as many as there is room for."""
+
+
+async def claimed(
+    database: Database,
+    claim: Claim[Result],
+    due: Callable[[], Awaitable[Sequence[DueRow]]],
+    postpone: Callable[[Sequence[DueRow]], Awaitable[None]],
+    *,
+    noun: str,
+    doing: str,
+) -> list[Result]:
+    """Do what is due with one statement; where that fails, without the rows that it fails for, which get a later date.
+
+    Args: due finds the same rows; noun is what one is called in the operator's list (`payment`), doing what can't be
+    done. Raises: what the database raises when it is away. Moves no money by itself.
+    """
+    try:
+        return await claim(None)
+    except (*AWAY, _PASSING):
+        raise
+    except Exception as error:
+        log.warning("what is due is done row by row", noun=noun, why=reason_of(error))
+    worked = await together(await due(), lambda rows: claim([row.id for row in rows]))
+    aside = await set_aside(database, worked, lambda row: (row.shop, f"{noun} {row.id}"), doing=doing)
+    if aside:
+        await postpone(aside)
+    return worked.results
+
+
+def due_rows(rows: Iterable[Mapping[str, Any]]) -> list[DueRow]:
+    """Due rows of a statement that names merchant_id, live and id."""
+    return [DueRow(Shop(row["merchant_id"], row["live"]), row["id"]) for row in rows]
+
+
+def names_of(rows: Sequence[DueRow]) -> dict[str, list[Any]]:
+    """Due rows as the arrays that statements take."""
+    return {
+        "merchant_ids": [row.shop.merchant_id for row in rows],
+        "lives": [row.shop.live for row in rows],
+        "ids": [row.id for row in rows],
+    }
 
 
 async def set_aside(

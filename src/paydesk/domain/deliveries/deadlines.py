@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
 from paydesk.domain.payments.paying import Desk
-from paydesk.domain.payments.recording import movement_of
+from paydesk.domain.payments.recording import Movement, movement_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -38,15 +42,34 @@ async def act_on_due(
     if not sides:
         return 0
     merchant_ids, lives, shop_nows = (list(column) for column in zip(*sides, strict=True))
-    asked = {"merchant_ids": merchant_ids, "lives": lives, "shop_nows": shop_nows, "most": most, "real_now": real_now}
-    reminders = [row async for row in queries.remind(desk.database, **asked)]
-    begun = queries.begin_due_voids(desk.database, **asked, lookup_at=first_look())
-    movements = [movement_of(row) async for row in begun]
+    asked = {"merchant_ids": merchant_ids, "lives": lives, "shop_nows": shop_nows, "most": most}
+    reminders, movements = await _begin(desk.database, asked, real_now)
     outcomes = await carry_out_all(desk, movements, real_now=real_now)
     for movement, outcome in zip(movements, outcomes, strict=True):
         if isinstance(outcome, Refused):
             log.error("an authorization could not be voided", payment_id=movement.payment_id, why=outcome.reason)
-    return len(reminders) + len(movements)
+    return reminders + len(movements)
+
+
+async def _begin(database: Database, asked: Mapping[str, Any], real_now: datetime) -> tuple[int, list[Movement]]:
+    """How many reminders were queued, and the voids whose intent was committed; what can't be begun stops no other."""
+
+    async def remind(only: Sequence[int] | None) -> list[Any]:
+        return [row async for row in queries.remind(database, **asked, real_now=real_now, only=only)]
+
+    async def begin_voids(only: Sequence[int] | None) -> list[Movement]:
+        begun = queries.begin_due_voids(database, **asked, real_now=real_now, lookup_at=first_look(), only=only)
+        return [movement_of(row) async for row in begun]
+
+    async def due() -> list[DueRow]:
+        return due_rows([row async for row in queries.due_of_shipping(database, **asked)])
+
+    async def postpone(rows: Sequence[DueRow]) -> None:
+        await queries.postpone(database, **names_of(rows), real_now=real_now, pause=ASIDE)
+
+    told = await claimed(database, remind, due, postpone, noun="payment", doing="its reminder can't be queued")
+    doing = "it was not shipped, and its void can't be begun"
+    return len(told), await claimed(database, begin_voids, due, postpone, noun="payment", doing=doing)
 
 
 async def run_deadlines(desk: Desk, stop: asyncio.Event, *, pause: float = PAUSE) -> None:

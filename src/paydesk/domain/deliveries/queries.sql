@@ -94,7 +94,7 @@ select *
                 where p.merchant_id = timed.merchant_id and p.live = timed.live
                   and p.shipping_due_at <= timed.shop_now);
 
--- name: remind(merchant_ids, lives, shop_nows, most, real_now)
+-- name: remind(merchant_ids, lives, shop_nows, most, real_now, only)
 -- Merchants are told once of each order that will be voided soon; the worker looks at it again when its time is up. (A
 -- reminder that would come too late is left out.)
 with side as (
@@ -108,7 +108,7 @@ with side as (
          select merchant_id, live, id
            from payment
           where merchant_id = side.merchant_id and live = side.live and shipping_due_at <= side.shop_now
-            and shipping_due_at < ship_by
+            and shipping_due_at < ship_by and (:only::bigint[] is null or id = any(:only))
           order by shipping_due_at
           limit :most
             for update skip locked
@@ -133,7 +133,7 @@ select p.merchant_id, p.live, 'void_reminder', m.email, 'en',
     on conflict (merchant_id, once) do nothing
 returning id;
 
--- name: begin_due_voids(merchant_ids, lives, shop_nows, most, lookup_at, real_now)
+-- name: begin_due_voids(merchant_ids, lives, shop_nows, most, lookup_at, real_now, only)
 -- Authorizations that nobody shipped in time: the intent to let go of each, unless a capture is in progress. One that the
 -- acquirer refuses to void is looked at again an hour later. (What the guard hides in coalesce the planner can't
 -- guess, so the index by time leads.)
@@ -149,6 +149,7 @@ with side as (
            from payment
           where merchant_id = side.merchant_id and live = side.live and shipping_due_at <= side.shop_now
             and ship_by <= side.shop_now and moving_id is null and coalesce(state = 'authorized', false)
+            and (:only::bigint[] is null or id = any(:only))
           order by shipping_due_at
           limit :most
             for update skip locked
@@ -174,3 +175,27 @@ select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference,
   from begun b
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
+
+-- name: due_of_shipping(merchant_ids, lives, shop_nows, most)
+-- The authorized orders whose reminder or void is due.
+select p.merchant_id, p.live, p.id
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
+    as side (merchant_id, live, shop_now)
+ cross join lateral (
+     select merchant_id, live, id
+       from payment
+      where merchant_id = side.merchant_id and live = side.live and shipping_due_at <= side.shop_now
+      order by shipping_due_at
+      limit :most
+ ) p
+ limit :most;
+
+-- name: postpone(merchant_ids, lives, ids, real_now, pause)!
+-- What could not be acted on is looked at again later, by its side's own time.
+update payment p
+   set shipping_due_at = greatest(p.shipping_due_at,
+                                  :real_now::timestamptz + case when p.live then interval '0' else m.test_clock end)
+                       + :pause::interval
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
+  join merchant m on m.id = r.merchant_id
+ where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.shipping_due_at is not null;

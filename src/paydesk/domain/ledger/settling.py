@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "settling.sql")
@@ -33,11 +36,22 @@ async def settle_due(
     """Settle payments and release reserves that are due; returns how many moved on. Moves no money at an acquirer.
 
     Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
-    counts, and `at` is its time (UTC).
+    counts, and `at` is its time (UTC). One that can't be posted waits in the operator's list and stops no other.
     Source: spec, Order delivery (Pending Balance).
     """
-    moved = queries.settle(database, real_now=real_now, at=at, merchant_id=merchant_id, most=most)
-    return len([row async for row in moved])
+    asked = {"real_now": real_now, "at": at, "merchant_id": merchant_id, "most": most}
+
+    async def settle(only: Sequence[int] | None) -> list[Any]:
+        return [row async for row in queries.settle(database, **asked, only=only)]
+
+    async def due() -> list[DueRow]:
+        return due_rows([row async for row in queries.due_to_settle(database, **asked)])
+
+    async def postpone(rows: Sequence[DueRow]) -> None:
+        await queries.postpone(database, **names_of(rows), real_now=real_now, pause=ASIDE)
+
+    doing = "what became available of it can't be posted"
+    return len(await claimed(database, settle, due, postpone, noun="payment", doing=doing))
 
 
 async def run_settling(database: Database, stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
--- name: settle(real_now, at, merchant_id, most)
+-- name: settle(real_now, at, merchant_id, most, only)
 -- Money whose time has come moves on, each by its side's own time: first a payment's net from pending to available, then
 -- what is left of its reserve. The row says which is next and when; several workers never take the same one. Under a
 -- test clock that is being moved the posting has the very moment at which it was due.
@@ -15,6 +15,7 @@ with due as materialized (
          select merchant_id, live, id, funds_due_at, shop.now as shop_now, m.reserve_days
            from payment
           where merchant_id = m.id and live = side.live and funds_due_at <= shop.now
+            and (:only::bigint[] is null or id = any(:only))
           order by funds_due_at
           limit :most
             for update skip locked
@@ -46,3 +47,30 @@ with due as materialized (
      where ready <> 0
 )
 select merchant_id, live, id as payment_id, kind, currency, ready as amount from posting;
+
+-- name: due_to_settle(real_now, at, merchant_id, most)
+-- The payments that settle would move on.
+select p.merchant_id, p.live, p.id
+  from merchant m
+ cross join (values (true), (false)) side (live)
+ cross join lateral (
+     select merchant_id, live, id
+       from payment
+      where merchant_id = m.id and live = side.live
+        and funds_due_at <= coalesce(:at::timestamptz,
+                                     :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end)
+      order by funds_due_at
+      limit :most
+ ) p
+ where :merchant_id::bigint is null or (m.id = :merchant_id and not side.live)
+ limit :most;
+
+-- name: postpone(merchant_ids, lives, ids, real_now, pause)!
+-- What could not be settled is tried again later, by its side's own time.
+update payment p
+   set funds_due_at = greatest(p.funds_due_at,
+                               :real_now::timestamptz + case when p.live then interval '0' else m.test_clock end)
+                    + :pause::interval
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
+  join merchant m on m.id = r.merchant_id
+ where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.funds_due_at is not null;

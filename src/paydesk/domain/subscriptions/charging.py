@@ -23,7 +23,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import one_by_one, set_aside
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of, one_by_one, set_aside
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
@@ -139,17 +139,7 @@ class BillingRun:
     async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
         """Claim due subscriptions, an equal share of each side, and commit the intents. Moves no money."""
         not_after = real_now + KEY_LIFETIME
-        begun = queries.begin_renewals(
-            self._desk.database,
-            merchant_ids=[side.shop.merchant_id for side in sides],
-            lives=[side.shop.live for side in sides],
-            shop_nows=[side.now for side in sides],
-            not_after=not_after,
-            lookup_at=real_now + FIRST_LOOK,
-            per_side=max(self.pace.batch // len(sides), 1),
-            most=self.pace.batch,
-        )
-        rows = [row async for row in begun]
+        rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK)
 
         async def opened(row: Mapping[str, Any]) -> Charge:
             return self._charge(row, not_after)
@@ -158,6 +148,32 @@ class BillingRun:
         worked = await one_by_one(rows, opened)
         await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
         return worked.results
+
+    async def _begin(self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime) -> list[Any]:
+        """Commit the intents; a subscription whose intent can't be written is set aside, and stops no other."""
+        database, per_side = self._desk.database, max(self.pace.batch // len(sides), 1)
+        times = {side.shop: side.now for side in sides}
+        asked = {
+            "merchant_ids": [shop.merchant_id for shop in times],
+            "lives": [shop.live for shop in times],
+            "shop_nows": list(times.values()),
+        }
+
+        async def begin(only: Sequence[int] | None) -> list[Any]:
+            keys = {"not_after": not_after, "lookup_at": lookup_at}
+            begun = queries.begin_renewals(
+                database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=only
+            )
+            return [row async for row in begun]
+
+        async def due() -> list[DueRow]:
+            return due_rows([row async for row in queries.due_to_renew(database, **asked, most=per_side)])
+
+        async def postpone(rows: Sequence[DueRow]) -> None:
+            nows = [times[row.shop] for row in rows]
+            await queries.postpone(database, **names_of(rows), shop_nows=nows, pause=ASIDE)
+
+        return await claimed(database, begin, due, postpone, noun="subscription", doing="its charge can't be begun")
 
     def _charge(self, row: Mapping[str, Any], not_after: datetime) -> Charge:
         """What is asked of the acquirer; the card number stays in memory only for the call.

@@ -109,7 +109,7 @@ select timed.merchant_id, timed.live, timed.shop_now,
   from timed
  order by merchant_id, live;
 
--- name: begin_renewals(merchant_ids, lives, shop_nows, not_after, lookup_at, per_side, most)
+-- name: begin_renewals(merchant_ids, lives, shop_nows, not_after, lookup_at, per_side, most, only)
 -- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
 -- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too;
 -- none of a merchant that has been suspended since.
@@ -128,6 +128,7 @@ with timed as (
            from subscription s
           where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
             and s.charging_attempt_id is null
+            and (:only::bigint[] is null or s.id = any(:only))
           order by s.date_next
           limit :per_side
             for update skip locked
@@ -184,6 +185,29 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
   join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
   join merchant m on m.id = due.merchant_id
   cross join lateral fees_in(due.merchant_id, held.currency) f;
+
+-- name: due_to_renew(merchant_ids, lives, shop_nows, most)
+-- The subscriptions that are due, oldest first of each side.
+select s.merchant_id, s.live, s.id
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
+    as side (merchant_id, live, shop_now)
+ cross join lateral (
+     select merchant_id, live, id
+       from subscription
+      where merchant_id = side.merchant_id and live = side.live and date_next <= side.shop_now
+        and charging_attempt_id is null
+      order by date_next
+      limit :most
+ ) s;
+
+-- name: postpone(merchant_ids, lives, ids, shop_nows, pause)!
+-- What could not be begun is due again later, by its side's own time; its calendar stays.
+update subscription s
+   set date_next = greatest(s.date_next, r.shop_now) + :pause::interval
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[], :shop_nows::timestamptz[])
+    as r (merchant_id, live, id, shop_now)
+ where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id and s.date_next is not null
+   and s.charging_attempt_id is null;
 
 -- name: failures_to_report(merchant_ids, lives, attempt_ids)
 -- Renewal attempts that ended without money, with their subscriptions as they stand, and how often the acquirer refused
