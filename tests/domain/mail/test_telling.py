@@ -330,3 +330,27 @@ async def test_a_failing_test_server_is_told_only_to_who_wants_test_mails(databa
     await _failing(database, shop, attempts=9, url=f"https://{secrets.token_hex(4)}.example/")
     await fail(database, keep_test=False)
     assert await told(database, shop) == []
+
+
+async def test_what_can_not_be_told_of_one_merchant_is_told_of_all_others(
+    desk: Desk, shop: Shop, other_shop: Shop, database: Database
+) -> None:
+    await tell(database)
+    await buy(desk, shop, "A1")
+    await buy(desk, other_shop, "A1")
+    odd = f"alter table mail add constraint odd check (merchant_id <> {shop.merchant_id}) not valid"
+    await database.execute(odd)
+    try:
+        for _ in range(3):
+            await tell(database)
+        assert await kinds(database, other_shop) == ["receipt"]
+    finally:
+        await database.execute("alter table mail drop constraint odd")
+    alarms = await database.fetch(
+        "select subject, times, settled_at from alarm where merchant_id = $1", shop.merchant_id
+    )
+    assert [(row["subject"], row["times"]) for row in alarms] == [(f"mails of merchant {shop.merchant_id}", 1)]
+    await tell(database)
+    assert await kinds(database, shop) == [], "not at once"
+    await tell(database, real_now=utc_now() + timedelta(hours=2))
+    assert await kinds(database, shop) == ["receipt"]

@@ -7,6 +7,7 @@ is read afterwards, and each event's name (`once`) makes sure that it is told on
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -15,6 +16,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, one_by_one, set_aside
+from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.pingbacks.health import FAR
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
 from paydesk.loops.repeating import repeat
@@ -50,8 +53,8 @@ async def tell_events(
     (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC.
     """
     await queries.add_places(database)
-    queued, places = 0, 1
-    while places:
+
+    async def tell(only: Sequence[int] | None) -> list[tuple[int, int]]:
         row = await queries.tell_pingbacks(
             database,
             real_now=real_now,
@@ -60,20 +63,43 @@ async def tell_events(
             sweep_after=SWEEP_AFTER,
             most_merchants=most_merchants,
             most_events=most_events,
+            only=only,
+            aside_since=real_now - ASIDE,
         )
-        queued, places = queued + int(row["mails"]), int(row["places"])
+        return [(int(row["mails"]), int(row["places"]))]
+
+    async def due() -> list[DueRow]:
+        rows = queries.merchants_to_tell(database)
+        return [DueRow(Shop(row["merchant_id"], live=True), row["merchant_id"]) async for row in rows]
+
+    async def leave_to_the_alarm(_: Sequence[DueRow]) -> None:
+        """The statement leaves out whoever has one that is younger than an hour."""
+
+    queued, places = 0, 1
+    while places:
+        noun, doing = "mails of merchant", "what happened there can't be told"
+        told = await claimed(database, tell, due, leave_to_the_alarm, noun=noun, doing=doing)
+        queued, places = queued + sum(mails for mails, _ in told), sum(moved for _, moved in told)
     return queued + await _tell_marked(database, real_now=real_now, keep_test=keep_test, most=most_events)
 
 
 async def _tell_marked(database: Database, *, real_now: datetime, keep_test: bool, most: int) -> int:
-    """Queue the mails about refunds, shipments, chargebacks and voids, whose rows say whether they were told."""
-    queued = 0
-    for tell in (queries.tell_refunds, queries.tell_shipments, queries.tell_chargebacks, queries.tell_voids):
-        seen = most
+    """Queue the mails about refunds, shipments, chargebacks and voids, whose rows say whether they were told.
+
+    Where those of one kind can't be queued, the other kinds are.
+    """
+
+    async def tell(kind: str) -> int:
+        queued, seen = 0, most
         while seen == most:
-            row = await tell(database, real_now=real_now, since=real_now - TOLD_FOR, keep_test=keep_test, most=most)
+            told = getattr(queries, f"tell_{kind}")
+            row = await told(database, real_now=real_now, since=real_now - TOLD_FOR, keep_test=keep_test, most=most)
             seen, queued = row["seen"], queued + int(row["mails"])
-    return queued
+        return queued
+
+    worked = await one_by_one(("refunds", "shipments", "chargebacks", "voids"), tell)
+    await set_aside(database, worked, lambda kind: (None, f"mails about {kind}"), doing="they can't be queued")
+    return sum(worked.results)
 
 
 async def tell_failing(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:

@@ -4,19 +4,32 @@ insert into mail_place (merchant_id)
 select m.id from merchant m where not exists (select from mail_place p where p.merchant_id = m.id)
     on conflict (merchant_id) do nothing;
 
--- name: tell_pingbacks(real_now, since, keep_test, sweep_after, most_merchants, most_events)^
+-- name: merchants_to_tell()
+-- Everybody who has a place, the longest untold first.
+select merchant_id
+  from mail_place
+ order by moved_at;
+
+-- name: tell_pingbacks(real_now, since, keep_test, sweep_after, most_merchants, most_events, only, aside_since)^
 -- What customers hear of payments and of ends of subscriptions. Each such event has one pingback, committed with it, so
 -- each merchant's pingbacks are read in the order of their ids, from its place on; place and mails move together. An id
 -- may be committed after a higher one was read: what was read is swept once more, when whoever drew an id has long
 -- committed or never will. What was told already is not told again.
+-- A merchant whose events could not be told lately is left out. With :only just these merchants' are told.
 -- (Each event looks up its own rows, by key: the planner can't guess how few events there are, and would read whole
 -- tables for them.)
 with place as materialized (
     select *
       from mail_place p
-     where (select b.id from pingback b where b.merchant_id = p.merchant_id and b.id > p.read_to order by b.id limit 1)
-           is not null
-        or p.swept_to < p.sweep_to and p.sweep_at <= :real_now
+     where ((select b.id from pingback b where b.merchant_id = p.merchant_id and b.id > p.read_to order by b.id limit 1)
+            is not null
+            or p.swept_to < p.sweep_to and p.sweep_at <= :real_now)
+       and (:only::bigint[] is null or p.merchant_id = any(:only))
+       and not exists (select
+                         from alarm a
+                        where a.merchant_id = p.merchant_id and a.live and a.kind = 'set_aside'
+                          and a.subject = 'mails of merchant ' || p.merchant_id and a.settled_at is null
+                          and a.last_at > :aside_since)
      order by p.moved_at
      limit :most_merchants
        for update skip locked
