@@ -23,6 +23,7 @@ from paydesk.database import cluster, programs
 from paydesk.database.cluster import EmbeddedServerError, Layout, ServerUser
 from paydesk.database.pool import AWAY
 from paydesk.database.programs import binary
+from paydesk.loops.repeating import repeat
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError", "binary", "server_for"]
 
@@ -99,22 +100,24 @@ class EmbeddedServer:
 
         A start that fails is logged and tried again, since the reason (a full disk, say) may pass.
         """
-        while True:
-            await asyncio.sleep(WATCH)
-            if self.attached:
-                if not self._claim():
-                    continue
-                self.attached = False
-            elif self._process is not None and self._process.poll() is None:
-                continue
-            log.warning("embedded_postgres_restarting", data_dir=str(self.layout.data_dir))
-            try:
-                await self._run()
-                log.warning("embedded_postgres_restarted", data_dir=str(self.layout.data_dir))
-            except (EmbeddedServerError, *AWAY) as error:
-                # It may be killed again while we talk to it for the first time.
-                log.error("embedded_postgres_down", reason=str(error))
-                await asyncio.sleep(1)
+        await repeat("embedded database", self._look_after, asyncio.Event(), rest=WATCH)
+
+    async def _look_after(self) -> None:
+        """Start the server again if it is ours and does not run."""
+        if self.attached:
+            if not self._claim():
+                return
+            self.attached = False
+        elif self._process is not None and self._process.poll() is None:
+            return
+        log.warning("embedded_postgres_restarting", data_dir=str(self.layout.data_dir))
+        try:
+            await self._run()
+            log.warning("embedded_postgres_restarted", data_dir=str(self.layout.data_dir))
+        except (EmbeddedServerError, *AWAY) as error:
+            # It may be killed again while we talk to it for the first time.
+            log.error("embedded_postgres_down", reason=str(error))
+            await asyncio.sleep(1)
 
     def _claim(self) -> bool:
         """Become the owner of the data directory, unless another process is."""
