@@ -85,8 +85,8 @@ async def export(
         with ExitStack() as stack:
             file = stack.enter_context(_writing(output)) if output is not None else sys.stdout
             step = stack.enter_context(progress("Writing", total))
-            async with statement(here.database, shop, since=begin, until=end) as postings:
-                lines = await _write(file, form, postings, step)
+            postings = statement(here.database, shop, since=begin, until=end)
+            lines = await _write(file, form, postings, step)
     note(f"{lines} postings written")
 
 

@@ -19,6 +19,7 @@ AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
 )
 """Raised when the server restarts, is full or can't be reached: what was just sent may be done or not (see surely.py).
 
@@ -32,6 +33,8 @@ SESSION = {
     "timezone": "UTC",
     # Every statement finds its rows by key, whatever the values: planning each call anew costs more than running it.
     "plan_cache_mode": "force_generic_plan",
+    # Between two statements of a transaction nobody waits for a client or a bank: who does lets go of what it holds.
+    "idle_in_transaction_session_timeout": "60s",
 }
 """What every session is set to."""
 

@@ -132,8 +132,7 @@ async def test_the_statement_of_a_period_adds_up_to_the_balances_at_its_ends(
 
 
 async def _adds_up(database: Database, shop: Shop, since: datetime, until: datetime) -> None:
-    async with statement(database, shop, since=since, until=until) as postings:
-        lines = [posting async for posting in postings]
+    lines = [posting async for posting in statement(database, shop, since=since, until=until)]
     for line in lines:
         assert line.gross + line.fees == line.pending + line.available + line.reserve
     for name in ("pending", "available", "reserve"):

@@ -16,7 +16,7 @@ from tests.domain.ledger.conftest import Till
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.core.paging import EARLIEST, Page
-from paydesk.database.pool import Database
+from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger import balances
 from paydesk.domain.ledger.balances import browse_postings, statement
 from paydesk.domain.ledger.closing import close_ledger
@@ -40,8 +40,11 @@ async def session(till: Till, server_url: str) -> AsyncIterator[asyncpg.Connecti
 
 
 async def lines(database: Database, shop: Shop, until: datetime) -> list[Decimal]:
-    async with statement(database, shop, since=EARLIEST, until=until) as rows:
-        return [one.available async for one in rows]
+    return [one.available async for one in statement(database, shop, since=EARLIEST, until=until)]
+
+
+def shop_of(till: Till) -> tuple[int, bool]:
+    return till.shop.merchant_id, till.shop.live
 
 
 async def database_time(database: Database) -> datetime:
@@ -97,6 +100,29 @@ async def test_a_period_that_is_not_over_is_shown_as_far_as_it_is(till: Till, se
     async with session.transaction():
         await session.fetchval(ENTRY, shop.merchant_id, shop.live, Decimal(-7))
         assert await lines(database, shop, utc_now() + timedelta(days=1)) == [1]
+
+
+async def test_a_slow_reader_of_a_statement_holds_no_connection_and_no_transaction(
+    till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balances, "_BATCH", 2)
+    database, shop = till.database, till.shop
+    posted = [
+        await database.fetchval(ENTRY.replace("returning at", "returning posting_id"), *shop_of(till), Decimal(n))
+        for n in range(1, 8)
+    ]
+    rows = statement(database, shop, since=EARLIEST, until=utc_now() + timedelta(days=1))
+    read = []
+    async for one in rows:
+        read.append(one.id)
+        assert database.get_idle_size() == database.get_size(), "while the reader has a line in hand"
+        await database.fetchval(ENTRY, *shop_of(till), Decimal(100))
+    assert read == posted, "each once, across pages, and nothing that was posted meanwhile"
+
+
+async def test_a_transaction_that_is_left_open_ends(database_url: str) -> None:
+    async with connected(database_url, most=1) as pool:
+        assert await pool.fetchval("show idle_in_transaction_session_timeout") == "1min"
 
 
 async def test_who_only_reads_holds_up_no_statement(till: Till, session: asyncpg.Connection) -> None:

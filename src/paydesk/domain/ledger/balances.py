@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from paydesk.core.errors import Unavailable
-from paydesk.core.paging import LATEST, Page
+from paydesk.core.paging import LATEST, Page, Place
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -25,8 +24,6 @@ queries = load_statements(__package__ or "", "balances.sql")
 _BATCH = 1000
 _LOOKS, _BETWEEN_LOOKS = 400, 0.05
 """How often, and after how many seconds, it is looked whether a period is over: longer than a posting may take."""
-_PATIENCE = 3600.0
-"""Seconds that reading a whole statement may take."""
 
 
 class PostingKind(StrEnum):
@@ -115,21 +112,26 @@ async def count_postings(database: Database, shop: Shop, *, since: datetime, unt
     )
 
 
-@asynccontextmanager
-async def statement(
-    database: Database, shop: Shop, *, since: datetime, until: datetime
-) -> AsyncIterator[AsyncIterator[Posting]]:
-    """All postings of a period, oldest first, as they are at one moment, in bounded memory; for a block.
+async def statement(database: Database, shop: Shop, *, since: datetime, until: datetime) -> AsyncIterator[Posting]:
+    """All postings of a period, oldest first, read page by page: a slow reader holds no connection meanwhile.
 
-    A period that is over never changes: what is just being posted into it is waited for.
+    A period that is over never changes: what is just being posted into it is waited for. Of one that is not, what is
+    posted after the reading began is left out.
 
     Raises: Unavailable if that takes too long.
     """
     await _over(database, until)
-    values = (shop.merchant_id, shop.live, since, until)
-    async with database.acquire() as connection, connection.transaction(readonly=True):
-        rows = connection.cursor(queries.statement.sql, *values, prefetch=_BATCH, timeout=_PATIENCE)
-        yield (_posting(row) async for row in rows)
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    period = {"since": since, "until": until, "newest_id": await queries.newest_posting(database)}
+    place = Place(since, 0)
+    while True:
+        after = {"after_at": place.at, "after_id": place.id, "most": _BATCH}
+        found = [_posting(row) async for row in queries.statement(database, **side, **period, **after)]
+        for one in found:
+            yield one
+        if len(found) < _BATCH:
+            return
+        place = Place(found[-1].at, found[-1].id)
 
 
 async def _over(database: Database, until: datetime) -> None:

@@ -54,8 +54,12 @@ select :until::timestamptz <= clock_timestamp()
                       and l.database = (select oid from pg_database where datname = current_database())
                       and coalesce(a.xact_start <= :until::timestamptz, true)));
 
--- name: statement(merchant_id, live, since, until)
--- The same for a whole period, oldest first, to be read by a cursor.
+-- name: newest_posting()$
+-- No posting that is made from now on has this id or a lower one.
+select last_value from ledger_posting_id_seq;
+
+-- name: statement(merchant_id, live, since, until, newest_id, after_at, after_id, most)
+-- The same oldest first, a page of a whole period: a posting's entries have one time, so no page parts them.
 select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payment_id, min(e.payout_id) as payout_id,
        min(e.currency) as currency,
        coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0) as gross,
@@ -64,9 +68,11 @@ select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payme
        coalesce(-sum(e.amount) filter (where e.account = 'available'), 0) as available,
        coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0) as reserve
   from ledger_entry e
- where e.merchant_id = :merchant_id and e.live = :live and e.at >= :since and e.at < :until
+ where e.merchant_id = :merchant_id and e.live = :live and e.at >= greatest(:since::timestamptz, :after_at::timestamptz) and e.at < :until
+   and (e.at, e.posting_id) > (:after_at, :after_id) and e.posting_id <= :newest_id
  group by e.at, e.posting_id
- order by e.at, e.posting_id;
+ order by e.at, e.posting_id
+ limit :most;
 
 -- name: count_postings(merchant_id, live, since, until)$
 select count(distinct posting_id) from ledger_entry where merchant_id = :merchant_id and live = :live and at >= :since and at < :until;

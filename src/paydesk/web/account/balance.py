@@ -86,8 +86,7 @@ async def export_statement(visit: Visit) -> Response:
 async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:
     """The lines of the file; those of any period add up to the difference of the balances at its two ends."""
     period = page_asked(visit)
-    async with statement(visit.database, visit.shop, since=period.since, until=period.until) as postings:
-        async for one in postings:
-            amounts = (one.gross, one.fees, one.pending, one.available, one.reserve)
-            facts = (one.id, one.at, one.kind, one.payment_id, one.payout_id, one.currency)
-            yield (*facts, *(plain_number(amount) for amount in amounts))
+    async for one in statement(visit.database, visit.shop, since=period.since, until=period.until):
+        amounts = (one.gross, one.fees, one.pending, one.available, one.reserve)
+        facts = (one.id, one.at, one.kind, one.payment_id, one.payout_id, one.currency)
+        yield (*facts, *(plain_number(amount) for amount in amounts))
