@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import html
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,8 @@ from paydesk.adapters.acquirers.simulator import Bank, RemoteSimulator, Simulate
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.app import create_app, payment_desk
 from paydesk.core.errors import SetupError
-from paydesk.database.pool import Database
+from paydesk.database import waiting
+from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import Merchant
 from paydesk.settings import Settings
 
@@ -46,6 +48,63 @@ async def test_a_process_whose_clock_alone_is_off_is_not_ready(database: Databas
     state = SimpleNamespace(database=database, clock=SimpleNamespace(serves_customers=serves))
     answer = await application._ready(SimpleNamespace(state=state))  # type: ignore[arg-type]
     assert answer.status_code == status
+
+
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> list[Database]:
+    """The pools that applications open from now on, of which nobody waits long: the customers', then the account's."""
+    opened: list[Database] = []
+
+    @asynccontextmanager
+    async def watched(url: str, **options: Any) -> AsyncIterator[Database]:
+        async with connected(url, **options) as pool:
+            opened.append(pool)
+            yield pool
+
+    monkeypatch.setattr(application, "connected", watched)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
+    return opened
+
+
+@asynccontextmanager
+async def used_up(pool: Database) -> AsyncIterator[None]:
+    """Every connection of a pool is in use."""
+    taken = [await pool.acquire() for _ in range(pool.get_max_size())]
+    yield
+    for one in taken:
+        await pool.release(one)
+
+
+async def test_customers_are_served_while_the_account_has_no_connection_left(
+    open_web: Callable[..., Any], pools: list[Database], signed_form: SignedForm
+) -> None:
+    web = await open_web(console_connections=2)
+    session = {"Cookie": "paydesk=" + "0" * 64}
+    customers, account = pools
+    async with used_up(account):
+        refused = await web.get("/account", headers=session)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "3")
+        assert (await web.post("/sandbox/payment/form", data=signed_form())).status_code == 303
+    assert (await web.get("/account", headers=session)).status_code == 303
+    async with used_up(customers):
+        assert (await web.get("/account", headers=session)).status_code == 303
+
+
+async def test_who_gets_no_connection_is_told_that_nothing_was_done(
+    open_web: Callable[..., Any], pools: list[Database], signed_form: SignedForm, database: Database
+) -> None:
+    web, form = await open_web(database_connections=2), signed_form()
+    async with used_up(pools[0]):
+        for headers in (JSON, {}):
+            refused = await web.post("/sandbox/payment/form", data=form, headers=headers)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "3")
+            assert "Traceback" not in refused.text
+        told = (await web.post("/sandbox/payment/form", data=form, headers=JSON)).json()
+        assert "nothing was done" in told["message"]
+        assert (await web.get("/readyz")).status_code == 503
+    asked = "select count(*) from checkout where merchant_order_id = $1"
+    assert await database.fetchval(asked, form["merchant_order_id"]) == 0
+    assert (await web.post("/sandbox/payment/form", data=form)).status_code == 303
 
 
 async def test_nobody_is_shown_the_machinery(web: httpx.AsyncClient) -> None:

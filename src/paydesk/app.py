@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -29,6 +30,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError, SetupError, TooMany
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.database.waiting import RETRY_AFTER, NoConnection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
@@ -53,6 +55,10 @@ from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.visits import wants_json
 from paydesk.worker import sender_settings
+
+WITHOUT_CONNECTION = Counter(
+    "paydesk_requests_without_connection_total", "Requests answered 503 because every database connection was in use"
+)
 
 log = structlog.get_logger()
 
@@ -85,6 +91,10 @@ def create_app(settings: Settings) -> FastAPI:
             database = await stack.enter_async_context(
                 connected(settings.database_url, most=settings.database_connections, least=0)
             )
+            # People at the account can't take the connections that customers pay over.
+            console_database = await stack.enter_async_context(
+                connected(settings.database_url, most=settings.console_connections, least=0)
+            )
             # The command looked at the schema before; a worker that takes the place of another while the database is
             # away answers 503 until it is back, and must not end the whole service by failing to start.
             with suppress(*AWAY):
@@ -92,13 +102,15 @@ def create_app(settings: Settings) -> FastAPI:
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
             services = checkout_services(settings, database, vault, acquirer, live)
-            gate = gate_of(settings, database, vault)
-            stack.push_async_callback(services.desk.finish)
+            gate = gate_of(settings, console_database, vault)
+            console_desk = payment_desk(settings, console_database, vault, acquirer, live)
+            for desk in (services.desk, console_desk):
+                stack.push_async_callback(desk.finish)
             yield {
                 "checkout": services,
                 "portal": portal_services(settings, services.desk),
                 "api": api_services(settings, services.desk),
-                "console": console_services(settings, services.desk, gate),
+                "console": console_services(settings, console_desk, gate),
                 "database": database,
             }
 
@@ -269,6 +281,7 @@ def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any],
         RequestValidationError: refuse_invalid,
         Exception: _unknown_error,
         **dict.fromkeys(AWAY, _database_away),
+        NoConnection: _no_connection,
     }
 
 
@@ -284,6 +297,16 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
     response = _page(request, error.status_code)
     response.headers.update(error.headers or {})
     return response
+
+
+async def _no_connection(request: Request, error: NoConnection) -> Response:
+    """Too many ask at once: come back in a moment. Nothing was sent, so a program may do so without looking."""
+    WITHOUT_CONNECTION.inc()
+    log.warning("a request got no database connection", why=str(error))
+    if wants_json(request):
+        headers = {"Retry-After": str(RETRY_AFTER)}
+        return problem_json(503, "too many requests are being answered just now; nothing was done, try again", headers)
+    return _page(request, 503, retry_after=RETRY_AFTER)
 
 
 async def _database_away(request: Request, error: Exception) -> Response:

@@ -52,6 +52,9 @@ class Settings(BaseSettings):
         "", description="`postgresql://…` of a PostgreSQL 15 or newer; empty means the embedded server."
     )
     database_connections: int = Field(16, ge=2, le=500, description="Most database connections of one process.")
+    console_connections: int = Field(
+        4, ge=2, le=100, description="Most database connections of one process for account and operator pages, besides."
+    )
     secret_key: SecretStr = Field(
         SecretStr(""),
         description="At least 32 random characters; fingerprints of keys, sessions and links derive from it.",

@@ -1,13 +1,15 @@
-"""The connection pool, and which errors mean that the database is away for a moment."""
+"""The connection pool, in which requests wait briefly, and which errors mean that the database is away for a moment."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Generator
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
+
+from paydesk.database.waiting import NoConnection, Waiting, current
 
 Database: TypeAlias = asyncpg.Pool
 
@@ -39,6 +41,48 @@ SESSION = {
 """What every session is set to."""
 
 
+_Got = TypeVar("_Got")
+
+
+class _Acquiring:
+    """Waits for a connection as long as its request may; used like a plain pool's, by `await` or `async with`."""
+
+    def __init__(self, acquiring: Any, waiting: Waiting) -> None:
+        self._acquiring = acquiring
+        self._waiting = waiting
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._wait(self._acquiring).__await__()
+
+    async def __aenter__(self) -> Any:
+        return await self._wait(self._acquiring.__aenter__())
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._acquiring.__aexit__(*error)
+
+    async def _wait(self, connection: Awaitable[_Got]) -> _Got:
+        # Not the pool's own time-out: that holds for giving the connection back, too, when a write has been done.
+        limit = asyncio.timeout(self._waiting.patience)
+        try:
+            async with limit:
+                got = await connection
+        except TimeoutError as error:
+            if limit.expired():
+                raise NoConnection from error
+            raise
+        self._waiting.served = True
+        return got
+
+
+class _RequestsPool(asyncpg.Pool):  # type: ignore[misc]
+    """A pool in which a request waits briefly for its first connection (waiting.py), all others as long as it takes."""
+
+    def acquire(self, *, timeout: float | None = None) -> Any:
+        """A connection, by `await` or for a block. Raises: NoConnection."""
+        acquiring, waiting = super().acquire(timeout=timeout), current()
+        return acquiring if waiting is None else _Acquiring(acquiring, waiting)
+
+
 @asynccontextmanager
 async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
@@ -46,10 +90,15 @@ async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterato
     `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed.
     Raises: one of AWAY if the server can't be reached.
     """
-    async with asyncpg.create_pool(
+    async with _RequestsPool(
         url,
+        connection_class=asyncpg.Connection,
+        record_class=asyncpg.Record,
         min_size=least,
         max_size=most,
+        max_queries=50000,
+        max_inactive_connection_lifetime=300.0,
+        loop=None,
         command_timeout=60,
         server_settings=SESSION,
         reset=_keep_session,

@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from paydesk.database.waiting import one_request
 from paydesk.web.visits import SANDBOX
 
 REQUEST_SECONDS = Histogram(
@@ -74,7 +75,8 @@ class Observed:
 
         structlog.contextvars.bind_contextvars(request_id=request_id)
         try:
-            await self.app(scope, receive, send_with_id)
+            with one_request():
+                await self.app(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - began
             route = _pattern(scope)

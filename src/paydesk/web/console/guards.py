@@ -20,6 +20,7 @@ from starlette.routing import Route
 from paydesk.core.errors import Forbidden, Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.paging import LARGEST_ID
 from paydesk.database.pool import AWAY
+from paydesk.database.waiting import may_wait_only_briefly
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import (
@@ -130,6 +131,7 @@ async def _answer(request: Request, face: Face, handler: Handler, declared: Decl
     if in_sandbox(request):
         return RedirectResponse(services.address + request.scope["path"], 308)
     door = _Door(request, services, face, services.now())
+    may_wait_only_briefly(only_reads=not door.posted)
     try:
         door.require_own_page()
         await door.enter()

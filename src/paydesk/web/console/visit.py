@@ -17,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
+from paydesk.database.waiting import may_wait_only_briefly
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
@@ -223,6 +224,8 @@ class Visit:
 
     def csv(self, filename: str, columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> Response:
         """A list as a CSV file, sent row by row; no cell is taken for a formula by a spreadsheet."""
+        # A file that has begun is not broken off because others are being served.
+        may_wait_only_briefly(only_reads=False)
         return StreamingResponse(
             _csv_lines(columns, rows),
             media_type="text/csv; charset=utf-8",
