@@ -51,6 +51,7 @@ class TellingBank(LyingAcquirer):
         self.stands: dict[str, Dispute] = {}
         self.asked: list[str] = []
         self.silent: Exception | None = None
+        self.nonsense = ""
 
     async def disputes(self, after: str) -> DisputePage:
         if self.silent is not None:
@@ -62,6 +63,8 @@ class TellingBank(LyingAcquirer):
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         self.asked.append(reference)
+        if reference == self.nonsense:
+            raise KeyError("an answer without sense")
         return self.stands.get(reference)
 
 
@@ -448,7 +451,10 @@ async def test_one_that_the_acquirer_forgot_is_an_alarm(books: Books) -> None:
     assert await books.alarms() == ["dispute_unknown"]
 
 
-@pytest.mark.parametrize("silent", [AcquirerRefused("this key may not read events"), OutcomeUnknown("no answer")])
+@pytest.mark.parametrize(
+    "silent",
+    [AcquirerRefused("this key may not read events"), OutcomeUnknown("no answer"), KeyError("an answer without sense")],
+)
 async def test_disputes_that_can_not_be_read_are_measured_and_an_alarm_until_they_can(
     books: Books, silent: Exception
 ) -> None:
@@ -465,6 +471,20 @@ async def test_disputes_that_can_not_be_read_are_measured_and_an_alarm_until_the
     await read_disputes(books.desk, now=now + UNREAD * 3)
     await watch_readings(books.desk, now=now + UNREAD * 3)
     assert await books.alarms() == []
+
+
+async def test_one_that_can_not_be_asked_for_stops_no_other(books: Books) -> None:
+    now = utc_now()
+    await books.hear(books.dispute("3.00", reference="dp_1"), books.dispute("2.00", reference="dp_2"), now=now)
+    books.bank.stands = {one: books.dispute("3.00", LOST, reference=one) for one in ("dp_1", "dp_2")}
+    books.bank.nonsense = "dp_1"
+    await read_disputes(books.desk, now=now + timedelta(hours=25))
+    assert sorted(one.state for one in await books.chargebacks()) == ["lost", "open"]
+    await read_disputes(books.desk, now=now + timedelta(hours=25.5))
+    assert books.bank.asked.count("dp_1") == 1, "what gives no answer is asked for an hour later"
+    books.bank.nonsense = ""
+    await read_disputes(books.desk, now=now + timedelta(hours=26.5))
+    assert [one.state for one in await books.chargebacks()] == ["lost", "lost"]
 
 
 async def test_a_dispute_of_a_test_side_that_was_emptied_is_nobodys(books: Books) -> None:

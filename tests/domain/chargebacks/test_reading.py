@@ -287,10 +287,18 @@ class ClosedAcquirer(LyingAcquirer):
         raise AcquirerRefused("this key may not read events")
 
 
-async def test_an_acquirer_that_refuses_to_be_read_does_not_keep_us_from_the_others(
-    desk: Desk, shop: Shop, database: Database, buy: Buy
+class SenselessAcquirer(LyingAcquirer):
+    """An acquirer whose answer nobody understands."""
+
+    async def disputes(self, after: str) -> DisputePage:
+        raise KeyError("status")
+
+
+@pytest.mark.parametrize("kind", [ClosedAcquirer, SenselessAcquirer])
+async def test_an_acquirer_that_can_not_be_read_does_not_keep_us_from_the_others(
+    desk: Desk, shop: Shop, database: Database, buy: Buy, kind: type[LyingAcquirer]
 ) -> None:
     await buy(CHARGED_BACK)
-    closed = ClosedAcquirer(desk.acquirers["simulator"], Lies())
+    closed = kind(desk.acquirers["simulator"], Lies())
     await read_disputes(replace(desk, acquirers={"closed": closed, **desk.acquirers}), now=utc_now())
     assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from paydesk.adapters.acquirers.interface import FailedRefundPage, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import FailedRefund, FailedRefundPage, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
@@ -19,6 +19,7 @@ from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import failed_refunds
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Desk
@@ -198,3 +199,40 @@ async def test_an_acquirer_that_can_t_be_read_for_hours_is_an_alarm_until_it_can
     assert await order.alarms() == [("refunds_unread", "simulator")]
     assert await order.read(hours=8) == 0
     assert await order.alarms() == []
+
+
+async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
+    order: Returned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = await order.give(FOUR)
+    record, broken = failed_refunds.record_failed, True
+
+    async def breaks(database: Database, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+        if broken and failed.amount == FOUR:
+            raise ValueError("nobody can work it out")
+        return await record(database, acquirer, failed, now=now)
+
+    monkeypatch.setattr(failed_refunds, "record_failed", breaks)
+    await order.send_back(given)
+    assert await order.read() == 0
+    await order.send_back(await order.give(Decimal(1)))
+    assert await order.read() == 1, "the one behind it is booked"
+    ((kind, _),) = await order.alarms()
+    assert kind == "set_aside"
+    broken = False
+    assert await order.read() == 1, "it is told again"
+    assert await order.standing() == ("captured", ZERO, ZERO)
+    assert await order.read() == 0
+    assert await order.problems() == []
+
+
+async def test_an_answer_that_makes_no_sense_keeps_nobody_from_the_other_acquirers(order: Returned) -> None:
+    class Senseless(LyingAcquirer):
+        async def failed_refunds(self, after: str) -> FailedRefundPage:
+            raise KeyError("status")
+
+    honest = order.desk.acquirers["simulator"]
+    both = {"senseless": Senseless(honest, Lies()), "simulator": honest}
+    await order.send_back(await order.give(FOUR))
+    assert await replace(order, desk=replace(order.desk, acquirers=both)).read() == 1
+    assert await order.alarms() == [("refunds_unread", "senseless")]

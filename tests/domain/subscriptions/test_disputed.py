@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
@@ -10,6 +12,7 @@ from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from paydesk.adapters.acquirers.interface import Dispute, DisputePage, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.chargebacks import reading
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.subscriptions.states import SubscriptionState
 
@@ -66,4 +69,32 @@ async def test_a_partly_won_dispute_ends_it_too(subscriber: Subscriber, database
     moved = {"taken": Decimal(10), "returned": Decimal(4)}
     bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", LOST, utc_now(), **moved)]
     await read_disputes(club.desk, now=utc_now())
+    assert (await club.now(subscription)).state is SubscriptionState.CANCELLED
+
+
+async def test_one_that_can_not_be_ended_stops_no_reading_and_is_ended_later(
+    subscriber: Subscriber, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await database.execute("delete from dispute_reading")
+    bank = DisputingBank()
+    club = subscriber.at(bank)
+    subscription = await club.subscribe()
+    key = await database.fetchval(
+        "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
+    )
+    bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", OPEN, utc_now())]
+    tried = []
+
+    async def breaks(*_: Any, **__: Any) -> None:
+        tried.append(1)
+        raise ValueError("nobody can work it out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "cancel", breaks)
+        for _ in range(3):
+            await read_disputes(club.desk, now=utc_now())
+    assert len(tried) == 1, "what is set aside is left alone for an hour"
+    alarms = "select subject from alarm where merchant_id = $1 and kind = 'set_aside' and settled_at is null"
+    assert len(await database.fetch(alarms, subscriber.shop.merchant_id)) == 1
+    await read_disputes(club.desk, now=utc_now() + timedelta(hours=2))
     assert (await club.now(subscription)).state is SubscriptionState.CANCELLED

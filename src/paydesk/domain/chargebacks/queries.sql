@@ -154,15 +154,21 @@ with moved as (
 )
 select id from booked;
 
--- name: subscriptions_to_end(real_now)
--- Chargebacks that are not won, with the subscription behind them, whatever it came to since.
+-- name: subscriptions_to_end(real_now, aside_since)
+-- Chargebacks that are not won, with the subscription behind them, whatever it came to since. What was set aside lately is
+-- left out.
 select c.merchant_id, c.live, c.id as chargeback_id, s.id, s.state,
        :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end as shop_now
   from chargeback c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
   join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
   join merchant m on m.id = s.merchant_id
- where c.ends_subscription;
+ where c.ends_subscription
+   and not exists (select
+                     from alarm a
+                    where a.merchant_id = c.merchant_id and a.live = c.live and a.kind = 'set_aside'
+                      and a.subject = 'chargeback ' || c.id and a.settled_at is null and a.last_at > :aside_since)
+ order by c.merchant_id, c.id;
 
 -- name: subscription_ended(merchant_id, live, id)!
 update chargeback set ends_subscription = false where merchant_id = :merchant_id and live = :live and id = :id;

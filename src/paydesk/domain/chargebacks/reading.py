@@ -7,9 +7,11 @@ those that wait with its reason. One that can't be booked stops no other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 
 import msgspec
 import structlog
@@ -19,7 +21,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.storable import storable_json
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import reason_of
+from paydesk.domain.alarms.apart import ASIDE, one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.chargebacks import metrics
@@ -113,6 +115,11 @@ class _Reading:
             read_at = self.now
         except (AcquirerRefused, OutcomeUnknown) as error:
             log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, why=str(error))
+        except AWAY:
+            raise
+        except Exception as error:
+            # An answer that makes no sense keeps nobody from the other acquirers; its age will raise the alarm.
+            log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, exc_info=error)
         finally:
             await queries.end_reading(self.database, acquirer=self.acquirer, read_at=read_at)
         return self.changed
@@ -143,8 +150,10 @@ class _Reading:
             asked_at = self.now
             try:
                 told = await self.desk.acquirers[self.acquirer].find_dispute(row["acquirer_reference"])
-            except (AcquirerRefused, OutcomeUnknown) as error:
-                log.warning("a dispute can't be asked for", chargeback_id=row["id"], why=str(error))
+            except AWAY:
+                raise
+            except Exception as error:
+                log.warning("a dispute can't be asked for", chargeback_id=row["id"], why=reason_of(error))
                 asked_at = self.now - ASK_EVERY + ASK_AGAIN
             else:
                 await self._answered(row["id"], Shop(row["merchant_id"], row["live"]), told)
@@ -244,10 +253,23 @@ def _pause(tries: int) -> timedelta:
 
 
 async def _end_subscriptions(database: Database, *, now: datetime) -> None:
-    """End the subscriptions behind disputes that are not won; what was missed the last time is found again."""
-    for row in [row async for row in queries.subscriptions_to_end(database, real_now=now)]:
-        shop = Shop(row["merchant_id"], row["live"])
-        if row["state"] in (SubscriptionState.TRIAL, SubscriptionState.ACTIVE):
-            await cancel(database, shop, row["id"], by="chargeback", now=row["shop_now"])
-        about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": row["chargeback_id"]}
-        await queries.subscription_ended(database, **about)
+    """End the subscriptions behind disputes that are not won; what was missed the last time is found again.
+
+    One that can't be ended waits in the operator's list and stops no other.
+    """
+    rows = queries.subscriptions_to_end(database, real_now=now, aside_since=now - ASIDE)
+    worked = await one_by_one([row async for row in rows], partial(_end_subscription, database))
+    await set_aside(database, worked, _named, doing="the subscription behind it can't be ended")
+
+
+async def _end_subscription(database: Database, row: Mapping[str, Any]) -> None:
+    shop = Shop(row["merchant_id"], row["live"])
+    if row["state"] in (SubscriptionState.TRIAL, SubscriptionState.ACTIVE):
+        await cancel(database, shop, row["id"], by="chargeback", now=row["shop_now"])
+    about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": row["chargeback_id"]}
+    await queries.subscription_ended(database, **about)
+
+
+def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+    """What a chargeback is called in the operator's list."""
+    return Shop(row["merchant_id"], row["live"]), f"chargeback {row['chargeback_id']}"

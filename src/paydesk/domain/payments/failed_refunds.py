@@ -13,11 +13,11 @@ from typing import Any
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, FailedRefund, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import FailedRefund
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import one_by_one, set_aside
+from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.merchants.accounts import Shop
@@ -68,20 +68,28 @@ async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
 
 
 async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
-    """Read on from a place, page by page. What can't be recorded waits in the operator's list and stops no other."""
-    changed, read_at, is_complete = 0, None, False
+    """Read on from a place, page by page. What can't be recorded waits in the operator's list and stops no other.
+
+    The place stays before the first page of which something could not be recorded: it is told, and tried, again.
+    """
+    changed, read_at, whole, is_complete = 0, None, place, False
     try:
         while not is_complete:
             page = await desk.acquirers[acquirer].failed_refunds(place)
             worked = await one_by_one(page.refunds, partial(record_failed, desk.database, acquirer, now=now))
             await set_aside(desk.database, worked, lambda one: (None, one.reference), doing="it failed, unrecorded")
             changed += sum(worked.results)
-            place, read_at, is_complete = page.next, now, not page.refunds
-    except (AcquirerRefused, OutcomeUnknown) as error:
-        log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=str(error))
-        await _report_unread(desk.database, acquirer, str(error), now=now)
+            whole = page.next if whole == place and not worked.failed else whole
+            place, is_complete = page.next, not page.refunds
+        read_at = now
+    except AWAY:
+        raise
+    except Exception as error:
+        # An answer that makes no sense keeps nobody from the other acquirers.
+        log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=reason_of(error))
+        await _report_unread(desk.database, acquirer, reason_of(error), now=now)
     finally:
-        await queries.end_reading(desk.database, acquirer=acquirer, place=place, read_at=read_at)
+        await queries.end_reading(desk.database, acquirer=acquirer, place=whole, read_at=read_at)
     if read_at is not None:
         by = "its failed refunds were read"
         await settle_alarms(desk.database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=now)
