@@ -123,15 +123,13 @@ async def statement(database: Database, shop: Shop, *, since: datetime, until: d
     await _over(database, until)
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     period = {"since": since, "until": until, "newest_id": await queries.newest_posting(database)}
-    place = Place(since, 0)
-    while True:
+    place: Place | None = Place(since, 0)
+    while place is not None:
         after = {"after_at": place.at, "after_id": place.id, "most": _BATCH}
         found = [_posting(row) async for row in queries.statement(database, **side, **period, **after)]
         for one in found:
             yield one
-        if len(found) < _BATCH:
-            return
-        place = Place(found[-1].at, found[-1].id)
+        place = Place(found[-1].at, found[-1].id) if len(found) == _BATCH else None
 
 
 async def _over(database: Database, until: datetime) -> None:
