@@ -107,6 +107,8 @@ async def test_all_is_given_back_for_no_body_or_all_of_it(
         ({"json": {"amount": "4.00", "reason": "too small"}}, 'there is no field "reason", only amount'),
         ({"data": {"amount": "4.00", "Amount": "4.00"}}, 'there is no field "Amount"'),
         ({"data": {"amount": ["1.00", "4.00"]}}, 'field "amount" is given twice'),
+        ({"content": b'{"amount": 1, "amount": 4}', "headers": JSON}, 'field "amount" is given twice'),
+        ({"content": b'{"amount": 1, "\\u0061mount": 1}', "headers": JSON}, 'field "amount" is given twice'),
         ({"params": {"amount": "1.00"}}, '"amount" stands in the address'),
         ({"params": {"amount": "1.00"}, "json": {"amount": "1.00"}}, '"amount" stands in the address'),
         ({"params": {"x": ""}}, '"x" stands in the address'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -62,8 +63,9 @@ async def read_fields(request: Request) -> dict[str, Any]:
 async def read_strictly(request: Request, *known: str) -> dict[str, Any] | None:
     """The fields of a call that moves money, None for a body of zero bytes; nothing that was meant goes unseen.
 
-    Parameters in the address, fields that are not `known`, a body that its content type doesn't name, and
-    one that holds no field at all (`{}`, `[]`, `null`) are refused: each may be a mistyped or misplaced amount.
+    Parameters in the address, fields that are not `known` or stand there twice, a body that its content type doesn't
+    name, and one that holds no field at all (`{}`, `[]`, `null`) are refused: each may be a mistyped or misplaced
+    amount.
     Raises: Malformed, TooLarge.
     """
     if request.query_params:
@@ -89,13 +91,33 @@ def _typed_fields(request: Request, body: bytes) -> dict[str, Any]:
     """
     given = media_type(request)
     if given == JSON_TYPE:
-        return {} if body.strip() in (*_NOTHING, b"null") else _json_fields(body)
+        return {} if body.strip() in (*_NOTHING, b"null") else _unrepeated(body, _json_fields(body))
     if given != FORM_TYPE:
         said = f'the content type is "{given[:60]}"' if given else "the content type is missing"
         raise Malformed(f"{said}; send the body as {JSON_TYPE} or {FORM_TYPE}, and name it in the header")
     if body.lstrip()[:1] in (b"{", b"["):
         raise Malformed(f"the body is JSON, but its content type is {FORM_TYPE}; send {JSON_TYPE}")
     return _form_fields(body)
+
+
+def _unrepeated(body: bytes, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a JSON body that names none twice: which of two amounts is meant would be a guess.
+
+    Raises: Malformed.
+    """
+
+    def refuse(pairs: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise Malformed(f'field "{name[:40]}" is given twice; send it once', name)
+            seen.add(name)
+
+    try:
+        json.loads(body, object_pairs_hook=refuse, parse_int=str, parse_float=str)
+    except RecursionError as error:
+        raise Malformed(f"the body is nested too deep: {error}") from error
+    return fields
 
 
 def media_type(request: Request) -> str:
