@@ -21,7 +21,9 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
+from paydesk.domain.ledger.checking import check
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.schedule import REFUSED_PAUSES
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 
@@ -98,6 +100,15 @@ class TestRefusedRequests:
         for _ in range(times):
             subscription = await club.charge_due(subscription)
         return club, subscription, bank
+
+    async def test_however_late_it_is_tried_again_the_check_finds_nothing(self, subscriber: Subscriber) -> None:
+        club, subscription, _ = await self.refused(subscriber, 0)
+        for _ in REFUSED_PAUSES:
+            at = subscription.date_next
+            assert at is not None
+            subscription = await club.charge_due(subscription)
+            found = await check(club.desk.database, now=at, merchant_id=club.shop.merchant_id)
+            assert [one.differences for one in found if one.rule.statement == "dates_in_range" and one.found] == []
 
     async def test_it_is_tried_again_ever_later_and_then_stops(self, subscriber: Subscriber) -> None:
         club, subscription, bank = await self.refused(subscriber, 0)

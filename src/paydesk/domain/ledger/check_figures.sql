@@ -172,10 +172,10 @@ with side as (
       from side s
       join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.shipping_due_at is not null
      union all
-    -- The calendar's own day, or soon after a charge that failed by now.
+    -- The calendar's own day, or soon after a charge that failed by now; 4 days after one that was refused again and again.
     select 'subscription', s.merchant_id, u.id, 'date_next', u.date_next, u.date_start - interval '1 day',
-           greatest(s.now, u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
-                                      * (v.period_length || ' ' || v.period_unit)::interval)
+           greatest(s.now + interval '3 days', u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
+                                               * (v.period_length || ' ' || v.period_unit)::interval)
            + interval '2 days'
       from side s
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_next is not null
