@@ -65,7 +65,12 @@ def merchant_restored(telling: Telling) -> Content:
         say(mark("%(merchant)s can take payments again"), merchant=telling.merchant),
         (
             say(mark("The suspension of the account is lifted.")),
-            say(mark("Renewals that fell due meanwhile are charged from now on.")),
+            say(
+                mark(
+                    "Each subscription that fell due meanwhile is charged for one period now; further missed periods "
+                    "only if the operator chose so."
+                )
+            ),
         ),
         button=account_button(telling, "overview"),
     )
