@@ -152,6 +152,23 @@ async def test_setting_a_url_sends_what_waited_for_one(
     assert {(row["state"], row["url"]) for row in rows} == {("due", "https://a.example/p")}
 
 
+async def test_a_merchants_apps_are_named_and_forgotten(account: dict[str, Any], paydesk: Any) -> None:
+    async def named(*options: str) -> list[str]:
+        said = await paydesk("merchant", "set", account["id"], *options, "--json")
+        assert said.status == 0, said.err
+        schemes: list[str] = said.result["app_schemes"]
+        return schemes
+
+    assert account["app_schemes"] == []
+    assert await named("--app-scheme", "ShopApp://", "--app-scheme", "com.shop.app") == ["com.shop.app", "shopapp"]
+    assert await named("--shipped-goods") == ["com.shop.app", "shopapp"], "what is not given stays"
+    assert await named("--app-scheme", "other") == ["other"]
+    assert await named("--app-scheme", "") == []
+    refused = await paydesk("merchant", "set", account["id"], "--app-scheme", "javascript")
+    assert refused.status != 0
+    assert '"javascript" is not the scheme of an app' in refused.err
+
+
 async def test_pingbacks_beyond_the_spec_s_can_be_muted(account: dict[str, Any], paydesk: Any) -> None:
     async def muted(*options: str) -> list[str]:
         said = await paydesk("merchant", "set", account["id"], *options, "--json")

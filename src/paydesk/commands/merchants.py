@@ -149,6 +149,12 @@ async def set_(
             "--fees-returned/--fees-kept", help="Whether refunds give the merchant back its share of the fees."
         ),
     ] = None,
+    app_scheme: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Scheme of the account's own app: customers go there without a button. Replaces; repeatable."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
@@ -157,7 +163,7 @@ async def set_(
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
     muted, unmuted = mute_event or [], unmute_event or []
-    given = (*urls.values(), pingback_format, test_mode, shipped_goods, fees_returned)
+    given = (*urls.values(), pingback_format, test_mode, shipped_goods, fees_returned, app_scheme or None)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -173,6 +179,7 @@ async def set_(
             muted=muted,
             unmuted=unmuted,
             fees_returned=fees_returned,
+            app_schemes=app_scheme or None,
         )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

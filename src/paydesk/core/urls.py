@@ -12,6 +12,48 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]+\]")
 
+WEB_SCHEMES = ("http", "https")
+
+_SYSTEMS_OWN = frozenset(
+    {
+        # What a browser runs or reads itself.
+        *("javascript", "livescript", "mocha", "vbscript", "data", "blob", "filesystem", "file", "about", "cid", "mid"),
+        "chrome",
+        *("view-source", "jar", "mhtml", "mk", "its", "res", "resource", "wyciwyg", "devtools", "feed", "pcast", "ws"),
+        *("wss", "edge", "brave", "opera", "vivaldi", "microsoft-edge", "read", "urn", "ftp", "ftps", "sftp", "tftp"),
+        # What an operating system hands to its own parts, or to any app that a link names.
+        *(
+            "intent",
+            "android-app",
+            "app-settings",
+            "prefs",
+            "market",
+            "search",
+            "search-ms",
+            "shell",
+            "hcp",
+            "help",
+            "disk",
+        ),
+        *("windowsdefender", "applescript", "workflow", "shortcuts", "tel", "telprompt", "sms", "smsto", "mms"),
+        *("mmsto", "mailto", "callto", "sip", "sips", "facetime", "facetime-audio", "webcal", "addressbook", "message"),
+        *("smb", "afp", "nfs", "cifs", "dav", "davs", "ldap", "ldaps", "telnet", "tn3270", "rlogin", "ssh", "vnc"),
+        *(
+            "rdp",
+            "gopher",
+            "news",
+            "nntp",
+            "snews",
+            "onenote",
+            "outlookfeed",
+            "vscode",
+            "vscode-insiders",
+            "x-man-page",
+        ),
+    }
+)
+_SYSTEMS_OWN_BEGINNINGS = ("ms-", "chrome-", "moz-", "itms", "safari-", "x-apple", "com.apple", "com.microsoft")
+
 # All of printable ASCII but the space: "exactly as given" holds for whatever a header can carry.
 _MAY_STAND = string.punctuation
 
@@ -35,9 +77,15 @@ def check_url(url: str, field: str) -> str:
     except ValueError as error:
         # An app's own address must come apart as well: pages look at its scheme.
         raise Malformed(f"{field} has an impossible host or port", field) from error
-    if scheme in ("http", "https"):
+    if scheme in WEB_SCHEMES:
         _check_web_address(url, parts, field)
     return scheme
+
+
+def is_systems_own(scheme: str) -> bool:
+    """Whether the browser or the operating system opens such addresses itself, so that they are no shop's or app's."""
+    name = scheme.lower()
+    return name in _SYSTEMS_OWN or name.startswith(_SYSTEMS_OWN_BEGINNINGS)
 
 
 def _check_web_address(url: str, parts: SplitResult, field: str) -> None:
@@ -58,7 +106,7 @@ def source_of(url: str) -> str:
     """The URL's origin, or its scheme for an app's own, as a Content-Security-Policy names it."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
-    if scheme not in ("http", "https"):
+    if scheme not in WEB_SCHEMES:
         return f"{scheme}:"
     host = _ascii_host(parts.hostname or "")
     port = f":{parts.port}" if parts.port else ""

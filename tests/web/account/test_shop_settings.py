@@ -104,3 +104,20 @@ async def test_another_address_wants_the_password(owner: Visitor, database: Data
 async def test_only_an_owner_changes_the_shop(owner: Visitor, join: Join, role: Role) -> None:
     member = await join(owner, role)
     assert (await member.see(page_of(owner))).status_code == 403
+
+
+async def test_a_shop_names_its_apps(owner: Visitor, database: Database) -> None:
+    wanted = fields(owner, app_schemes="ShopApp:// com.shop.app, shopapp")
+    assert leads_to(await owner.send(page_of(owner), page_of(owner), **wanted)) == page_of(owner)
+    assert (await row_of(database, owner))["app_schemes"] == ["com.shop.app", "shopapp"]
+    assert 'value="com.shop.app shopapp"' in (await owner.see(page_of(owner))).text
+    await owner.send(page_of(owner), page_of(owner), **fields(owner))
+    assert (await row_of(database, owner))["app_schemes"] == []
+
+
+@pytest.mark.parametrize("scheme", ["javascript", "https", "ms-word", "not a scheme!"])
+async def test_what_is_no_app_of_the_shops_own_is_refused(owner: Visitor, database: Database, scheme: str) -> None:
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, app_schemes=scheme))
+    assert answer.status_code == 400
+    assert "is not the scheme of an app of your own" in text_of(answer)
+    assert (await row_of(database, owner))["app_schemes"] == []

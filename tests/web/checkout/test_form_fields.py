@@ -121,7 +121,20 @@ WRONG_FIELDS = [
     ({"success_url": "https://shop.example/" + "x" * 2048}, "success_url", "at most 2048"),
     *(
         ({"success_url": f"{scheme}:alert(1)//https://shop.example"}, "success_url", "must not use the scheme")
-        for scheme in ("javascript", "JavaScript", "data", "vbscript", "file")
+        for scheme in (
+            *("javascript", "JavaScript", "data", "vbscript", "file", "blob", "about", "view-source", "filesystem"),
+            *(
+                "search-ms",
+                "ms-word",
+                "MS-Settings",
+                "intent",
+                "android-app",
+                "chrome",
+                "itms-services",
+                "mailto",
+                "smb",
+            ),
+        )
     ),
     ({"pingback_url": "shopapp://paid"}, "pingback_url", "http or https"),
     ({"pingback_url": "ftp://shop.example/"}, "pingback_url", "http or https"),

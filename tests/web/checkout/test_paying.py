@@ -71,8 +71,8 @@ async def test_an_approved_card_pays_and_leads_to_the_shop(
     page = await web.get(path)
     assert page.status_code == 200
     assert f'href="{SHOP}"' in page.text
-    assert leads_to(await pay(web, path, MASTERCARD)) == SHOP, "pressing again pays nothing more"
-    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    assert leads_to(await pay(web, path, MASTERCARD)) == f"{path}/result", "pressing again pays nothing more"
+    assert f'href="{SHOP}"' in (await web.get(f"{path}/result")).text
     assert len(charges()) == 1
 
 
@@ -243,7 +243,10 @@ async def test_pressing_many_times_in_many_tabs_charges_once(
     assert {leads_to(answer) for answer in answers} <= {SHOP, f"{path}/result"}
     assert len(charges()) == 1
     assert await count_rows("payment_attempt") == 1
-    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    led = [leads_to(answer) for answer in answers].count(SHOP)
+    assert led <= 1, "one of the answers leads on by itself"
+    last = await web.get(f"{path}/result")
+    assert f'href="{SHOP}"' in last.text if led else leads_to(last) == SHOP
 
 
 async def test_two_checkouts_of_one_order_paid_at_once_charge_once_and_the_loser_closes(
@@ -284,8 +287,12 @@ async def test_concurrent_new_attempts_over_an_open_challenge_charge_once(
     path = await checkout(web, signed_form())
     bank_page = leads_to(await pay(web, path, ASKS_CUSTOMER))
     approving = web.post(bank_page, data={"decision": "approve"})
-    await asyncio.gather(approving, *(pay(web, path, VISA) for _ in range(10)))
-    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    answers = await asyncio.gather(approving, *(pay(web, path, VISA) for _ in range(10)))
+    last = await web.get(f"{path}/result")
+    if SHOP in [answer.headers.get("location") for answer in answers]:
+        assert f'href="{SHOP}"' in last.text, "one answer leads on by itself"
+    else:
+        assert leads_to(last) == SHOP
     assert len(charges()) == 1
 
 

@@ -15,6 +15,7 @@ from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants import keys
+from paydesk.domain.merchants.app_schemes import parse_app_schemes
 
 queries = load_statements(__package__ or "")
 
@@ -44,7 +45,8 @@ class Shop:
 class Merchant:
     """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC.
 
-    `muted_events` are pingbacks that it does not want; `fees_returned`: a refund gives back its share of the fees too.
+    `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its customers are led at
+    once; `fees_returned`: a refund gives back its share of the fees too.
     """
 
     id: int
@@ -59,6 +61,7 @@ class Merchant:
     shipped_goods: bool
     created_at: datetime
     muted_events: tuple[str, ...] = ()
+    app_schemes: tuple[str, ...] = ()
     fees_returned: bool = False
     public_key: str = ""
     private_key: str = field(default="", repr=False)
@@ -177,11 +180,13 @@ async def change_merchant(
     muted: Sequence[str] = (),
     unmuted: Sequence[str] = (),
     fees_returned: bool | None = None,
+    app_schemes: Sequence[str] | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
+    `app_schemes` replace those that are there; an empty one clears them.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
-    Raises: NotFound; Malformed for an event that can't be muted, or that is to be both.
+    Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme that is no app's.
     """
     _check_events(muted, unmuted)
     row = await queries.change_merchant(
@@ -195,6 +200,7 @@ async def change_merchant(
         muted=list(muted),
         unmuted=list(unmuted),
         fees_returned=fees_returned,
+        app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
     )
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
@@ -228,5 +234,5 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
 
 def _merchant(row: Any, **keys_given: str) -> Merchant:
     values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
-    values["muted_events"] = tuple(row["muted_events"])
+    values |= {name: tuple(row[name]) for name in ("muted_events", "app_schemes")}
     return Merchant(**{**values, **keys_given})

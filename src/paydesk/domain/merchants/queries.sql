@@ -50,7 +50,7 @@ select m.*, f.fees_returned, k.public_key
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, muted, unmuted, fees_returned)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, muted, unmuted, fees_returned, app_schemes)^
 -- A null leaves a value as it is; an empty text clears a URL. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -64,6 +64,7 @@ update merchant
        pingback_format = coalesce(:pingback_format::text, pingback_format),
        test_mode = coalesce(:test_mode::boolean, test_mode),
        shipped_goods = coalesce(:shipped_goods::boolean, shipped_goods),
+       app_schemes = coalesce(:app_schemes::text[], app_schemes),
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id

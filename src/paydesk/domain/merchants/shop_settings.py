@@ -16,6 +16,7 @@ from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.people import parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.payments.paying import require_holds
 from paydesk.domain.payments.requests import parse_email
 
@@ -30,7 +31,8 @@ class ShopSettings:
 
     `email` is where the merchant is reached, `time_zone` decides calendar days; with `shipped_goods` new payments are
     only held until a shipment is confirmed (spec: Order delivery). `customer_mails`: customers get receipts and the
-    like; `test_mails`: the merchant gets those about test data.
+    like; `test_mails`: the merchant gets those about test data. Customers are led into apps of `app_schemes` by
+    themselves.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ShopSettings:
     shipped_goods: bool
     customer_mails: bool
     test_mails: bool
+    app_schemes: tuple[str, ...] = ()
 
 
 async def find_shop_settings(database: Database, merchant_id: int) -> tuple[ShopSettings, int]:
@@ -62,6 +65,7 @@ async def save_shop_settings(
         name=_name(wanted.name),
         email=parse_email(wanted.email),
         time_zone=parse_time_zone(wanted.time_zone),
+        app_schemes=parse_app_schemes(wanted.app_schemes),
     )
     async with gate.database.acquire() as connection, connection.transaction():
         before = _settings(await queries.lock(connection, merchant_id=merchant_id))
@@ -104,4 +108,5 @@ def _difference(before: ShopSettings, after: ShopSettings) -> dict[str, object]:
 
 
 def _settings(row: Any) -> ShopSettings:
-    return ShopSettings(**{name: row[name] for name in ShopSettings.__slots__})
+    values = {name: row[name] for name in ShopSettings.__slots__}
+    return ShopSettings(**{**values, "app_schemes": tuple(row["app_schemes"])})

@@ -1,18 +1,18 @@
 -- name: find(merchant_id)^
-select name, email, time_zone, shipped_goods, customer_mails, test_mails,
+select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes,
        (select count(*) from (
            select 1 from payment where merchant_id = :merchant_id and live and state = 'authorized' limit 1000) held) as held
   from merchant
  where id = :merchant_id;
 
 -- name: lock(merchant_id)^
-select name, email, time_zone, shipped_goods, customer_mails, test_mails
+select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes
   from merchant
  where id = :merchant_id
    for no key update;
 
--- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails)!
+-- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes)!
 update merchant
    set name = :name, email = :email, time_zone = :time_zone, shipped_goods = :shipped_goods,
-       customer_mails = :customer_mails, test_mails = :test_mails
+       customer_mails = :customer_mails, test_mails = :test_mails, app_schemes = :app_schemes::text[]
  where id = :merchant_id;

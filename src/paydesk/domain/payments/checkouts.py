@@ -81,7 +81,8 @@ class Checkout:
     """A checkout as its page shows it; times are UTC.
 
     `amount` is what is charged here and now, in the main unit of `currency`; `terms` are a subscription's; `now` is the
-    shop's time when it was read: a test clock may run ahead. `branded_at` is when colour and logo were chosen.
+    shop's time when it was read: a test clock may run ahead. `branded_at` is when colour and logo were chosen;
+    `app_schemes` are of the account's own apps; `merchant_confirmed` is whether somebody stands behind the account.
     """
 
     shop: Shop
@@ -103,6 +104,8 @@ class Checkout:
     now: datetime
     branded_at: datetime | None = None
     has_logo: bool = False
+    app_schemes: tuple[str, ...] = ()
+    merchant_confirmed: bool = False
 
 
 async def open_checkout(
@@ -174,6 +177,8 @@ async def find_checkout(database: Database, token: str, *, now: datetime) -> Che
         merchant_name=row["merchant_name"],
         branded_at=row["branded_at"],
         has_logo=row["has_logo"],
+        app_schemes=tuple(row["app_schemes"]),
+        merchant_confirmed=row["merchant_confirmed"],
         merchant_order_id=row["merchant_order_id"],
         amount=row["amount"],
         currency=row["currency"],

@@ -15,6 +15,7 @@ returning token;
 select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
        c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
+       m.app_schemes, merchant_confirmed(m.id) as merchant_confirmed,
        case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
        case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,

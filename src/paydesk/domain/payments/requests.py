@@ -16,7 +16,7 @@ from email_validator import EmailNotValidError, validate_email
 
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
-from paydesk.core.urls import check_url
+from paydesk.core.urls import check_url, is_systems_own
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, Terms, read_terms
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
@@ -52,7 +52,6 @@ KNOWN_FIELDS = (
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
-_FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +164,12 @@ def _check_line(text: str, name: str) -> None:
 
 
 def _success_url(url: str) -> str:
-    """A customer may return to any kind of app, but never to something that runs or reads local content."""
+    """A customer may return to any kind of app, but never to what the browser or the system itself opens."""
     if not url:
         return ""
     _check_length(url, "success_url")
     scheme = check_url(url, "success_url")
-    if scheme in _FORBIDDEN_SCHEMES:
+    if is_systems_own(scheme):
         raise Malformed(
             f'success_url must not use the scheme "{scheme}"; expected https or your app\'s own', "success_url"
         )

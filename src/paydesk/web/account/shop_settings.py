@@ -46,6 +46,7 @@ async def save(visit: Visit) -> Response:
         shipped_goods=visit.form.has("shipped_goods"),
         customer_mails=visit.form.has("customer_mails"),
         test_mails=visit.form.has("test_mails"),
+        app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
     )
     desk = visit.services.desk
     names = [name for name in (desk.test_acquirer, desk.live_acquirer) if name]

@@ -22,6 +22,7 @@ from babel import Locale
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
+from paydesk.core.urls import source_of
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
@@ -69,7 +70,8 @@ class CheckoutView:
     CSP sources that the form's answer may lead to (see `form_action_for`); `entered_expiry` is what the customer typed
     before. Card number and CVC never come back from the server. `terms` are a subscription's, then `amount` is what is
     charged today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own stylesheet
-    and, with `has_logo`, the logo; it is empty if nothing was chosen.
+    and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`: nobody stands behind the shop yet,
+    so its page is only linked where the text says where that leads, once the order is paid.
     """
 
     merchant_name: str
@@ -89,6 +91,7 @@ class CheckoutView:
     brand: str = ""
     has_logo: bool = False
     payment_id: int | None = None
+    names_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ def payment_page(
         notice=texts.get(wording.NOTICES[notice]) if notice else "",
         focus=_focus(errors, notice),
         countries=_country_options(texts.language, country),
-        home=shop_home(view.shop_url),
+        home=_home(view),
     )
     return secured(html, status=status, form_action=view.form_action)
 
@@ -174,32 +177,33 @@ def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLR
 def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page of a checkout that is paid, with the way to the shop's thank-you page; without one it says thank you."""
     template = "paid.html" if view.shop_url else "thanks.html"
-    return secured(_PAGES.render(template, texts, view=view, offer=_offer(view, texts)))
+    leads_to = source_of(view.shop_url) if view.names_way and view.shop_url else ""
+    return secured(_PAGES.render(template, texts, view=view, offer=_offer(view, texts), leads_to=leads_to))
 
 
 def reversed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout whose order was paid and the money given back, with the way back to the shop."""
-    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    offer, home = _offer(view, texts), _home(view)
     return secured(_PAGES.render("reversed.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def expired_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (410) of a checkout whose time is over, with the way back to the shop."""
     ended = texts.moment(view.expires_at.astimezone(UTC))
-    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    offer, home = _offer(view, texts), _home(view)
     html = _PAGES.render("expired.html", texts, view=view, offer=offer, ended=ended, home=home)
     return secured(html, status=410)
 
 
 def closed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout that closed because its order was paid through another one."""
-    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    offer, home = _offer(view, texts), _home(view)
     return secured(_PAGES.render("closed.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def suspended_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout whose shop takes no payments at the moment, with the way back to the shop."""
-    offer, home = _offer(view, texts), shop_home(view.shop_url)
+    offer, home = _offer(view, texts), _home(view)
     return secured(_PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
 
 
@@ -228,6 +232,10 @@ def error_page(texts: Texts, *, status: int, retry_after: int | None = None) -> 
     """A general error page, in the words of `wording.ERRORS`; `retry_after` is in seconds."""
     problem = wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
     return secured(_PAGES.render("error.html", texts, problem=problem), status=status, headers=_retry(retry_after))
+
+
+def _home(view: CheckoutView) -> str:
+    return "" if view.names_way else shop_home(view.shop_url)
 
 
 def shop_home(success_url: str) -> str:

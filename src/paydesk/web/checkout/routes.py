@@ -18,6 +18,7 @@ from paydesk.core.urls import as_header
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
 from paydesk.domain.payments.receiving import read_form
+from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
 from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
 from paydesk.web.checkout import branding, card_form, forms, pages
@@ -46,7 +47,7 @@ class Visit:
         customer = pages.Customer(
             place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
         )
-        acquirers = self.services.desk.acquirers.values()
+        acquirers, way = self.services.desk.acquirers.values(), way_back(checkout)
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
             brand=brand_address(checkout.shop.merchant_id, checkout.branded_at),
@@ -57,10 +58,12 @@ class Visit:
             merchant_order_id=checkout.merchant_order_id,
             live=checkout.shop.live,
             pay_url=f"{self.path}/pay",
-            shop_url=checkout.success_url,
+            shop_url="" if way is Way.NONE else checkout.success_url,
+            names_way=way is Way.NAMED,
             payment_id=checkout.attempt.payment_id if checkout.attempt else None,
             form_action=pages.form_action_for(
-                checkout.success_url, *(origin for acquirer in acquirers for origin in acquirer.challenge_origins)
+                checkout.success_url if way is Way.ITSELF else "",
+                *(origin for acquirer in acquirers for origin in acquirer.challenge_origins),
             ),
             expires_at=checkout.expires_at,
             entered=customer,
@@ -69,9 +72,10 @@ class Visit:
             agreed=typed is not None and typed.agreed,
         )
 
-    def thank(self) -> Response:
-        """Send the browser on to the shop's thank-you page; a shop that named none has ours."""
-        return self.go(self.checkout.success_url or f"{self.path}/result")
+    async def thank(self) -> Response:
+        """Send the browser on to the shop's thank-you page, once; else to our page, which has the way there."""
+        by_itself = await leads_by_itself(self.services.desk.database, self.checkout, now=self.checkout.now)
+        return self.go(self.checkout.success_url if by_itself else f"{self.path}/result")
 
     def go(self, url: str) -> Response:
         """Send the browser on, by a redirect or, if the page's JavaScript asks, by telling it where."""
@@ -123,7 +127,7 @@ async def submit(request: Request) -> Response:
     visit = await _visit(request)
     standing = visit.checkout.standing
     if standing is Standing.PAID:
-        return visit.thank()
+        return await visit.thank()
     if standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
     if standing in (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED):
@@ -143,14 +147,14 @@ async def submit(request: Request) -> Response:
         return visit.go(f"{visit.path}/result")
     except Gone:
         return visit.go(visit.path)
-    return _follow(visit, result, typed)
+    return await _follow(visit, result, typed)
 
 
-def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
+async def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
     """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
     match result:
         case Paid():
-            return visit.thank()
+            return await visit.thank()
         case Refused("too_many_attempts"):
             return visit.again(429, notice="too_many_attempts", typed=typed)
         case Refused("suspended"):
@@ -178,11 +182,13 @@ async def show_result(request: Request) -> Response:
         if isinstance(result, ConfirmWithBank):
             return visit.again(200, notice="challenge_closed")
         if not isinstance(result, Unsettled):
-            return _follow(visit, result)
+            return await _follow(visit, result)
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
         return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status")
-    if checkout.standing is Standing.PAID and checkout.success_url:
-        return visit.thank()
+    if checkout.standing is Standing.PAID and await leads_by_itself(
+        visit.services.desk.database, checkout, now=checkout.now
+    ):
+        return visit.go(checkout.success_url)
     if checkout.standing is Standing.OPEN and checkout.attempt and checkout.attempt.checkout_id == checkout.id:
         return visit.again(402, notice=checkout.attempt.decline_reason)
     return _ended(visit) or visit.go(visit.path)
