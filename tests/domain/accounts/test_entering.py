@@ -13,6 +13,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.entering import confirm, log_in, open_another_shop, sign_up
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLetIn
 from paydesk.domain.accounts.passwords import Passwords
@@ -159,7 +160,7 @@ async def test_pauses_double_up_to_an_hour_and_waiting_helps(ada: Someone, gate:
                 await ada.log_in(now=now)
             pauses.append(paused.value.retry_after)
             now += timedelta(seconds=paused.value.retry_after)
-    assert pauses == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600, 3600]
+    assert pauses == [30, 60, 120, 240, 480, 1800, 1920, 3600, 3600, 3600, 3600]
     await ada.log_in(now=now)
     await ada.log_in(now=now)
 
@@ -232,11 +233,47 @@ async def test_the_password_given_again_lets_pass_for_ten_minutes(ada: Someone, 
         require_recent(session, now=later + timedelta(minutes=6), minutes=5)
 
 
-async def test_guessing_at_the_password_again_is_counted_with_log_ins(ada: Someone, gate: Gate) -> None:
+async def test_guessing_at_the_password_again_is_counted_for_its_session_alone(ada: Someone, gate: Gate) -> None:
     now = utc_now()
+    other = await ada.log_in(now=now)
     guesses = [confirm(gate, ada.session, password=f"wrong guess number {n}", now=now) for n in range(20)]
     ended = await asyncio.gather(*guesses, return_exceptions=True)
     assert [sum(isinstance(one, kind) for one in ended) for kind in (NotLetIn, TooMany)] == [5, 15]
+
+    await ada.log_in(now=now)
+    await confirm(gate, other.session, password=PASSWORD, now=now)
+
+
+async def test_who_guesses_at_log_ins_stops_neither_open_sessions_nor_browsers_that_are_known(
+    ada: Someone, gate: Gate, hasher: CountingHasher
+) -> None:
+    now, known = utc_now(), Client(new_client().address, device="ada's own browser")
+    await see_device(gate, ada.session, known.device, now=now)
+    for n in range(20):
+        with pytest.raises((NotLetIn, TooMany)):
+            await enter(
+                gate, ada.email, f"wrong guess number {n}", Client(f"192.0.2.{n}", device="a stranger's"), now=now
+            )
+    with pytest.raises(TooMany):
+        await enter(gate, ada.email, PASSWORD, new_client(), now=now)
+    await confirm(gate, ada.session, password=PASSWORD, now=now)
+    await enter(gate, ada.email, PASSWORD, known, now=now)
+    with pytest.raises(TooMany):
+        await enter(gate, ada.email, PASSWORD, new_client(), now=now)
+    hasher.compared.clear()
+    guesses = [enter(gate, ada.email, f"wrong guess number {n}", known, now=now) for n in range(20)]
+    await asyncio.gather(*guesses, return_exceptions=True)
+    assert len(hasher.compared) == 5, "a browser that is known has no more guesses than others"
+
+
+async def test_a_browser_is_known_for_its_person_alone(ada: Someone, stranger: Someone, gate: Gate) -> None:
+    now = utc_now()
+    await see_device(gate, stranger.session, "the stranger's browser", now=now)
+    theirs = Client(new_client().address, device="the stranger's browser")
+    guesses = [enter(gate, ada.email, f"wrong guess number {n}", theirs, now=now) for n in range(5)]
+    await asyncio.gather(*guesses, return_exceptions=True)
+    with pytest.raises(TooMany):
+        await enter(gate, ada.email, PASSWORD, theirs, now=now)
 
 
 async def test_a_person_may_own_a_second_shop(ada: Someone, gate: Gate) -> None:

@@ -39,6 +39,45 @@ def test_passwords_are_hashed_as_rfc_9106_recommends() -> None:
     assert (hasher.type.name, hasher.memory_cost, hasher.time_cost) == ("ID", 65536, 3)
 
 
+@pytest.mark.parametrize(
+    "guessed",
+    [
+        "password1234",
+        "P@ssw0rd2026!",
+        "iloveyou1234",
+        "letmeinletmein",
+        "111111111111",
+        "ababababababab",
+        "123456789012",
+        "qwertyuiop12",
+        "1q2w3e4r5t6y",
+        "Summer2026!!!",
+        "administrator",
+        "ada.people.2024",
+        "Welcome to Paydesk",
+        "0987654321098",
+    ],
+)
+async def test_what_everybody_guesses_first_is_refused_however_long(guessed: str) -> None:
+    with pytest.raises(Malformed, match="attackers try first"):
+        await cheap().choose(guessed, email=ADA)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "correct horse battery staple",
+        "a long enough sentence",
+        "kettle-marble-fjord",
+        "x7Qp!m2Vz9Lk",
+        "密码是一句很长的中文句子",
+    ],
+)
+async def test_words_of_ones_own_are_taken(own: str) -> None:
+    passwords = cheap()
+    assert (await passwords.verify(own, await passwords.choose(own, email=ADA))).right
+
+
 async def test_a_password_fits_however_its_letters_were_composed() -> None:
     passwords = cheap()
     stored = await passwords.choose("crème brûlée ﬁn", email=ADA)
@@ -75,7 +114,13 @@ async def test_weak_passwords_are_refused(text: str) -> None:
 
 async def test_twelve_characters_are_enough_in_any_script() -> None:
     passwords = cheap()
-    for text in ("x" * 12, "пароль пароль", "長い長い長い長い長い合言", "🔑" * 12, "half a \ud83d character"):
+    for text in (
+        "kqzjwmtvhgpd",
+        "моя бабушка спит",
+        "長い合言葉はとても強いのだ",
+        "🔑🎩🌋🦜🍋🚲🎻🪁🧭🐙🌵🛶",
+        "half a \ud83d character",
+    ):
         assert (await passwords.verify(text, await passwords.choose(text, email=ADA))).right
 
 

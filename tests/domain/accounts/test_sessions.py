@@ -45,6 +45,15 @@ async def test_a_session_falls_asleep_when_nobody_uses_it(ada: Someone) -> None:
         await ada.again(now=began + 3 * IDLE)
 
 
+async def test_an_operators_session_ends_after_fifteen_idle_minutes(ada: Someone, database: Database) -> None:
+    began, minutes = ada.session.last_seen_at, timedelta(minutes=15)
+    await database.execute("update person set operator = true where id = $1", ada.id)
+    await ada.again(now=began + minutes - SECOND)
+    await ada.again(now=began + 2 * minutes - 2 * SECOND)
+    with pytest.raises(NotLoggedIn):
+        await ada.again(now=began + 3 * minutes)
+
+
 async def test_a_page_that_asks_for_news_by_itself_keeps_no_session_awake(ada: Someone, gate: Gate) -> None:
     began = ada.session.last_seen_at
     for hours in range(1, 12):

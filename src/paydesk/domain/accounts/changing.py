@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import datetime
 from typing import Any
 
 import asyncpg
 
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, TooMany
 from paydesk.domain.accounts import pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.entering import ask_to_confirm, check_password, forgive_account
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.notices import Mail, send_link, send_notice
@@ -70,15 +72,20 @@ async def change_password(gate: Gate, session: Session, *, current: str, new: st
 async def ask_for_reset(gate: Gate, *, email: str, client: Client, now: datetime) -> None:
     """Send a link to choose a new password, if there is such an account; neither words nor time tell whether there is.
 
-    Raises: TooMany.
+    Nor whether links were asked for too often: none is sent then. A browser of the person's own is counted apart, so
+    that nobody else uses up what they may ask for.
+
+    Raises: TooMany if this client's address asks too often, whoever for.
     """
     typed = findable(email)
     await pausing.count_try(gate, pausing.RESET_ADDRESS, client.address, now=now)
-    await pausing.count_try(gate, pausing.RESET, typed.lower(), now=now)
     ready = asyncio.get_running_loop().time() + PACE
     row = await queries.find_to_log_in(gate.database, email=typed)
-    if row is not None:
-        await _send_reset(gate, row, client, now)
+    whom = await guesser(gate, row["id"] if row else 0, client)
+    with contextlib.suppress(TooMany):
+        await pausing.count_try(gate, pausing.RESET, f"link {whom if row else typed.lower()}", now=now)
+        if row is not None:
+            await _send_reset(gate, row, client, now)
     await asyncio.sleep(ready - asyncio.get_running_loop().time())
 
 
@@ -124,7 +131,7 @@ async def reset_password(gate: Gate, token: str, *, password: str, client: Clien
         await _set_password(connection, used.person_id, password_hash, now)
         await queries.confirm_own_email(connection, person_id=used.person_id, email=used.email, now=now)
         await end_all_sessions(connection, used.person_id)
-        await forgive_account(connection, gate, used.person_id)
+        await forgive_account(connection, gate, used.person_id, client)
         await record(connection, Actor(used.person_id, client.address), Action.password_reset, now=now)
         await send_notice(
             connection,

@@ -1,3 +1,6 @@
+-- name: is_known(person_id, fingerprint)$
+select exists (select from person_device where person_id = :person_id and fingerprint = :fingerprint);
+
 -- name: see_device(person_id, fingerprint, most, now)$
 -- True: new, and the person has used others before. The oldest beyond the most are forgotten.
 with known as materialized (

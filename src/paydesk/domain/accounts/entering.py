@@ -12,6 +12,7 @@ from paydesk.core.errors import Conflict
 from paydesk.core.storable import storable_json
 from paydesk.domain.accounts import pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
 from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.notices import queries as notice_queries
@@ -116,7 +117,7 @@ async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: 
     typed = findable(email)
     await pausing.count_try(gate, pausing.ADDRESS, client.address, now=now)
     row = await queries.find_to_log_in(gate.database, email=typed)
-    account = _account(row, typed)
+    account = await _account(gate, row, typed, client)
     tries = await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
     verdict = await gate.passwords.verify(password, row["password_hash"] if row else "")
     if not verdict.right:
@@ -144,18 +145,17 @@ async def confirm(gate: Gate, session: Session, *, password: str, now: datetime)
 
 
 async def check_password(gate: Gate, session: Session, password: str, *, now: datetime) -> str:
-    """Compare with the password of the session's person and return its stored hash; wrong ones count as log-ins do.
+    """Compare with the password of the session's person and return its stored hash; wrong ones count for this session.
 
     Raises: NotLetIn, TooMany.
     """
-    account = _account({"id": session.person.id}, "")
-    tries = await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
+    tries = await pausing.count_try(gate, pausing.CONFIRM, session.id, now=now)
     stored = await queries.password_of(gate.database, person_id=session.person.id)
     verdict = await gate.passwords.verify(password, stored or "")
     if not verdict.right:
         await _failed(gate, session.actor, tries, now)
         raise NotLetIn("the password is wrong")
-    await pausing.forgive_all(gate.database, gate, pausing.ACCOUNT, account)
+    await pausing.forgive_all(gate.database, gate, pausing.CONFIRM, session.id)
     return str(stored)
 
 
@@ -170,9 +170,10 @@ async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
             )
 
 
-async def forgive_account(connection: Any, gate: Gate, person_id: int) -> None:
-    """End the pause of an account whose mailbox was proved."""
-    await pausing.forgive_all(connection, gate, pausing.ACCOUNT, _account({"id": person_id}, ""))
+async def forgive_account(connection: Any, gate: Gate, person_id: int, client: Client) -> None:
+    """End the pauses of an account whose mailbox was proved: of unknown browsers, and of the one that proved it."""
+    for account in {f"person {person_id}", await guesser(gate, person_id, client)}:
+        await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
 
 
 async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now: datetime) -> int:
@@ -189,9 +190,10 @@ async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now
     return merchant.id
 
 
-def _account(row: Any, typed: str) -> str:
+async def _account(gate: Gate, row: Any, typed: str, client: Client) -> str:
     """For whom failures are counted: an account by its id, so that another spelling of the address is no new count."""
-    return f"person {row['id']}" if row else f"nobody {typed.lower()}"
+    known = await guesser(gate, row["id"] if row else 0, client)
+    return known if row else f"nobody {typed.lower()}"
 
 
 async def _rehash(connection: Any, row: Any, verdict: Verdict) -> None:

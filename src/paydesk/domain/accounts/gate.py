@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Forbidden, Unauthorized
@@ -21,10 +21,11 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Where a request comes from: the address, and what the browser calls itself."""
+    """Where a request comes from: the address, what the browser calls itself, and the token that it is known by."""
 
     address: str
     user_agent: str = ""
+    device: str = field(default="", repr=False)
 
 
 class NotLetIn(Unauthorized):

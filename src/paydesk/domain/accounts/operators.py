@@ -108,7 +108,7 @@ async def reset_second_factor(gate: Gate, *, email: str, now: datetime) -> bool:
             raise NotFound(f"nobody has an account with the address {email}")
         if await queries.reset_second_factor(connection, person_id=found["id"]) is None:
             raise Conflict(f"{found['email']} has no second factor set up")
-        await forgive_all(connection, gate, SECOND_FACTOR, found["id"])
+        await forgive_all(connection, gate, SECOND_FACTOR, f"person {found['id']}")
         await end_all_sessions(connection, found["id"])
         subject = f"person {found['id']} ({found['email']})"
         await record(connection, COMMAND_LINE, Action.second_factor_reset, now=now, subject=subject)

@@ -16,6 +16,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 
 from paydesk.core.errors import Malformed, SetupError, TooMany
+from paydesk.domain.accounts.common_passwords import is_common
 
 SHORTEST = 12
 LONGEST = 1024
@@ -97,7 +98,8 @@ class Passwords:
     async def choose(self, password: str, *, email: str) -> str:
         """Check a new password and return its hash.
 
-        Raises: Malformed if it is too short, too long, the e-mail address, or known to have leaked; TooMany.
+        Raises: Malformed if it is too short, too long, the e-mail address, what everybody guesses first, or known to
+        have leaked; TooMany.
         """
         text = _normal(password)
         if len(text) < SHORTEST:
@@ -106,6 +108,12 @@ class Passwords:
             raise Malformed(f"the password has {len(text)} characters; at most {LONGEST} are accepted", "password")
         if text.casefold() == email.casefold():
             raise Malformed("the password must not be the e-mail address", "password")
+        if is_common(text, email=email):
+            raise Malformed(
+                "this password is made of what attackers try first (common words, rows of keys, years, your address); "
+                "take several words that have nothing to do with each other",
+                "password",
+            )
         async with self._turn():
             if self.breached is not None and await asyncio.to_thread(self.breached.contains, text):
                 raise Malformed(

@@ -2,6 +2,7 @@
 
 A try counts as failed when it begins and is forgiven when it succeeds; so of any number of parallel tries no more are
 judged than one after another would be. What does not exist is counted like what does, so that pauses tell nothing.
+Browsers that a person is known by are counted apart from all others, so that strangers lock out strangers alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Limit:
 
 
 ACCOUNT = Limit("account", 5)
+CONFIRM = Limit("confirm", 5)
+"""The password once more, in a session that is open: who guesses at log-ins does not stop whoever is in."""
 ADDRESS = Limit("address", 20)
 SECOND_FACTOR = Limit("second factor", 5)
 SIGN_UP = Limit("sign-up", 60)

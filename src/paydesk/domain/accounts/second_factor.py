@@ -16,6 +16,7 @@ from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.domain.accounts import pausing
 from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.gate import Gate, NotLetIn
 from paydesk.domain.accounts.notices import send_notice
 from paydesk.domain.accounts.people import queries
@@ -117,11 +118,12 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
     """
     if session.stage is not Stage.second_factor:
         raise Conflict("this session needs no code now")
-    tries = await pausing.count_try(gate, pausing.SECOND_FACTOR, session.person.id, now=now)
+    whom = await guesser(gate, session.person.id, session.client)
+    tries = await pausing.count_try(gate, pausing.SECOND_FACTOR, whom, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         right = await _use_code(connection, gate, session, code, now)
         if right:
-            await pausing.forgive_all(connection, gate, pausing.SECOND_FACTOR, session.person.id)
+            await pausing.forgive_all(connection, gate, pausing.SECOND_FACTOR, whom)
             await _passed(connection, session, now)
             token = await renew_token(connection, gate, session)
         elif tries == pausing.SECOND_FACTOR.free:

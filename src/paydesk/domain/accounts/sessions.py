@@ -23,6 +23,8 @@ LIFETIME = timedelta(days=14)
 """Then everybody logs in again."""
 IDLE = timedelta(hours=12)
 """A session that nobody used for so long has ended."""
+OPERATOR_IDLE = timedelta(minutes=15)
+"""The same for operators, who reach every merchant's money."""
 HALFWAY = timedelta(minutes=15)
 """How long a session may stay without the second factor that it needs."""
 RECENT = timedelta(minutes=10)
@@ -134,6 +136,7 @@ async def find_session(gate: Gate, token: str, client: Client, *, now: datetime,
         client_address=client.address,
         now=now,
         idle=IDLE,
+        operator_idle=OPERATOR_IDLE,
         by_itself=by_itself,
     )
     if row is None:
@@ -223,7 +226,8 @@ async def list_sessions(gate: Gate, session: Session, *, now: datetime) -> list[
     Raises: SecondFactorNeeded.
     """
     require_open(session)
-    rows = queries.list_sessions(gate.database, person_id=session.person.id, now=now, idle=IDLE)
+    idle = OPERATOR_IDLE if session.person.operator else IDLE
+    rows = queries.list_sessions(gate.database, person_id=session.person.id, now=now, idle=idle)
     return [OpenSession(**dict(row), current=row["id"] == session.id) async for row in rows]
 
 

@@ -5,13 +5,15 @@ insert into account_session (token_hash, person_id, created_at, last_seen_at, ex
 values (:token_hash, :person_id, :now, :now, :expires_at, :client_address, :user_agent, :now, (
     select merchant_id from account_session where person_id = :person_id order by last_seen_at desc, id desc limit 1));
 
--- name: find_session(token_hash, client_address, now, idle, by_itself)^
+-- name: find_session(token_hash, client_address, now, idle, operator_idle, by_itself)^
 -- What may be seen follows from the membership as it is now: who was removed from a team looks at another or none. A
 -- session is written down as used at most once a minute, and never by a page that asks for news by itself.
 with found as (
-    select *
-      from account_session
-     where token_hash = :token_hash and expires_at > :now and last_seen_at > :now::timestamptz - :idle::interval
+    select s.*
+      from account_session s
+      join person p on p.id = s.person_id
+     where s.token_hash = :token_hash and s.expires_at > :now
+       and s.last_seen_at > :now::timestamptz - case when p.operator then :operator_idle::interval else :idle::interval end
 ), seen as (
     update account_session s
        set last_seen_at = :now, client_address = :client_address

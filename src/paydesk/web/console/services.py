@@ -13,6 +13,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.web.console.cookies import Cookies
 from paydesk.web.visits import Network, client_address
 
 
@@ -51,4 +52,5 @@ def services_of(request: Request) -> ConsoleServices:
 def client_of(request: Request, services: ConsoleServices) -> Client:
     """Where a request comes from."""
     address = client_address(request.scope, services.trusted_proxies)
-    return Client(address, request.headers.get("user-agent", ""))
+    device = Cookies(services.secure, services.gate.vault).device(request)
+    return Client(address, request.headers.get("user-agent", ""), device)
