@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import structlog
 from prometheus_client import Histogram
+from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paydesk.database.waiting import one_request
@@ -19,6 +22,8 @@ REQUEST_SECONDS = Histogram(
     ["route", "status"],
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
+
+_CONVERTOR = re.compile(r":\w+\}")
 
 log = structlog.get_logger()
 
@@ -64,6 +69,7 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        routes = scope["app"].routes
         request_id, status, began = secrets.token_hex(8), 500, time.perf_counter()
 
         async def send_with_id(message: Message) -> None:
@@ -79,18 +85,30 @@ class Observed:
                 await self.app(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - began
-            route = _pattern(scope)
+            route = _pattern(scope, routes)
             REQUEST_SECONDS.labels(route, str(status)).observe(seconds)
             if route not in ("/healthz", "/readyz"):
                 log.info("answered", method=scope["method"], route=route, status=status, ms=round(seconds * 1000, 1))
             structlog.contextvars.unbind_contextvars("request_id")
 
 
-def _pattern(scope: Scope) -> str:
-    """The path with its variable parts by their names, for a route that exists."""
+def _pattern(scope: Scope, routes: Sequence[BaseRoute]) -> str:
+    """The pattern of the route that answered, "none" if there is none: what a stranger writes is no label.
+
+    So there are never more series than routes times statuses, and a path, whose token is a secret, is in no log.
+    """
     if "endpoint" not in scope:
         return "none"
-    path: str = scope["path"]
-    for name, value in scope.get("path_params", {}).items():
-        path = path.replace(f"/{value}", f"/{{{name}}}", 1)
-    return path
+    # Starlette's routers leave the route in the scope, also those that are mounted; FastAPI's only for its own kind.
+    route = scope.get("route") or next((one for one in routes if _answers(one, scope)), None)
+    below = "" if isinstance(route, Mount) else scope.get("root_path", "")
+    return below + _CONVERTOR.sub("}", getattr(route, "path", "none"))
+
+
+def _answers(route: BaseRoute, scope: Scope) -> bool:
+    """Whether it was this route that the request came to."""
+    if isinstance(route, Mount):
+        return route.app is scope["endpoint"]
+    return (
+        isinstance(route, Route) and route.endpoint is scope["endpoint"] and route.matches(scope)[0] is not Match.NONE
+    )

@@ -27,6 +27,12 @@ from babel.support import Translations
 from paydesk.core.money import minor_digits
 
 SOURCE_LANGUAGE = "en"
+LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "pl", "pt", "tr", "vi", "zh")
+"""The languages that pages for customers exist in; numbers and dates are written in these, and their regions', alone.
+
+Babel keeps what it has read of a language for ever, so no header may name one that nobody here speaks.
+"""
+
 _LONGEST_HEADER = 256
 _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 _ISOLATE = "\u2068{}\u2069"
@@ -44,11 +50,13 @@ def mark(text: str) -> str:
 class Texts:
     """How to speak to one visitor: the texts' language, and the locale in which they write numbers.
 
-    The two differ for a visitor whose language we don't have: English texts, but amounts as they are used to.
+    The two differ where a door has fewer languages than others: English texts, but amounts as the visitor is used to.
+    `region` is the two-letter country that the visitor's browser names, or empty.
     """
 
     language: str
     locale: Locale
+    region: str
     translations: NullTranslations = field(repr=False)
 
     @property
@@ -76,12 +84,6 @@ class Texts:
     def mail_language(self) -> str:
         """The tag that brings the same language and way to write dates again, when a mail is written: `de-CH`."""
         return str(self.date_locale).replace("_", "-")
-
-    @property
-    def region(self) -> str:
-        """The two-letter country that the visitor's browser names, or an empty string."""
-        territory = self.locale.territory or ""
-        return territory if len(territory) == 2 else ""
 
     def get(self, text: str) -> str:
         """Translate a text that was marked with `mark`."""
@@ -119,6 +121,7 @@ class Catalogues:
         self._paths: dict[str, Path | None] = {SOURCE_LANGUAGE: None}
         for path in sorted(folder.glob(f"*/LC_MESSAGES/{domain}.po")):
             self._paths[path.parent.parent.name.replace("_", "-")] = path
+        self._known = {language.lower(): language for language in self._paths}
         self._chosen = lru_cache(maxsize=1024)(self._choose)
 
     @property
@@ -128,14 +131,14 @@ class Catalogues:
 
     def texts_for(self, accept_language: str) -> Texts:
         """The texts for a visitor by the header `Accept-Language` (RFC 9110 §12.5.4); English when nothing fits."""
-        return self._chosen(accept_language[:_LONGEST_HEADER])
+        wanted = preferred_languages(accept_language[:_LONGEST_HEADER])
+        best = negotiate_locale(wanted, list(self._known), sep="-") or SOURCE_LANGUAGE
+        language = self._known[best.lower()]
+        # Only what was understood is kept, never the header: strangers write as many of those as they like.
+        return self._chosen(language, _first_locale([*wanted, language]), _first_region(wanted))
 
-    def _choose(self, accept_language: str) -> Texts:
-        wanted = preferred_languages(accept_language)
-        known = {language.lower(): language for language in self._paths}
-        best = negotiate_locale(wanted, list(known), sep="-") or SOURCE_LANGUAGE
-        language = known[best.lower()]
-        return Texts(language, _first_locale([*wanted, language]), _translations(self._paths[language]))
+    def _choose(self, language: str, locale: str, region: str) -> Texts:
+        return Texts(language, Locale.parse(locale), region, _translations(self._paths[language]))
 
 
 def preferred_languages(accept_language: str) -> list[str]:
@@ -148,15 +151,22 @@ def preferred_languages(accept_language: str) -> list[str]:
     return [tag for _, tag in sorted(weighed, key=lambda pair: -pair[0])]
 
 
-def _first_locale(tags: list[str]) -> Locale:
-    """The first of the tags that Babel knows, without its private parts."""
+def _first_locale(tags: list[str]) -> str:
+    """The name of the first of the tags that is in a language that we have, without its private parts."""
     for tag in tags:
-        for candidate in (tag, tag.partition("-")[0]):
+        language = tag.partition("-")[0].lower()
+        for candidate in (tag, language) if language in LANGUAGES else ():
             try:
-                return Locale.parse(candidate, sep="-")
+                return str(Locale.parse(candidate, sep="-"))
             except (UnknownLocaleError, ValueError):
                 continue
-    return Locale.parse(SOURCE_LANGUAGE)
+    return SOURCE_LANGUAGE
+
+
+def _first_region(tags: list[str]) -> str:
+    """The country that the first of the tags names, if it is one."""
+    regions = [part.upper() for part in (tags[0].split("-")[1:] if tags else []) if len(part) == 2]
+    return regions[0] if regions and regions[0] in Locale(SOURCE_LANGUAGE).territories else ""
 
 
 @cache

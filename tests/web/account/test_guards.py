@@ -16,7 +16,7 @@ from paydesk.web.account.face import FACE
 from paydesk.web.account.routes import routes
 from paydesk.web.console.guards import Access, Declaration, Section
 
-OF_MERCHANTS = [route for route in routes if "{merchant_id:int}" in route.path]
+OF_MERCHANTS = [route for route in routes if "{merchant_id:id}" in route.path]
 
 
 def declaration(route: Route) -> Declaration:
@@ -27,8 +27,8 @@ def declaration(route: Route) -> Declaration:
 
 def address(route: Route, merchant_path: str) -> str:
     """A route's address with ids that nobody has."""
-    path = re.sub(r"/account/\{merchant_id:int\}", merchant_path, route.path)
-    return re.sub(r"\{\w+:int\}", "900719925474099", path)
+    path = re.sub(r"/account/\{merchant_id:id\}", merchant_path, route.path)
+    return re.sub(r"\{\w+:id\}", "900719925474099", path)
 
 
 async def ask(visitor: Visitor, route: Route, merchant_path: str) -> httpx.Response:
@@ -48,7 +48,7 @@ def test_every_route_below_account_declares_what_it_needs(settings: Settings) ->
     ]
     assert {id(route) for route in below} == {id(route) for route in routes}
     for route in below:
-        assert isinstance(declaration(route).needs, Permission) == ("{merchant_id:int}" in route.path), route.path
+        assert isinstance(declaration(route).needs, Permission) == ("{merchant_id:id}" in route.path), route.path
 
 
 def test_a_merchants_page_without_a_permission_cannot_be_made() -> None:

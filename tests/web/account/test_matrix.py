@@ -50,8 +50,8 @@ def posted(route: Route) -> bool:
 
 def address(route: Route, merchant_path: str, payment_id: int | None = None) -> str:
     """A route's address; a payment that exists stands in it where one is asked for, else ids that nobody has."""
-    path = route.path.replace("/account/{merchant_id:int}", merchant_path)
-    path = path.replace("{payment_id:int}", str(payment_id or NOBODYS_ID))
+    path = route.path.replace("/account/{merchant_id:id}", merchant_path)
+    path = path.replace("{payment_id:id}", str(payment_id or NOBODYS_ID))
     return re.sub(r"\{\w+(:\w+)?\}", NOBODYS_ID, path)
 
 
@@ -108,7 +108,7 @@ async def test_rows_of_another_merchant_are_not_found_among_ones_own(
     foreign = await seller_of(desk, other).sell()
     token = await token_of(owner)
     for route in below_account:
-        if "{payment_id:int}" in route.path:
+        if "{payment_id:id}" in route.path:
             answer = await ask(owner, route, address(route, owner.merchant_path, foreign), token)
             assert answer.status_code == 404, route.path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -19,6 +20,10 @@ JSON_TYPE = "application/json"
 _NOTHING = (b"", b"[]", b"{}")
 _MOST_DIGITS = 40
 _ABSURD = Decimal("Infinity")
+_DEEPEST = 8
+_LONGEST_NUMBER = 2 * _MOST_DIGITS
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.0-9eE]{%d,}' % (_LONGEST_NUMBER + 1), re.DOTALL)
+"""What JSON's size depends on: texts (in which nothing counts), what opens and closes, numbers that are too long."""
 
 
 def _exact(text: str) -> Decimal:
@@ -30,7 +35,7 @@ def _exact(text: str) -> Decimal:
         number = Decimal(text)
     except InvalidOperation:
         return _ABSURD
-    return number if abs(number.adjusted()) <= _MOST_DIGITS and len(text) <= 2 * _MOST_DIGITS else _ABSURD
+    return number if abs(number.adjusted()) <= _MOST_DIGITS and len(text) <= _LONGEST_NUMBER else _ABSURD
 
 
 _decoder = msgspec.json.Decoder(dict[str, Any], float_hook=_exact)
@@ -133,7 +138,26 @@ def _form_fields(body: bytes) -> dict[str, Any]:
 
 
 def _json_fields(body: bytes) -> dict[str, Any]:
+    _limit(body)
     try:
         return _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Malformed(f"the body is no JSON object and not {FORM_TYPE}: {error}") from error
+
+
+def _limit(body: bytes) -> None:
+    """Refuse JSON that is nested deep or holds a number of hundreds of digits, before anything is made of it.
+
+    Raises: Malformed.
+    """
+    depth = 0
+    for found in _TOKEN.finditer(body):
+        token = found[0]
+        if token in (b"{", b"["):
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+        elif token[:1] != b'"':
+            raise Malformed(f"the body holds a number of more than {_LONGEST_NUMBER} digits; no amount has so many")
+        if depth > _DEEPEST:
+            raise Malformed(f"the body is nested deeper than {_DEEPEST} levels; nothing that is asked for is")

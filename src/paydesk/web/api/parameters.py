@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar
@@ -18,6 +19,7 @@ from paydesk.web.api.cursors import read_cursor, write_cursor
 from paydesk.web.errors import problem_json
 
 MOST_ROWS = 100
+_ID = re.compile(r"[1-9][0-9]{0,18}")
 Row = TypeVar("Row")
 
 
@@ -132,7 +134,7 @@ def known_id(text: str, noun: str) -> int:
 
     Raises: NotFound if nothing can have this id.
     """
-    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= LARGEST_ID):
+    if _ID.fullmatch(text) is None or int(text) > LARGEST_ID:
         raise NotFound(f"there is no {noun} {text[:40]}")
     return int(text)
 

@@ -14,6 +14,7 @@ from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.merchants.branding import find_branding, find_logo
 from paydesk.domain.merchants.colours import Shades, dark_shades, light_shades
 from paydesk.web.checkout.services import services_of
+from paydesk.web.ids import id_in_path
 
 _KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 _LOGO = ".shop img { inline-size: auto; max-inline-size: 10rem; block-size: 2rem; object-fit: contain; }\n"
@@ -50,6 +51,6 @@ def _merchant_id(request: Request) -> int:
 
 
 routes = [
-    Route("/brand/{merchant_id:int}/{chosen}/style.css", show_style, methods=["GET"]),
-    Route("/brand/{merchant_id:int}/{chosen}/logo", show_logo, methods=["GET"]),
+    Route(f"/brand/{id_in_path('merchant_id')}/{{chosen}}/style.css", show_style, methods=["GET"]),
+    Route(f"/brand/{id_in_path('merchant_id')}/{{chosen}}/logo", show_logo, methods=["GET"]),
 ]

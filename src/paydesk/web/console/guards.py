@@ -43,6 +43,7 @@ from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_post
 from paydesk.web.console.services import ConsoleServices, client_of, services_of
 from paydesk.web.console.shell import Face
 from paydesk.web.console.visit import Visit
+from paydesk.web.ids import id_in_path
 from paydesk.web.visits import in_sandbox
 
 Handler = Callable[[Visit], Awaitable[Response]]
@@ -113,7 +114,7 @@ class Section:
 
             answer.declared = declared  # type: ignore[attr-defined]
             answer.__name__ = handler.__name__
-            typed = re.sub(r"\{(\w+_id)\}", r"{\1:int}", path)
+            typed = re.sub(r"\{(\w+_id)\}", lambda found: id_in_path(found[1]), path)
             shell.declare(path)
             self.routes.append(Route(typed, answer, methods=[method]))
             return handler

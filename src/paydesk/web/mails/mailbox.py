@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from paydesk.adapters.mail import Kept, Letters
+from paydesk.web.ids import id_in_path
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.texts import Catalogues
 
@@ -53,8 +54,8 @@ def mailbox_routes(mailbox: Letters) -> list[Route]:
 
     return [
         Route(PATH, show_list, methods=["GET"]),
-        Route(f"{PATH}/{{number:int}}", show_mail, methods=["GET"]),
-        Route(f"{PATH}/{{number:int}}/html", show_html, methods=["GET"]),
+        Route(f"{PATH}/{id_in_path('number')}", show_mail, methods=["GET"]),
+        Route(f"{PATH}/{id_in_path('number')}/html", show_html, methods=["GET"]),
     ]
 
 
