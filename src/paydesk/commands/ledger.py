@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.core.money import parse_known_currency, parse_typed, plain_number, written
 from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
+from paydesk.core.spreadsheets import csv_line
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
@@ -181,13 +181,12 @@ def _writing(path: Path) -> IO[str]:
 
 async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], step: Callable[[], None]) -> int:
     """Write the lines one after the other, however many; returns how many."""
-    table = csv.writer(file, lineterminator="\n")
     if form == "csv":
-        table.writerow(_COLUMNS)
+        file.write(csv_line(_COLUMNS, end="\n"))
     lines = 0
     async for posting in postings:
         if form == "csv":
-            table.writerow(_cells(posting))
+            file.write(csv_line(_cells(posting), end="\n"))
         else:
             file.write(_encoder.encode(_plain(posting)).decode() + "\n")
         lines += 1

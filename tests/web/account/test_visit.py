@@ -22,7 +22,8 @@ async def test_a_csv_file_runs_nothing_in_a_spreadsheet() -> None:
     assert isinstance(answer, StreamingResponse)
     text = "".join([str(part) async for part in answer.body_iterator])
     assert text == (
-        'id,reference\r\n1,"\'=HYPERLINK(""x"")",-5.00,,2026-11-21T03:20:00+00:00\r\n-2,\'+49,"a,b\nc",\'@x,\'\t=1\r\n'
+        '"id","reference"\r\n"1","\'=HYPERLINK(""x"")","-5.00","","2026-11-21T03:20:00+00:00"\r\n'
+        '"-2","\'+49","a,b\nc","\'@x","\t\'=1"\r\n'
     )
     assert answer.headers["content-disposition"] == 'attachment; filename="payments.csv"'
     assert answer.headers["cache-control"] == "no-store"

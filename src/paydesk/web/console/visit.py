@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -15,6 +13,7 @@ from babel.dates import format_date, format_datetime, format_timedelta
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from paydesk.core.spreadsheets import csv_line
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
 from paydesk.database.waiting import may_wait_only_briefly
@@ -223,7 +222,7 @@ class Visit:
         )
 
     def csv(self, filename: str, columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> Response:
-        """A list as a CSV file, sent row by row; no cell is taken for a formula by a spreadsheet."""
+        """A list as a CSV file, sent row by row; no spreadsheet takes any of it for a formula."""
         # A file that has begun is not broken off because others are being served.
         may_wait_only_briefly(only_reads=False)
         return StreamingResponse(
@@ -238,23 +237,6 @@ class Visit:
 
 
 async def _csv_lines(columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> AsyncIterator[str]:
-    yield _csv_line(columns)
+    yield csv_line(columns)
     async for row in rows:
-        yield _csv_line(row)
-
-
-def _csv_line(cells: Iterable[object]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow([_cell(cell) for cell in cells])
-    return written.getvalue()
-
-
-def _cell(value: object) -> str:
-    """A cell as text; what would begin a formula is led by an apostrophe, numbers stay numbers."""
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    text = str(value)
-    dangerous = text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, (int, Decimal))
-    return f"'{text}" if dangerous else text
+        yield csv_line(row)
