@@ -30,6 +30,7 @@ from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
 from paydesk.domain.payments.paying import CARD_NUMBER
 from paydesk.domain.subscriptions.charging import BillingRun
+from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.settings import Settings, load_settings
@@ -192,7 +193,7 @@ async def settle_renewals(club: Club) -> None:
             # The bank's memory is the one thing that keeps real time.
             await asyncio.sleep(club.cast.hides_for)
             await later.ask_the_bank(KEYS_ARE_VOID)
-            at = utc_now() + 2 * KEYS_ARE_VOID
+            at = utc_now() + 2 * KEYS_ARE_VOID + UNREACHED_PAUSES[-1]
             if not await run.charge_due(merchant_id=club.shop.merchant_id, at=at):
                 break
         await asyncio.sleep(club.cast.hides_for)

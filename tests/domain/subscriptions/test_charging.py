@@ -17,6 +17,7 @@ from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
+from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.subscriptions.charging import BillingRun, Pace, run_billing
 from paydesk.domain.subscriptions.ending import cancel
@@ -171,6 +172,23 @@ async def test_a_charge_that_reached_the_bank_too_late_is_no_failure(club: Subsc
     obedient.refuse = DeclineReason.TOO_LATE
     current = await club.charge_due(subscription)
     assert (current.failures, current.date_next) == (0, subscription.date_next)
+
+
+async def test_a_charge_that_never_reaches_the_bank_is_tried_ever_later(club: Subscriber) -> None:
+    subscription = await club.subscribe()
+    due = subscription.date_next
+    assert due is not None
+    pauses = []
+    for _ in range(4):
+        await club.die_after_claim(due)
+        found = utc_now() + timedelta(minutes=5)
+        await settle_due(club.desk, now=found)
+        after = await club.now(subscription)
+        assert after.date_next is not None
+        assert after.failures == 0
+        pauses.append(after.date_next - found)
+        due = max(due, after.date_next)
+    assert pauses == [timedelta(minutes=minutes) for minutes in (0, 5, 60, 60)]
 
 
 @pytest.mark.parametrize("reason", [DeclineReason.STOLEN_CARD, DeclineReason.CLOSED_ACCOUNT])

@@ -105,8 +105,10 @@ def _after(row: Mapping[str, Any], ended: EndedRenewal, now: datetime) -> Subscr
     """
     subscription = subscription_of(row)
     replaced = row["card_id"] != row["attempt_card_id"]
-    if ended.state != DECLINED or ended.reason == DeclineReason.TOO_LATE or replaced:
+    if replaced:
         return undecided(subscription, at=now)
+    if ended.state != DECLINED or ended.reason == DeclineReason.TOO_LATE:
+        return undecided(subscription, at=now, before=row["unreached"])
     if ended.reason == DeclineReason.REQUEST_REFUSED:
         return refused(subscription, row["refusals"] + 1, at=now)
     return failed(subscription, at=now)

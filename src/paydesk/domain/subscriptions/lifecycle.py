@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from paydesk.domain.subscriptions.schedule import Schedule, refused_retry_at, retry_at
+from paydesk.domain.subscriptions.schedule import Schedule, refused_retry_at, retry_at, unreached_retry_at
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms
 
@@ -185,9 +185,12 @@ def _stopped(subscription: Subscription, *, at: datetime) -> Subscription:
     )
 
 
-def undecided(subscription: Subscription, *, at: datetime) -> Subscription:
-    """A charge never reached the bank: no failure, it is due again at once."""
-    again = at if subscription.running else None
+def undecided(subscription: Subscription, *, at: datetime, before: int = 0) -> Subscription:
+    """A charge never reached the bank: no failure, it is due again at once, and later if that happened `before`.
+
+    What keeps it from being sent (a key of the vault that is missing, an acquirer that can't be called) may last.
+    """
+    again = unreached_retry_at(at, before) if subscription.running else None
     return replace(subscription, date_next=again, revision=subscription.revision + 1)
 
 

@@ -211,12 +211,18 @@ update subscription s
 
 -- name: failures_to_report(merchant_ids, lives, attempt_ids)
 -- Renewal attempts that ended without money, with their subscriptions as they stand, and how often the acquirer refused
--- to charge this period before.
+-- to charge this period before, or was not reached for it.
 select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
        (select count(*)
           from payment_attempt before
          where before.merchant_id = a.merchant_id and before.live = a.live and before.payment_id = a.payment_id
-           and before.decline_reason = 'request_refused') as refusals, m.pingback_url as account_url, m.test_pingback_url,
+           and before.decline_reason = 'request_refused') as refusals,
+       (select count(*)
+          from payment_attempt before
+         where before.merchant_id = a.merchant_id and before.live = a.live and before.payment_id = a.payment_id
+           and before.id <> a.id
+           and (before.state in ('failed', 'voiding', 'voided') or before.decline_reason = 'too_late')) as unreached,
+       m.pingback_url as account_url, m.test_pingback_url,
        m.went_live_at, m.pingback_format
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
