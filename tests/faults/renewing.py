@@ -30,8 +30,8 @@ from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
 from paydesk.domain.payments.paying import CARD_NUMBER
 from paydesk.domain.subscriptions.charging import BillingRun
-from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.packages import agree_package
+from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.settings import Settings, load_settings
 
