@@ -49,6 +49,7 @@ from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.console.services import ConsoleServices
 from paydesk.web.console.shell import require_front_end
 from paydesk.web.errors import error_json, problem_json
+from paydesk.web.hosts import KnownHosts
 from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
@@ -122,6 +123,9 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         middleware=[
             Middleware(Observed),
+            Middleware(
+                KnownHosts, addresses=(settings.address, settings.sandbox_address), others=settings.other_host_names()
+            ),
             Middleware(SandboxBase, address=settings.address, sandbox_address=settings.sandbox_address),
         ],
         exception_handlers=exception_handlers(),

@@ -29,6 +29,8 @@ PREFIX = "PAYDESK_"
 FILE = "settings.env"
 RUNNING_FILE = "running.env"
 
+_HOST_NAME = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_-])?")
+
 
 class Settings(BaseSettings):
     """The settings of one deployment; secrets never show in logs or representations."""
@@ -44,6 +46,9 @@ class Settings(BaseSettings):
     base_url: str = Field("", description="Public address of the service; default `http://HOST:PORT`.")
     sandbox_base_url: str = Field(
         "", description="Public address where everything is test data; default `BASE_URL/sandbox`."
+    )
+    other_hosts: str = Field(
+        "", description="Host names besides those of both addresses that the service answers to, separated by commas."
     )
     data_dir: Path = Field(
         Path(".paydesk"), description="Directory of the embedded database, the simulated bank's record and stored keys."
@@ -146,6 +151,19 @@ class Settings(BaseSettings):
         """The file that names who was erased."""
         return Path(self.erasure_list) if self.erasure_list else self.data_dir / "erasures.jsonl"
 
+    def other_host_names(self) -> tuple[str, ...]:
+        """The parsed `other_hosts`, in lower case. Raises: SetupError."""
+        names = [part.strip().lower().rstrip(".") for part in self.other_hosts.split(",") if part.strip()]
+        for name in names:
+            if not _HOST_NAME.fullmatch(name):
+                raise SetupError(f"{PREFIX}OTHER_HOSTS: {name!r} is no host name; write pay.example, without a port")
+        return tuple(names)
+
+    @property
+    def lacks_proxies(self) -> bool:
+        """Whether TLS ends at a proxy that the settings don't name: all customers then look like that one address."""
+        return self.address.startswith("https://") and not self.trusted_proxies.strip()
+
     def outbound_networks(self) -> tuple[Network, ...]:
         """The parsed `outbound_allow`. Raises: SetupError."""
         return _networks("OUTBOUND_ALLOW", self.outbound_allow)
@@ -243,6 +261,7 @@ def _lock(descriptor: int) -> bool:
 def _check(settings: Settings) -> None:
     settings.outbound_networks()
     settings.proxy_networks()
+    settings.other_host_names()
     for name, url in (("BASE_URL", settings.address), ("SANDBOX_BASE_URL", settings.sandbox_address)):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:

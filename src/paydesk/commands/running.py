@@ -18,7 +18,13 @@ from paydesk.commands.measuring import FOLDER, metrics_folder
 from paydesk.commands.parts import demo_address, mailbox_of
 from paydesk.commands.sample_shop import Sample, open_sample
 from paydesk.commands.serving import GRACE
-from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, settings_with_keys
+from paydesk.commands.starting import (
+    listen,
+    raise_file_limit,
+    serve_metrics,
+    settings_with_keys,
+    warn_of_missing_proxies,
+)
 from paydesk.commands.supervising import Process
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
@@ -38,6 +44,7 @@ async def run() -> None:
     raise_file_limit()
     settings = settings_with_keys()
     set_up_logs(settings)
+    warn_of_missing_proxies(settings)
     require_front_end()
     with metrics_folder() as (metrics, _, registry):
         service = listen(settings.host, settings.port, "PORT")
@@ -125,6 +132,12 @@ def _mailbox_address(settings: Settings) -> str:
     return f"http://127.0.0.1:{settings.port}{MAILBOX}"
 
 
+def _other_names(settings: Settings) -> str:
+    """Which host names lead here besides those of the addresses, and which setting names more."""
+    names = ", ".join(settings.other_host_names())
+    return f"{names + '; ' if names else ''}localhost; more in {PREFIX}OTHER_HOSTS"
+
+
 def _welcome(settings: Settings, sample: Sample, metrics_port: int) -> str:
     """The block that ends the start-up: where things are, the key pair, the test cards."""
     cards = "\n".join(f"    {card.number:<20}{card.outcome}" for card in TEST_CARDS)
@@ -135,6 +148,7 @@ def _welcome(settings: Settings, sample: Sample, metrics_port: int) -> str:
     Checkout        {settings.address}/payment/form
     Sandbox base    {settings.sandbox_address}
     Account         {settings.address}/account
+    Other names     {_other_names(settings)}
     Mailbox         {_mailbox_address(settings)}
     Metrics         http://127.0.0.1:{metrics_port}/metrics
     Data            {settings.data_dir.resolve()}

@@ -23,7 +23,7 @@ from uvicorn.supervisors import Multiprocess
 from paydesk.app import create
 from paydesk.commands.connecting import checked_database, one_line_errors
 from paydesk.commands.measuring import FOLDER, metrics_folder
-from paydesk.commands.starting import listen, raise_file_limit, serve_metrics
+from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, warn_of_missing_proxies
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import Notifier, service_manager
@@ -51,6 +51,7 @@ def serve(
         require_keys(settings)
         require_live_key(settings)
         set_up_logs(settings)
+        warn_of_missing_proxies(settings)
         listener = listen(settings.host, settings.port, "PORT")
         with _database_in_background(settings) as address:
             os.environ[f"{PREFIX}DATABASE_URL"] = address

@@ -9,12 +9,15 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.registry import REGISTRY
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.core.errors import SetupError
 from paydesk.settings import FILE, PREFIX, Settings, load_settings
+
+log = structlog.get_logger()
 
 
 def listen(host: str, port: int, setting: str) -> socket.socket:
@@ -42,6 +45,16 @@ def raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def warn_of_missing_proxies(settings: Settings) -> None:
+    """Say at the start that the proxy in front is not named: limits by address would then hit all customers at once."""
+    if settings.lacks_proxies:
+        log.warning(
+            "no reverse proxy is trusted, though the address is https: all customers count as one address",
+            setting=f"{PREFIX}TRUSTED_PROXIES",
+            address=settings.address,
+        )
 
 
 def make_data_dir(path: Path) -> None:

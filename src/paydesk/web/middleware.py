@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paydesk.database.waiting import one_request
+from paydesk.web.hosts import asked_host, host_of
 from paydesk.web.visits import SANDBOX
 
 REQUEST_SECONDS = Histogram(
@@ -36,10 +37,13 @@ class SandboxBase:
 
     def __init__(self, app: ASGIApp, address: str, sandbox_address: str) -> None:
         """Take the public addresses of both bases."""
-        live, sandbox = urlsplit(address), urlsplit(sandbox_address)
+        live, sandbox = host_of(address), host_of(sandbox_address)
         self.app = app
-        self._prefix = sandbox.path.rstrip("/")
-        self._host = sandbox.netloc.lower().encode() if sandbox.netloc.lower() != live.netloc.lower() else None
+        self._prefix = urlsplit(sandbox_address).path.rstrip("/")
+        self._host = sandbox if sandbox != live else None
+        # Proxies pass a name on with its port or without; the port counts only where it is all that tells the two
+        # apart.
+        self._by_port = sandbox.name == live.name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Mark and strip the sandbox's prefix, or let the request through as it is."""
@@ -49,8 +53,10 @@ class SandboxBase:
         await self.app(scope, receive, send)
 
     def _matches(self, scope: Scope) -> bool:
-        if self._host is not None and dict(scope["headers"]).get(b"host", b"").lower() != self._host:
-            return False
+        if self._host is not None:
+            asked = asked_host(scope)
+            if asked is None or asked.name != self._host.name or (self._by_port and asked.port != self._host.port):
+                return False
         path = scope["path"]
         return bool(path.startswith(f"{self._prefix}/"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from starlette.requests import ClientDisconnect, Request
@@ -13,6 +14,8 @@ Network = IPv4Network | IPv6Network
 
 SANDBOX = "paydesk.sandbox"
 """Key of the ASGI scope: the URL prefix of the sandbox base that the request came to, absent on the live base."""
+
+_HOP = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[0-9.]+))(?::[0-9]{1,5})?")
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 
@@ -70,12 +73,19 @@ def client_address(scope: Scope, trusted: tuple[Network, ...]) -> str:
         return _plain(address)
     forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
     for hop in reversed(forwarded.decode("latin-1").split(",")):
-        if not _is_address(hop.strip()):
+        named = _without_port(hop.strip())
+        if not _is_address(named):
             break
-        address = hop.strip()
+        address = named
         if not _within(address, trusted):
             break
     return _plain(address)
+
+
+def _without_port(hop: str) -> str:
+    """The address of a hop, which proxies may write with a port (`192.0.2.1:4711`) or in brackets (`[2001:db8::1]`)."""
+    match = _HOP.fullmatch(hop)
+    return (match["bracketed"] or match["plain"]) if match else hop
 
 
 def _within(address: str, networks: tuple[Network, ...]) -> bool:
