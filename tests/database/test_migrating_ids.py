@@ -20,6 +20,10 @@ async def test_new_ids_begin_above_the_highest_that_was_given(
     async with database.acquire() as connection:
         change = connection.transaction()
         await change.start()
+        # What other tests left in this database has ids of its own.
+        await connection.execute("set local session_replication_role = replica")
+        await connection.execute("delete from payment")
+        await connection.execute("delete from subscription")
         await connection.execute(f"alter sequence {sequence} increment by 1 minvalue 1 start with 1")
         await connection.fetchval(f"select setval('{sequence}', {given})")
         await connection.execute(STEP.sql)
@@ -33,6 +37,8 @@ async def test_a_row_above_its_sequence_counts_too(database: Database) -> None:
         change = connection.transaction()
         await change.start()
         await connection.execute("set local session_replication_role = replica")
+        await connection.execute("delete from payment")
+        await connection.execute("select setval('payment_id_seq', 8)")
         merchant = await connection.fetchval(
             "insert into merchant (name, email, created_at) values ('Shop', 'a@shop.example', now()) returning id"
         )
