@@ -15,6 +15,7 @@ from paydesk.adapters.outbound import AddressNotAllowed
 from paydesk.adapters.outbound.client import parse_endpoint
 from paydesk.adapters.outbound.wording import in_words
 from paydesk.domain.pingbacks.reasons import Why, why
+from paydesk.domain.pingbacks.stamping import IN_CLEAR
 
 KEY = ConnectionKey("shop.example", 443, True, True, None, None, None)
 
@@ -45,6 +46,10 @@ def certificate_expired() -> ssl.SSLCertVerificationError:
 )
 def test_what_ends_a_call_early_has_a_reason(error: Exception, expected: Why) -> None:
     assert why(None, in_words(error, 15.0), "") is expected
+
+
+def test_a_key_that_was_not_shown_has_a_reason() -> None:
+    assert why(None, IN_CLEAR, "") is Why.IN_CLEAR
 
 
 def test_an_answer_that_is_not_http_has_a_reason() -> None:

@@ -17,6 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.accounts import Merchant, Shop
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear
 from paydesk_client import Gateway
 
 Eventually = Callable[[Callable[[], Any]], Awaitable[None]]
@@ -300,6 +301,43 @@ async def test_live_pingbacks_are_sent_too(
     await queue(Shop(shop.merchant_id, True), f"{receiver.base}/live")
     assert await sender.send_due_once(utc_now()) == 1
     assert [one.path for one in receiver.received] == ["/live"]
+
+
+async def test_live_no_private_key_goes_over_plain_http(
+    database: Database, shop: Shop, merchant: Merchant, sender: PingbackSender, receiver: Any, queue: Any
+) -> None:
+    await database.execute("update merchant set went_live_at = now() where id = $1", shop.merchant_id)
+    kept = await queue(Shop(shop.merchant_id, True), f"{receiver.base}/old", sign_version="v1")
+    await queue(Shop(shop.merchant_id, True), f"{receiver.base}/signed")
+    assert await sender.send_due_once(utc_now()) == 2
+    assert [one.path for one in receiver.received] == ["/signed"]
+    [attempt] = await attempts_of(database, kept)
+    assert (attempt["status"], attempt["error"]) == (None, IN_CLEAR)
+    assert json.loads(attempt["request_headers"])["X-ApiKey"] == "***"
+    assert (await row_of(database, kept))["state"] == "due"
+
+
+async def test_live_a_test_event_shows_no_private_key_either(sender: PingbackSender, receiver: Any) -> None:
+    asked = {"sign_version": "v1", "body_format": "json", "private_key": "secret"}
+    _, answer = await sender.try_out(f"{receiver.base}/pay", "{}", **asked, live=True)
+    assert (receiver.received, answer.error, answer.sent["X-ApiKey"]) == ([], IN_CLEAR, "***")
+    _, answer = await sender.try_out(f"{receiver.base}/pay", "{}", **asked, live=False)
+    assert (len(receiver.received), answer.error) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "sign_version", "live", "refused"),
+    [
+        ("http://shop.example/", "v1", True, True),
+        ("HTTP://shop.example/", "v1", True, True),
+        ("https://shop.example/", "v1", True, False),
+        ("HTTPS://shop.example/", "v1", True, False),
+        ("http://shop.example/", "v2", True, False),
+        ("http://shop.example/", "v1", False, False),
+    ],
+)
+def test_what_would_go_in_clear(url: str, sign_version: str, live: bool, refused: bool) -> None:
+    assert is_in_clear(url, sign_version=sign_version, live=live) is refused
 
 
 async def test_a_running_sender_sends_what_becomes_due_without_being_told(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from paydesk.domain.pingbacks.stamping import IN_CLEAR
+
 
 class Why(StrEnum):
     """Why the merchant's server did not acknowledge a pingback (spec: Required response)."""
 
     URL = "url"
     """The URL can't be called at all."""
+    IN_CLEAR = "in_clear"
+    """The private key would have gone over plain http."""
     NAME = "name"
     """The host's name was not found."""
     ADDRESS = "address"
@@ -51,6 +55,7 @@ _BY_WORDS = (
     ("connection refused", Why.REFUSED),
     ("no connection", Why.UNREACHABLE),
     ("not a usable URL", Why.URL),
+    (IN_CLEAR, Why.IN_CLEAR),
     ("the answer is not HTTP", Why.NOT_HTTP),
     ("the answer ended early", Why.BROKEN),
     ("the server closed the connection", Why.BROKEN),

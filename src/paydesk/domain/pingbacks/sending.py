@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from paydesk.domain.pingbacks.claiming import Claimed, Claims, Share
 from paydesk.domain.pingbacks.keyring import Keyring
 from paydesk.domain.pingbacks.lanes import Lanes
 from paydesk.domain.pingbacks.recording import Attempt, Name, Recorder
-from paydesk.domain.pingbacks.stamping import stamp
+from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear, masked, stamp
 from paydesk.loops.repeating import repeat
 
 _BACKLOG_SECONDS = 15.0
@@ -115,7 +115,7 @@ class PingbackSender:
         return sent
 
     async def try_out(
-        self, url: str, payload: str, *, sign_version: str, body_format: str, private_key: str
+        self, url: str, payload: str, *, sign_version: str, body_format: str, private_key: str, live: bool
     ) -> tuple[bytes, Answer]:
         """Post one payload that is no pingback, marked as a test event; returns the body as sent, and the answer."""
         body, headers = stamp(
@@ -127,7 +127,7 @@ class PingbackSender:
             pingback_ts=int(utc_now().timestamp()),
         )
         marked = {**headers, f"{self._settings.header_prefix}-Test-Event": "1"}
-        return body, await self._outbound.post(url, body, marked)
+        return body, await self._post(url, body, marked, sign_version=sign_version, live=live)
 
     @property
     def _room(self) -> int:
@@ -186,10 +186,18 @@ class PingbackSender:
             header_prefix=self._settings.header_prefix,
             pingback_ts=int(utc_now().timestamp()),
         )
-        answer = await self._outbound.post(one.url, body, headers)
+        answer = await self._post(one.url, body, headers, sign_version=one.sign_version, live=one.name[1])
         self._recorder.add(Attempt(name=one.name, url=one.url, at=at, body=body, answer=answer))
         metrics.LAG.observe(max((at - one.due_at).total_seconds(), 0.0))
         return answer.duration
+
+    async def _post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, sign_version: str, live: bool
+    ) -> Answer:
+        """Post, unless that would give the private key away; then the answer says so, as of any attempt that failed."""
+        if is_in_clear(url, sign_version=sign_version, live=live):
+            return Answer(None, b"", False, IN_CLEAR, 0.0, masked(headers))
+        return await self._outbound.post(url, body, headers)
 
     def _let_go(self, names: Sequence[Name]) -> None:
         """These are no longer this sender's business."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,6 +15,10 @@ from paydesk_client.parameters import encode_form
 from paydesk_client.signature import pingback_signature
 
 _MASKED = "X-ApiKey"
+
+IN_CLEAR = "not sent: version 1 carries the private key, and live it goes over https only"
+"""What is recorded of an attempt that was not made because anybody on the way could have read the key."""
+
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 
 
@@ -36,6 +41,11 @@ def stamp(
         form = encode_form(_decoder.decode(body)).encode()
         return form, {"Content-Type": "application/x-www-form-urlencoded", "X-ApiKey": private_key}
     return body, {"Content-Type": "application/json", "X-ApiKey": private_key}
+
+
+def is_in_clear(url: str, *, sign_version: str, live: bool) -> bool:
+    """Whether a pingback would show a key that moves real money to everybody on the way."""
+    return live and sign_version != "v2" and urlsplit(url).scheme != "https"
 
 
 def masked(headers: Mapping[str, str]) -> dict[str, str]:

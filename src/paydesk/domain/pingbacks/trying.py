@@ -34,6 +34,7 @@ class Target:
     sign_version: str
     body_format: str
     key_id: int
+    live: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ async def find_target(database: Database, shop: Shop) -> Target:
     account = Account(row["pingback_url"], row["test_pingback_url"], row["went_live_at"])
     own = frozenset(url for url in (account.pingback_url, account.test_pingback_url) if url)
     url = destination(None, account, live=shop.live)
-    return Target(url, own, row["sign_version"], row["pingback_format"], row["key_id"])
+    return Target(url, own, row["sign_version"], row["pingback_format"], row["key_id"], shop.live)
 
 
 async def count_test_event(database: Database, merchant_id: int, *, now: datetime) -> None:
@@ -102,6 +103,7 @@ async def send(
         sign_version=wanted.sign_version,
         body_format=target.body_format if wanted.sign_version == "v1" else "json",
         private_key=private_key,
+        live=target.live,
     )
     said = storable(answer.body_start)
     # An answer that is longer than what is read of it is no `ok`, whatever it begins with.

@@ -25,6 +25,13 @@ REASONS: Mapping[Why, tuple[str, str]] = {
         mark("The URL can't be called"),
         mark("Set a pingback URL that begins with https:// and has a host name, without user name and password."),
     ),
+    Why.IN_CLEAR: (
+        mark("Your private key would have been readable on the way"),
+        mark(
+            "Version 1 sends the key itself, so live pingbacks of it go to https only. Give the URL a certificate and "
+            "https://, or sign your forms with version 2, then send this pingback again."
+        ),
+    ),
     Why.NAME: (
         mark("The host name was not found"),
         mark("Check the spelling of the URL and the DNS record of its host; a new record takes a while to be seen."),
