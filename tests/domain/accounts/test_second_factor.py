@@ -9,12 +9,20 @@ from xml.etree import ElementTree
 import pyotp
 import pytest
 from tests.domain.accounts.conftest import Mails
-from tests.domain.accounts.someone import Someone
+from tests.domain.accounts.someone import PASSWORD, Someone, new_email
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, TooMany
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.changing import (
+    ask_for_email_change,
+    ask_for_reset,
+    change_password,
+    confirm_email,
+    reset_password,
+)
 from paydesk.domain.accounts.gate import ConfirmationNeeded, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
+from paydesk.domain.accounts.operators import create_operator
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.second_factor import (
     begin_enrolment,
@@ -101,6 +109,43 @@ async def test_of_two_tabs_only_the_secret_that_was_shown_last_counts(ada: Someo
     for again in (begin_enrolment(gate, ada.session, now=now), show_enrolment(gate, ada.session)):
         with pytest.raises(Conflict, match="set up already"):
             await again
+
+
+async def test_a_secret_that_was_shown_in_another_session_is_worth_nothing(ada: Someone, gate: Gate) -> None:
+    now = utc_now()
+    known = await begin_enrolment(gate, ada.session, now=now)
+    other = (await ada.log_in(now=now)).session
+    with pytest.raises(Conflict, match="begin"):
+        await show_enrolment(gate, other)
+    with pytest.raises(Conflict, match="begin"):
+        await confirm_enrolment(gate, other, pyotp.TOTP(known.secret).at(now), now=now)
+    assert (await begin_enrolment(gate, other, now=now)).secret != known.secret
+    with pytest.raises(Conflict, match="begin"):
+        await confirm_enrolment(gate, ada.session, pyotp.TOTP(known.secret).at(now), now=now)
+
+
+@pytest.mark.parametrize("change", ["password", "reset", "address", "promotion"])
+async def test_a_secret_that_was_begun_with_goes_with_what_it_was_begun_under(
+    ada: Someone, gate: Gate, mails: Mails, database: Database, change: str
+) -> None:
+    now = utc_now()
+    await begin_enrolment(gate, ada.session, now=now)
+    if change == "password":
+        await change_password(gate, ada.session, current=PASSWORD, new="another long sentence", now=now)
+    elif change == "reset":
+        await ask_for_reset(gate, email=ada.email, client=ada.client, now=now)
+        token = (await mails(ada.email))[-1]["facts"]["token"]
+        await reset_password(gate, token, password="another long sentence", client=ada.client, now=now)
+    elif change == "address":
+        address = new_email()
+        await ask_for_email_change(gate, ada.session, email=address, now=now)
+        await confirm_email(gate, (await mails(address))[-1]["facts"]["token"], client=ada.client, now=now)
+    else:
+        await confirm_email(gate, (await mails(ada.email))[0]["facts"]["token"], client=ada.client, now=now)
+        await create_operator(gate, email=ada.email, now=now)
+    assert await database.fetchval("select totp_sealed from person where id = $1", ada.id) is None
+    with pytest.raises(Conflict, match="begin"):
+        await show_enrolment(gate, ada.session)
 
 
 async def test_setting_up_gives_the_session_another_token(ada: Someone, gate: Gate) -> None:

@@ -184,6 +184,7 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
             action = Action.email_changed if changed else Action.email_confirmed
             await record(connection, Actor(used.person_id, client.address), action, now=now)
             if changed:
+                await queries.drop_begun_second_factor(connection, person_id=used.person_id)
                 await queries.end_tokens(connection, person_id=used.person_id, now=now)
                 await send_notice(
                     connection,
@@ -208,8 +209,9 @@ async def _ask_to_confirm(connection: Any, gate: Gate, session: Session, address
 
 
 async def _set_password(connection: Any, person_id: int, password_hash: str, now: datetime) -> None:
-    """Store a new password; open links to choose one, or to change the address, stop working."""
+    """Store a new password; open links to choose one, or to change the address, stop working, and enrolments too."""
     await queries.set_password(connection, person_id=person_id, password_hash=password_hash)
+    await queries.drop_begun_second_factor(connection, person_id=person_id)
     await queries.end_tokens(connection, person_id=person_id, now=now)
 
 

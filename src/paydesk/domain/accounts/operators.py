@@ -55,6 +55,7 @@ async def create_operator(
             person_id, password_hash = _promotable(found, password), found["password_hash"]
         if await queries.set_operator(connection, person_id=person_id, operator=True) is None:
             raise Conflict(f"{address} is an operator already; see: paydesk operator list")
+        await queries.drop_begun_second_factor(connection, person_id=person_id)
         await end_all_sessions(connection, person_id)
         subject = f"person {person_id} ({address})"
         await record(connection, COMMAND_LINE, Action.operator_created, now=now, subject=subject)
@@ -106,6 +107,7 @@ async def reset_second_factor(gate: Gate, *, email: str, now: datetime) -> bool:
         found = await queries.find_to_log_in(connection, email=findable(email))
         if found is None:
             raise NotFound(f"nobody has an account with the address {email}")
+        await queries.drop_begun_second_factor(connection, person_id=found["id"])
         if await queries.reset_second_factor(connection, person_id=found["id"]) is None:
             raise Conflict(f"{found['email']} has no second factor set up")
         await forgive_all(connection, gate, SECOND_FACTOR, f"person {found['id']}")

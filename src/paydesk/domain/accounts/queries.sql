@@ -115,21 +115,27 @@ update person
    set email_confirmed_at = coalesce(email_confirmed_at, :now)
  where id = :person_id and lower(email) = lower(:email);
 
--- name: begin_second_factor(person_id, totp_sealed, vault_key_id)$
+-- name: begin_second_factor(person_id, session_id, totp_sealed, vault_key_id)$
 -- No row: one is set up already.
 update person
-   set totp_sealed = :totp_sealed, vault_key_id = :vault_key_id
+   set totp_sealed = :totp_sealed, vault_key_id = :vault_key_id, totp_session = :session_id
  where id = :person_id and totp_confirmed_at is null
 returning id;
 
 -- name: second_factor_of(person_id)^
-select totp_sealed, vault_key_id, totp_confirmed_at, totp_step from person where id = :person_id;
+select totp_sealed, vault_key_id, totp_confirmed_at, totp_step, totp_session from person where id = :person_id;
 
--- name: confirm_second_factor(person_id, totp_sealed, step, recovery_codes, now)$
+-- name: drop_begun_second_factor(person_id)!
+-- Somebody else may have begun it and know its secret.
+update person
+   set totp_sealed = null, vault_key_id = '', totp_session = null
+ where id = :person_id and totp_confirmed_at is null;
+
+-- name: confirm_second_factor(person_id, session_id, totp_sealed, step, recovery_codes, now)$
 -- Only over the secret whose code was given: another tab may have begun anew.
 update person
    set totp_confirmed_at = :now, totp_step = :step, recovery_codes = :recovery_codes
- where id = :person_id and totp_sealed = :totp_sealed and totp_confirmed_at is null
+ where id = :person_id and totp_session = :session_id and totp_sealed = :totp_sealed and totp_confirmed_at is null
 returning id;
 
 -- name: use_step(person_id, totp_sealed, step)$
@@ -155,14 +161,14 @@ returning id;
 -- name: remove_second_factor(person_id)$
 -- An operator's stays: it can be had no other way than by setting up a new one.
 update person
-   set totp_sealed = null, vault_key_id = '', totp_confirmed_at = null, recovery_codes = '{}'
+   set totp_sealed = null, vault_key_id = '', totp_session = null, totp_confirmed_at = null, recovery_codes = '{}'
  where id = :person_id and totp_confirmed_at is not null and not operator
 returning id;
 
 -- name: reset_second_factor(person_id)$
 -- By the command line, also an operator's, who then has to set a new one up.
 update person
-   set totp_sealed = null, vault_key_id = '', totp_confirmed_at = null, recovery_codes = '{}'
+   set totp_sealed = null, vault_key_id = '', totp_session = null, totp_confirmed_at = null, recovery_codes = '{}'
  where id = :person_id and totp_confirmed_at is not null
 returning id;
 

@@ -51,7 +51,7 @@ class Enrolled:
 
 
 async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enrolment:
-    """Make a new secret for the person's app; it counts only once a code of it was given.
+    """Make a new secret for the person's app; it counts only once a code of it was given, in this very session.
 
     Raises: Conflict if a second factor is set up; it has to be removed first. ConfirmationNeeded.
     """
@@ -60,7 +60,11 @@ async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enr
     secret = pyotp.random_base32()
     sealed = gate.vault.seal(secret.encode(), purpose=PURPOSE, merchant_id=0, row_id=session.person.id)
     begun = await queries.begin_second_factor(
-        gate.database, person_id=session.person.id, totp_sealed=sealed.blob, vault_key_id=sealed.key_id
+        gate.database,
+        person_id=session.person.id,
+        session_id=session.id,
+        totp_sealed=sealed.blob,
+        vault_key_id=sealed.key_id,
     )
     if begun is None:
         raise _is_set_up()
@@ -68,14 +72,12 @@ async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enr
 
 
 async def show_enrolment(gate: Gate, session: Session) -> Enrolment:
-    """The secret that was begun with, once more: for a page that says that the code was wrong.
+    """The secret that was begun with in this session, once more: for a page that says that the code was wrong.
 
-    Raises: Conflict if a second factor is set up or none was begun.
+    Raises: Conflict if a second factor is set up or none was begun here.
     """
-    row = await queries.second_factor_of(gate.database, person_id=session.person.id)
-    if row["totp_confirmed_at"] is not None:
-        raise _is_set_up()
-    return _enrolment(_secret(gate, session, row), session.person.email)
+    _, secret = await _begun(gate, session)
+    return _enrolment(secret, session.person.email)
 
 
 async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: datetime) -> Enrolled:
@@ -85,10 +87,8 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
 
     Raises: Malformed if the code is wrong; Conflict if a second factor is set up, or another was begun meanwhile.
     """
-    row = await queries.second_factor_of(gate.database, person_id=session.person.id)
-    if row["totp_confirmed_at"] is not None:
-        raise _is_set_up()
-    step = _step(_secret(gate, session, row), code, now)
+    row, secret = await _begun(gate, session)
+    step = _step(secret, code, now)
     if step is None:
         raise Malformed("this code is not right; type the one that the app shows now", "code")
     codes = _new_codes()
@@ -96,6 +96,7 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
         confirmed = await queries.confirm_second_factor(
             connection,
             person_id=session.person.id,
+            session_id=session.id,
             totp_sealed=row["totp_sealed"],
             step=step,
             recovery_codes=[_code_hash(gate, session.person.id, one) for one in codes],
@@ -212,9 +213,22 @@ def _enrolment(secret: str, email: str) -> Enrolment:
     return Enrolment(secret, uri, drawn.getvalue().decode())
 
 
+async def _begun(gate: Gate, session: Session) -> tuple[Any, str]:
+    """What the session began with and its secret: what another one was shown, somebody else may know.
+
+    Raises: Conflict if a second factor is set up or none was begun here.
+    """
+    row = await queries.second_factor_of(gate.database, person_id=session.person.id)
+    if row["totp_confirmed_at"] is not None:
+        raise _is_set_up()
+    if row["totp_session"] != session.id:
+        raise _not_begun()
+    return row, _secret(gate, session, row)
+
+
 def _secret(gate: Gate, session: Session, row: Any) -> str:
     if row["totp_sealed"] is None:
-        raise Conflict("begin setting up the second factor first")
+        raise _not_begun()
     sealed = Sealed(row["vault_key_id"], row["totp_sealed"])
     return gate.vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=session.person.id).decode()
 
@@ -241,6 +255,10 @@ def _letters(number: int) -> str:
 def _code_hash(gate: Gate, person_id: int, code: str) -> bytes:
     plain = "".join(letter for letter in code.lower() if letter in _LETTERS)
     return gate.vault.fingerprint(f"{person_id} {plain}", purpose="recovery code")
+
+
+def _not_begun() -> Conflict:
+    return Conflict("begin setting up the second factor first")
 
 
 def _is_set_up() -> Conflict:

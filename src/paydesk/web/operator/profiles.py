@@ -50,7 +50,7 @@ async def _page(visit: Visit, errors: dict[str, str] | None = None, status: int 
     )
 
 
-@section.action(f"{_ONE}/accept", needs=Access.operator)
+@section.action(f"{_ONE}/accept", needs=Access.operator, recent=True)
 async def accept(visit: Visit) -> Response:
     """Let the merchant go live; its team decides when."""
     await accept_profile(visit.database, visit.session.operator, visit.number("merchant_id"), now=visit.now)
