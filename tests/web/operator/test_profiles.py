@@ -32,6 +32,10 @@ async def test_an_accepted_profile_lets_the_merchant_go_live(
     shown = await operator.see(page)
     assert "We sell <b>mugs</b>" in text_of(shown)
     assert "•••• 3000" in text_of(shown)
+    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    assert 'name="_password"' in (await operator.send(page, f"{page}/accept")).text
+    assert not await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
+    await database.execute("update account_session set confirmed_at = now()")
     assert leads_to(await operator.send(page, f"{page}/accept")) == "/operator/profiles"
     assert await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
     token = fields_of((await operator.see("/account/security")).text, "/account/logout")

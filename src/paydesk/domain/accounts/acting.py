@@ -12,18 +12,21 @@ from decimal import Decimal
 from paydesk.core.units import in_currency
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.accounts.sessions import Session, is_recent, require
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.inspecting import inspect_payment
 from paydesk.domain.payments.paying import Desk
-from paydesk.domain.payments.refunding import Refund, refund
+from paydesk.domain.payments.refunding import Limits, OverLimit, Refund, refund
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 REFUND_LIMIT = Decimal(500)
 """Giving back more than this of one payment needs the password again; in dollars, euros or pounds."""
+REFUND_DAY = Decimal(5000)
+"""The same for all that somebody gives back at a merchant in a day."""
 
 
 def refund_limit(currency: str) -> Decimal:
@@ -45,17 +48,22 @@ async def refund_payment(
 
     `request_key` names this one wish: however often it comes, money moves once, and the log has one line.
 
-    Raises: Forbidden; ConfirmationNeeded over the limit, which counts what was given back of the payment before;
-        NotFound, Malformed, Conflict as `refunding.refund` does.
+    Both limits stand in the statement that begins the refund, so that parallel ones are no way around them.
+
+    Raises: Forbidden; ConfirmationNeeded over the limits, which count what was given back of the payment before, and by
+        this person today; NotFound, Malformed, Conflict as `refunding.refund` does.
     """
     shop = require(session, Permission.refund)
     payment = await inspect_payment(desk.database, shop, payment_id)
     currency = payment.seen.currency
-    if payment.seen.refunded + payment.refunding + amount > refund_limit(currency):
-        require_recent(session, now=now)
-    key = f"account {request_key}"
-    asked_by = f"person {session.person.id}"
-    given = await refund(desk, shop, payment_id, amount, requested_by=asked_by, request_key=key, now=shop_now)
+    limits = None if is_recent(session, now=now) else Limits(REFUND_LIMIT, REFUND_DAY)
+    key, asked_by = f"account {request_key}", f"person {session.person.id}"
+    try:
+        given = await refund(
+            desk, shop, payment_id, amount, requested_by=asked_by, request_key=key, limits=limits, now=shop_now
+        )
+    except OverLimit as error:
+        raise ConfirmationNeeded(f"{error.message}; give it again to go on") from error
     if not given.again:
         details = {"amount": str(given.amount), "currency": currency, "reference_id": given.reference_id}
         await _note(desk.database, session, Action.payment_refunded, f"payment {payment_id}", details, now)

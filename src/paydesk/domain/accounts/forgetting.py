@@ -9,7 +9,9 @@ from paydesk.domain.accounts.devices import forget_devices
 from paydesk.domain.accounts.pausing import forget_tries
 from paydesk.domain.accounts.sessions import forget_sessions
 from paydesk.domain.accounts.tokens import forget_tokens
+from paydesk.domain.payments.refunding import forget_refund_days
 
+REFUND_DAYS_KEPT = timedelta(days=2)
 TRIES_KEPT = timedelta(days=2)
 """Longer than the day after which counting starts anew."""
 LINKS_KEPT = timedelta(days=30)
@@ -18,8 +20,9 @@ DEVICES_KEPT = timedelta(days=400)
 
 
 async def forget_past_entries(database: Database, *, now: datetime) -> None:
-    """Drop sessions whose time is over, links that expired, tries that no longer count, and browsers that are gone."""
+    """Drop sessions, links and tries whose time is over, browsers that are gone, and sums of past days."""
     await forget_sessions(database, now=now)
     await forget_tokens(database, before=now - LINKS_KEPT)
     await forget_devices(database, before=now - DEVICES_KEPT)
     await forget_tries(database, before=now - TRIES_KEPT)
+    await forget_refund_days(database, before=now - REFUND_DAYS_KEPT)

@@ -198,8 +198,13 @@ def require_recent(session: Session, *, now: datetime, minutes: int = RECENT.sec
     Raises: ConfirmationNeeded, SecondFactorNeeded.
     """
     require_open(session)
-    if session.confirmed_at is None or now - session.confirmed_at > timedelta(minutes=minutes):
+    if not is_recent(session, now=now, minutes=minutes):
         raise ConfirmationNeeded("give your password again to go on")
+
+
+def is_recent(session: Session, *, now: datetime, minutes: int = RECENT.seconds // 60) -> bool:
+    """Whether the password was given lately."""
+    return session.confirmed_at is not None and now - session.confirmed_at <= timedelta(minutes=minutes)
 
 
 async def look_at(gate: Gate, session: Session, merchant_id: int, *, live: bool = False) -> None:

@@ -20,23 +20,39 @@ select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
 
--- name: begin_refund(merchant_id, live, payment_id, amount, requested_by, request_key, lookup_at, now)^
+-- name: begin_refund(merchant_id, live, payment_id, amount, most_of_payment, most_of_day, requested_by, request_key, lookup_at, now)^
 -- The intent to give money back (null: all that is left). The payment's row keeps account of what refunds in progress
 -- have reserved, so that however many race, no more is ever asked of the acquirer than was captured and is not charged
--- back.
-with locked as materialized (
-    select merchant_id, live, id,
-           coalesce(:amount::numeric, amount - refunded - refunding - greatest(charged_back, 0)) as asked
-      from payment
-     where merchant_id = :merchant_id and live = :live and id = :payment_id
+-- back; nor, where limits are given, than whoever asks may give back of a payment and in a day, both in units. The
+-- day's row is what refunds of several payments wait for each other at.
+with asked as materialized (
+    select p.merchant_id, p.live, p.id, p.state, p.amount, p.refunded, p.refunding, p.charged_back,
+           coalesce(:amount::numeric, p.amount - p.refunded - p.refunding - greatest(p.charged_back, 0)) as asked,
+           coalesce((select units from currency_unit u where u.currency = p.currency), 1) as units
+      from payment p
+     where p.merchant_id = :merchant_id and p.live = :live and p.id = :payment_id
        for update
+), locked as materialized (
+    select *
+      from asked
+     where state in ('captured', 'partially_refunded', 'charged_back')
+       and asked > 0 and refunded + refunding + greatest(charged_back, 0) + asked <= amount
+       and (:most_of_payment::numeric is null or refunded + refunding + asked <= :most_of_payment::numeric * units)
+), counted as (
+    insert into refund_day as d (merchant_id, live, requested_by, day, units)
+    select merchant_id, live, :requested_by, (:now::timestamptz at time zone 'UTC')::date, asked / units
+      from locked
+     where asked / units <= :most_of_day::numeric
+        on conflict (merchant_id, live, requested_by, day) do update
+       set units = d.units + excluded.units
+     where d.units + excluded.units <= :most_of_day::numeric
+ returning units
 ), held as (
     update payment p
        set refunding = p.refunding + l.asked
       from locked l
      where p.merchant_id = l.merchant_id and p.live = l.live and p.id = l.id
-       and p.state in ('captured', 'partially_refunded', 'charged_back')
-       and l.asked > 0 and p.refunded + p.refunding + greatest(p.charged_back, 0) + l.asked <= p.amount
+       and (:most_of_day::numeric is null or exists (select from counted))
  returning p.*, l.asked
 ), begun as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,

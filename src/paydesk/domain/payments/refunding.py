@@ -13,6 +13,7 @@ import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound, Unavailable
 from paydesk.core.money import fits, minor_digits, plain_number, written
+from paydesk.core.units import in_currency
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import drawn_key, surely
@@ -36,6 +37,18 @@ GIVEN_BACK = frozenset({PaymentState.REFUNDED, PaymentState.VOIDED})
 _MOST_SHOWN = 40
 _LOOK_AGAIN = 50
 """How often a payment is looked at anew that somebody else changes at the same moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What whoever asks may give back of one payment and in a UTC day, in dollars, euros or pounds (core/units.py)."""
+
+    of_payment: Decimal
+    of_day: Decimal
+
+
+class OverLimit(Conflict):
+    """More than whoever asks may give back: of this payment, or today."""
 
 
 class RefundStatus(StrEnum):
@@ -82,6 +95,7 @@ async def refund(
     *,
     requested_by: str,
     request_key: str | None = None,
+    limits: Limits | None = None,
     now: datetime,
 ) -> Refund:
     """Give back an amount (None: all that is left) of a payment. Moves money.
@@ -95,7 +109,7 @@ async def refund(
 
     Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that can't be given back, or
         if nothing is left; Conflict if the payment is not paid, is charged back or is just being captured, and if the
-        acquirer refuses, with its reason; Unsure if nobody can say whether the intent was committed.
+        acquirer refuses, with its reason; OverLimit; Unsure if nobody can say whether the intent was committed.
     """
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id}
     key = request_key or drawn_key()
@@ -108,7 +122,8 @@ async def refund(
             raise NotFound(f"there is no payment {payment_id}")
         kind = _what_to_do(row, payment_id, amount)
         asked = {"requested_by": requested_by, "request_key": key, "lookup_at": first_look(), "now": now}
-        begun = await _begin(desk.database, kind, amount, names | asked)
+        await _refuse_over(desk.database, shop, row, amount, limits, requested_by=requested_by, now=now)
+        begun = await _begin(desk.database, kind, amount, names | asked, limits)
         if begun is not None:
             await carry_out(desk, movement_of(begun), now=now)
             return await _shown_or_begun(desk.database, shop, row, begun)
@@ -172,8 +187,37 @@ def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Dec
         )
 
 
+async def _refuse_over(
+    database: Database,
+    shop: Shop,
+    row: Mapping[str, Any],
+    amount: Decimal | None,
+    limits: Limits | None,
+    *,
+    requested_by: str,
+    now: datetime,
+) -> None:
+    """Say which limit an amount is over; the statement that begins the refund looks at both anew.
+
+    Raises: OverLimit.
+    """
+    if limits is None:
+        return
+    currency, before = row["currency"], row["refunded"] + row["refunding"]
+    asked = row["amount"] - before - max(row["charged_back"], Decimal(0)) if amount is None else amount
+    most = in_currency(limits.of_payment, currency)
+    if before + asked > most:
+        raise OverLimit(f"more than {written(most, currency)} {currency} of one payment needs your password")
+    today = await queries.given_back_in_day(
+        database, merchant_id=shop.merchant_id, live=shop.live, requested_by=requested_by, now=now
+    )
+    if (today or 0) + asked / in_currency(Decimal(1), currency) > limits.of_day:
+        most = in_currency(limits.of_day, currency)
+        raise OverLimit(f"more than {written(most, currency)} {currency} in a day needs your password")
+
+
 async def _begin(
-    database: Database, kind: MovementKind, amount: Decimal | None, asked: dict[str, Any]
+    database: Database, kind: MovementKind, amount: Decimal | None, asked: dict[str, Any], limits: Limits | None
 ) -> Mapping[str, Any] | None:
     """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
 
@@ -182,7 +226,13 @@ async def _begin(
         if kind is MovementKind.VOID:
             row = await movements.queries.begin_void(connection, **asked)
         else:
-            row = await movements.queries.begin_refund(connection, **asked, amount=amount)
+            row = await movements.queries.begin_refund(
+                connection,
+                **asked,
+                amount=amount,
+                most_of_payment=limits.of_payment if limits else None,
+                most_of_day=limits.of_day if limits else None,
+            )
         return row
 
     async def look(connection: Any) -> Mapping[str, Any] | None:
@@ -270,6 +320,11 @@ async def refunds_of(database: Database, shop: Shop, payment_id: int) -> list[Se
     """What was given back of a payment, is on its way, or was refused, first to last."""
     rows = queries.refunds_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
     return [SeenRefund(row["id"], row["amount"], MovementState(row["state"]), row["at"]) async for row in rows]
+
+
+async def forget_refund_days(database: Database, *, before: datetime) -> None:
+    """Drop what people gave back on days that are over."""
+    await queries.forget_days(database, before=before)
 
 
 async def shop_of_payment(database: Database, payment_id: int) -> Shop:

@@ -5,6 +5,15 @@ select p.merchant_order_id, p.state, p.amount, p.currency, p.refunded, p.refundi
   left join movement m on m.merchant_id = p.merchant_id and m.id = p.moving_id
  where p.merchant_id = :merchant_id and p.live = :live and p.id = :payment_id;
 
+-- name: given_back_in_day(merchant_id, live, requested_by, now)$
+select units
+  from refund_day
+ where merchant_id = :merchant_id and live = :live and requested_by = :requested_by
+   and day = (:now::timestamptz at time zone 'UTC')::date;
+
+-- name: forget_days(before)!
+delete from refund_day where day < (:before::timestamptz at time zone 'UTC')::date;
+
 -- name: show_refund(merchant_id, live, id)^
 -- A refund, or the void of an authorization, with its order as it stands now.
 select m.id, m.payment_id, m.kind, m.state, m.amount, m.currency, m.refusal, p.merchant_order_id, p.amount as paid,
