@@ -29,7 +29,7 @@ from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.advancing import Progress, Summary, What, advance
+from paydesk.domain.subscriptions.advancing import Progress, Stopped, Summary, What, advance
 from paydesk.domain.subscriptions.charging import run_billing
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -435,3 +435,24 @@ async def test_a_reset_takes_what_was_written_meanwhile_to_rows_that_are_gone(
     await reset_test_side(database, shop.merchant_id)
     left = "select count(*) from ledger_entry where merchant_id = $1"
     assert await database.fetchval(left, shop.merchant_id) == 0
+
+
+async def test_a_call_that_has_had_its_time_stops_where_the_next_goes_on(
+    database: Database, shop: Shop, run: Advance, subscribe: Subscribe
+) -> None:
+    await subscribe()
+    with pytest.raises(Stopped, match="advance it by the rest") as stopped:
+        await run(3, most_seconds=0)
+    clock = await read_clock(database, shop.merchant_id, real_now=utc_now())
+    assert stopped.value.started_at < stopped.value.now <= clock.now < stopped.value.started_at + timedelta(days=80)
+    assert not clock.moving, "the next call may go on"
+    with pytest.raises(Stopped) as again:
+        await run(3, most_seconds=0)
+    assert again.value.started_at >= stopped.value.now
+    summary = await run(3)
+    assert summary.started_at >= again.value.now
+    assert summary.counts[What.PAYMENT] >= 2
+
+
+async def test_a_call_with_nothing_left_to_do_is_not_stopped(run: Advance) -> None:
+    assert (await run(3, most_seconds=0)).counts == {}

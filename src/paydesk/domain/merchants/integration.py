@@ -21,11 +21,12 @@ from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, Shop, find_merchant
 from paydesk.domain.merchants.keys import KeyPair
 from paydesk.domain.merchants.resetting import reset_test_side
+from paydesk.domain.merchants.shares import Asker, Work, take_share
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.requests import LONGEST
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.advancing import Summary, advance
+from paydesk.domain.subscriptions.advancing import MOST_SECONDS, Stopped, Summary, advance
 from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
 
 queries = load_statements(__package__ or "", "integration.sql")
@@ -216,18 +217,30 @@ async def end_key(gate: Gate, session: Session, key_id: int, *, now: datetime) -
         await warn_owners(connection, Action.key_ended, session.actor, merchant_id=merchant_id, now=now)
 
 
-async def move_clock(desk: Desk, sender: PingbackSender, session: Session, by: Period, *, now: datetime) -> Summary:
+async def move_clock(
+    desk: Desk, sender: PingbackSender, session: Session, by: Period, *, client_address: str, now: datetime
+) -> Summary:
     """Move the test side forward, as `advancing.advance` does. Moves (simulated) money.
 
-    Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves it; Malformed.
+    Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves it; Malformed;
+    TooMany if too many clocks are being moved for them, or if there is more to do than there is time for.
     """
     merchant_id = _test_side(session)
-    summary = await advance(desk, sender, merchant_id, by, patience=PATIENCE)
-    details = {"from": summary.started_at, "to": summary.now}
+    asker = Asker(client_address, Shop(merchant_id, live=False), session.person.id)
+    share = await take_share(desk.database, Work.TEST_CLOCK, asker)
+    reached: Summary | Stopped
+    async with share.held():
+        try:
+            reached = await advance(desk, sender, merchant_id, by, patience=PATIENCE, most_seconds=MOST_SECONDS)
+        except Stopped as stopped:
+            reached = stopped
+    details = {"from": reached.started_at, "to": reached.now}
     await record(
         desk.database, session.actor, Action.test_clock_moved, now=now, merchant_id=merchant_id, details=details
     )
-    return summary
+    if isinstance(reached, Stopped):
+        raise reached
+    return reached
 
 
 async def start_anew(database: Database, session: Session, *, now: datetime) -> int:

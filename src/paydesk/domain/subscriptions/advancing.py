@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Malformed, Unavailable
+from paydesk.core.errors import Malformed, TooMany, Unavailable
 from paydesk.core.periods import Period, occurrence
 from paydesk.database.statements import load_statements
 from paydesk.domain.chargebacks.reading import read_disputes
@@ -20,7 +21,7 @@ from paydesk.domain.merchants.clock import HeldClock, held_clock
 from paydesk.domain.payments.janitor import settle_due as settle_attempts
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.charging import BillingRun
+from paydesk.domain.subscriptions.charging import BillingRun, Pace
 from paydesk.domain.subscriptions.ending import expire_due
 
 queries = load_statements(__package__ or "", "advancing.sql")
@@ -30,6 +31,12 @@ FURTHEST = timedelta(days=50 * 366)
 
 PATIENCE = 120.0
 """Seconds that one advance waits, all in all, for what others have in hand and for outcomes that are unknown."""
+
+MOST_SECONDS = 30.0
+"""How long a call of the API or the account works on the way: proxies wait for an answer little longer."""
+
+SHARED_PACE = Pace(batch=100, in_flight=25)
+"""How such a call charges, beside everything else that its process answers."""
 
 MOST_EVENTS = 1000
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -96,6 +103,19 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
+class Stopped(TooMany):
+    """A call has worked for as long as it may; the clock stands at `now`, where the next call goes on."""
+
+    def __init__(self, start: datetime, now: datetime, target: datetime) -> None:
+        super().__init__(
+            f"the test clock has come to {now:%Y-%m-%d %H:%M:%S} UTC; what falls due by {target:%Y-%m-%d %H:%M:%S} is "
+            "too much for one call: advance it by the rest",
+            retry_after=1,
+        )
+        self.started_at = start
+        self.now = now
+
+
 @dataclass(frozen=True, slots=True)
 class _Due:
     """When the next charge, expiry, deadline of an authorization and pingback fall due."""
@@ -119,22 +139,29 @@ async def advance(
     report: Report = lambda _: None,
     patience: float = PATIENCE,
     most_events: int = MOST_EVENTS,
+    most_seconds: float | None = None,
 ) -> Summary:
     """Move a merchant's test side forward by a period of its calendar. Moves (simulated) money.
 
     Renewals, retries, stops, expiries and pingback resends happen as the workers would do them, each at its own time;
     workers may run meanwhile. Interrupted, it leaves the clock where it was, and can be called again. `sender` is for
     this call alone. `patience` (seconds) is how long to wait, all in all, for unknown outcomes and for what others have
-    in hand; what is open after that is in the summary.
+    in hand; what is open after that is in the summary. With `most_seconds` it works for so long and at a shared pace.
 
     Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock; Malformed if it would
-    run too far ahead; Unavailable if something that is due is kept locked by somebody else.
+    run too far ahead; Stopped if there is more to do than there is time for; Unavailable if something that is due is
+    kept locked by somebody else.
     """
     async with held_clock(desk.database, merchant_id) as clock:
         target = _target(clock, by)
-        journey = _Journey(desk, sender, clock, target, patience)
-        async for at in journey.moments():
-            report(Progress(clock.start, at, target))
+        billing = BillingRun(desk, None if most_seconds is None else SHARED_PACE)
+        journey = _Journey(desk, sender, clock, target, patience, billing)
+        until = None if most_seconds is None else time.monotonic() + most_seconds
+        async with aclosing(journey.moments()) as moments:
+            async for at in moments:
+                report(Progress(clock.start, at, target))
+                if until is not None and time.monotonic() >= until and await journey.has_more():
+                    raise Stopped(clock.start, at, target)
         now = await clock.move_to(target)
         report(Progress(clock.start, target, target))
         return await _summary(desk, clock, now, most_events)
@@ -153,16 +180,28 @@ def _target(clock: HeldClock, by: Period) -> datetime:
 class _Journey:
     """The way from a clock's start to its target, from moment to moment at which something is due."""
 
-    def __init__(self, desk: Desk, sender: PingbackSender, clock: HeldClock, target: datetime, patience: float) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        sender: PingbackSender,
+        clock: HeldClock,
+        target: datetime,
+        patience: float,
+        billing: BillingRun,
+    ) -> None:
         self._desk = desk
         self._sender = sender
         self._clock = clock
         self._target = target
         self._patience = patience
-        self._billing = BillingRun(desk)
+        self._billing = billing
         self._merchant_id = clock.merchant_id
 
-    async def moments(self) -> AsyncIterator[datetime]:
+    async def has_more(self) -> bool:
+        """Whether anything more falls due on the way."""
+        return (await self._next_due()).first <= self._target
+
+    async def moments(self) -> AsyncGenerator[datetime]:
         """Do what is due, and yield each moment once it is done."""
         at = self._clock.start
         await self._settle(at)

@@ -15,6 +15,7 @@ from paydesk.domain.ledger.balances import PostingKind, balances, browse_posting
 from paydesk.domain.ledger.payouts import browse_payouts
 from paydesk.web.account.face import FACE
 from paydesk.web.console.amounts import exact
+from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -67,6 +68,7 @@ async def show_balance(visit: Visit) -> Response:
 @section.page(f"{_BALANCE}/statement", needs=Permission.payouts_view)
 async def export_statement(visit: Visit) -> Response:
     """The statement of the days asked for as a file, oldest first; the audit log keeps who took it."""
+    share = await begin_export(visit)
     chosen = {name: day for name, day in days_asked(visit).items() if day}
     side = {} if visit.shop.live else {"test": True}
     async with visit.database.acquire() as connection:
@@ -80,7 +82,7 @@ async def export_statement(visit: Visit) -> Response:
             details={**chosen, **side},
         )
     name = f"statement-{visit.merchant_id}{'' if visit.shop.live else '-test'}.csv"
-    return visit.csv(name, _COLUMNS, _cells(visit))
+    return csv_file(share, name, _COLUMNS, _cells(visit))
 
 
 async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:

@@ -212,7 +212,9 @@ async def move_clock(visit: Visit) -> Response:
     try:
         by = parse_period(visit.form.text("period", 20) or visit.form.text("by", 20), "by")
         async with visit.services.sender() as sender:
-            summary = await integration.move_clock(visit.services.desk, sender, visit.session, by, now=visit.now)
+            summary = await integration.move_clock(
+                visit.services.desk, sender, visit.session, by, client_address=visit.client.address, now=visit.now
+            )
     except (ConfirmationNeeded, Unavailable):
         raise
     except PaydeskError as error:

@@ -25,6 +25,7 @@ from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_timeline import timeline_of
 from paydesk.web.console.amounts import exact
+from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
 from paydesk.web.console.visit import Visit
@@ -83,9 +84,10 @@ def _asked(visit: Visit) -> tuple[PaymentSearch, dict[str, str]]:
 async def export_payments(visit: Visit) -> Response:
     """The list as a file, with the same filters; the audit log keeps who took it."""
     wanted, asked = _asked(visit)
+    share = await begin_export(visit)
     await acting.note_export(visit.database, visit.session, "payments", asked, now=visit.now)
     name = f"payments-{visit.merchant_id}{'' if visit.shop.live else '-test'}.csv"
-    return visit.csv(name, _COLUMNS, _cells(visit, wanted))
+    return csv_file(share, name, _COLUMNS, _cells(visit, wanted))
 
 
 async def _cells(visit: Visit, wanted: PaymentSearch) -> AsyncIterator[Iterable[object]]:

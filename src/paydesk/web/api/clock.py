@@ -12,13 +12,15 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.periods import Period, parse_period
 from paydesk.domain.merchants.callers import Caller
-from paydesk.domain.subscriptions.advancing import advance
+from paydesk.domain.merchants.shares import Asker, Work, take_share
+from paydesk.domain.subscriptions.advancing import MOST_SECONDS, advance
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly
 from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import ClockAdvanced
 from paydesk.web.api.showing import summary_shape
+from paydesk.web.visits import client_address
 
 PATIENCE = 20.0
 """Seconds that a call waits, all in all, for outcomes that are unknown: shorter than callers wait for an answer."""
@@ -61,7 +63,8 @@ async def post_test_clock(
     """Move the time of your test data forward; whatever falls due on the way happens, in order, each at its own time.
 
     Renewals, retries, stops, expiries and pingbacks, as the workers would do them. Returns when all is done, with what
-    happened. 409 on live data, which has no clock, and while somebody else moves this clock.
+    happened. 429 if there is more to do than one call may take: the message says how far the clock has come, so advance
+    it by the rest. 409 on live data, which has no clock, and while somebody else moves this clock.
     """
     return await once.answer(caller.shop, partial(_advance, request, caller, services))
 
@@ -70,8 +73,12 @@ async def _advance(request: Request, caller: Caller, services: ApiServices, _key
     by = _period(await read_strictly(request, "advance") or {})
     if caller.shop.live:
         raise Conflict("live data has no test clock; call it below the sandbox base")
-    async with services.sender() as sender:
-        summary = await advance(services.desk, sender, caller.shop.merchant_id, by, patience=PATIENCE)
+    asker = Asker(client_address(request.scope, services.trusted_proxies), caller.shop)
+    share = await take_share(services.desk.database, Work.TEST_CLOCK, asker)
+    async with share.held(), services.sender() as sender:
+        summary = await advance(
+            services.desk, sender, caller.shop.merchant_id, by, patience=PATIENCE, most_seconds=MOST_SECONDS
+        )
     return answer(ClockAdvanced(True, summary_shape(summary)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -11,12 +11,10 @@ from zoneinfo import ZoneInfo
 
 from babel.dates import format_date, format_datetime, format_timedelta
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from paydesk.core.spreadsheets import csv_line
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
-from paydesk.database.waiting import may_wait_only_briefly
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
@@ -220,23 +218,3 @@ class Visit:
             fields=fields or {},
             danger=danger,
         )
-
-    def csv(self, filename: str, columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> Response:
-        """A list as a CSV file, sent row by row; no spreadsheet takes any of it for a formula."""
-        # A file that has begun is not broken off because others are being served.
-        may_wait_only_briefly(only_reads=False)
-        return StreamingResponse(
-            _csv_lines(columns, rows),
-            media_type="text/csv; charset=utf-8",
-            headers={
-                "Content-Disposition": f'attachment; filename="{filename}"',
-                "Cache-Control": "no-store",
-                "X-Content-Type-Options": "nosniff",
-            },
-        )
-
-
-async def _csv_lines(columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> AsyncIterator[str]:
-    yield csv_line(columns)
-    async for row in rows:
-        yield csv_line(row)

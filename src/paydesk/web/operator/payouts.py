@@ -23,6 +23,7 @@ from paydesk.domain.operations.money import (
     read_bank_account,
 )
 from paydesk.web.console.amounts import exact
+from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -84,6 +85,7 @@ async def show_past(visit: Visit) -> Response:
 @section.page(f"{_PAYOUTS}/export", needs=Access.operator)
 async def export(visit: Visit) -> Response:
     """The payouts of the days asked for as a file; the audit log keeps who took it."""
+    share = await begin_export(visit)
     chosen = {name: day for name, day in days_asked(visit).items() if day}
     async with visit.database.acquire() as connection:
         await record(
@@ -94,7 +96,7 @@ async def export(visit: Visit) -> Response:
             subject="payouts",
             details={**chosen, **side_field(visit)},
         )
-    return visit.csv(f"payouts{'' if is_live(visit) else '-test'}.csv", _COLUMNS, _cells(visit))
+    return csv_file(share, f"payouts{'' if is_live(visit) else '-test'}.csv", _COLUMNS, _cells(visit))
 
 
 async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:
