@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -268,8 +268,18 @@ def _check(settings: Settings) -> None:
             raise SetupError(f"{PREFIX}{name} must be an address like https://pay.example, not {url!r}")
     if settings.stripe_api_base and urlsplit(settings.stripe_api_base).scheme not in ("http", "https"):
         raise SetupError(f"{PREFIX}STRIPE_API_BASE must be an address like https://api.stripe.com, or empty")
+    if urlsplit(settings.stripe_api_base).scheme == "http" and not _is_loopback(settings.stripe_api_base):
+        raise SetupError(f"{PREFIX}STRIPE_API_BASE: card numbers go there; over plain http to this machine only")
     if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
         raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def require_live_key(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
+from paydesk.database.tls import database_tls
 from paydesk.database.waiting import NoConnection, Waiting, current
 
 Database: TypeAlias = asyncpg.Pool
@@ -88,10 +89,11 @@ async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterato
     """Open a pool of at most `most` connections for the length of a block.
 
     `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed.
-    Raises: one of AWAY if the server can't be reached.
+    Raises: one of AWAY if the server can't be reached, SetupError if the address lets anybody be the server.
     """
     async with _RequestsPool(
         url,
+        ssl=database_tls(url),
         connection_class=asyncpg.Connection,
         record_class=asyncpg.Record,
         min_size=least,

@@ -48,7 +48,9 @@ class Calls:
             raise SetupError("STRIPE_LOG makes Stripe's library print card numbers; unset it")
         logging.getLogger("stripe").setLevel(logging.WARNING)
         stripe.enable_telemetry = False
-        http = stripe.AIOHTTPClient(timeout=aiohttp.ClientTimeout(total=timeout, connect=_CONNECT_SECONDS))
+        http = stripe.AIOHTTPClient(
+            verify_ssl_certs=True, timeout=aiohttp.ClientTimeout(total=timeout, connect=_CONNECT_SECONDS)
+        )
         self._http: Final = http
         self._client: Final = stripe.StripeClient(
             secret_key,
