@@ -81,6 +81,7 @@ async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSe
     async def sell(number: int, hours: float, answer: tuple[int, str]) -> None:
         endpoint.answer = answer
         payment_id = await seller.sell(f"2026-10{number}", amount=f"{number}.90", now=now - timedelta(hours=hours))
+        await database.execute("update payment set pingback_url = $2 where id = $1", payment_id, endpoint.url)
         await database.execute("update pingback set url = $2 where payment_id = $1", payment_id, endpoint.url)
         await sender.send_due_once(utc_now())
 

@@ -113,7 +113,7 @@ async def test_only_a_plain_decline_is_never_asked_for_again(till: Any, database
         id_ = (await till.attempts())[-1]["id"]
         await record_endings(database, [Ending(till.shop, id_, state, DeclineReason.PROCESSING_ERROR)], now=now)
         looks[state] = (await till.attempts())[-1]["lookup_at"]
-    assert looks == {AttemptState.DECLINED: None, AttemptState.FAILED: now + timedelta(hours=1)}
+    assert looks == {AttemptState.DECLINED: None, AttemptState.FAILED: now + timedelta(seconds=30)}
 
 
 @pytest.mark.parametrize(
