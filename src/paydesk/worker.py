@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from email.utils import parseaddr
 from functools import partial
 
 import structlog
@@ -117,7 +118,8 @@ def mailer_of(settings: Settings) -> Mailer | None:
 
 def mail_sender(settings: Settings, database: Database, vault: Vault, mailer: Mailer) -> MailSender:
     """What sends mails, with links to the public addresses."""
-    addresses = Addresses(settings.address, settings.sandbox_address)
+    operator = parseaddr(settings.mail_from)[0] or "Paydesk"
+    addresses = Addresses(settings.address, settings.sandbox_address, operator)
     return MailSender(database, vault, mailer, partial(write, addresses=addresses), in_flight=settings.mails_in_flight)
 
 

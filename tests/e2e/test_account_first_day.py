@@ -136,6 +136,26 @@ async def cancel(page: Page, account: str) -> None:
     await expect(page.get_by_text("The subscription is cancelled; your server is told.")).to_be_visible()
 
 
+async def link_in_mailbox(open_page: OpenPage, running: Running, email: str, kind: str) -> str:
+    """The link of the first mail to an address."""
+    mailbox = await open_page(f"{running.address}/mailbox")
+    for _ in range(120):
+        if await mailbox.get_by_role("link").filter(has_text=email).count():
+            break
+        await mailbox.wait_for_timeout(250)
+        await mailbox.reload()
+    await mailbox.get_by_role("link").filter(has_text=email).last.click()
+    link = re.search(rf"\S+/account/{kind}/\S+", await mailbox.locator("article pre").inner_text())
+    assert link is not None
+    return link[0]
+
+
+async def confirm_address(open_page: OpenPage, running: Running, page: Page, email: str) -> None:
+    """Follow the link of the mail that came after signing up."""
+    await page.goto(await link_in_mailbox(open_page, running, email, "email"))
+    await page.locator("main form button").first.click()
+
+
 async def invite(open_page: OpenPage, running: Running, page: Page, account: str) -> Page:
     """Invite a colleague, who joins by the link in the mail; the colleague's browser."""
     email = f"grace-{secrets.token_hex(6)}@shop.example"
@@ -145,16 +165,7 @@ async def invite(open_page: OpenPage, running: Running, page: Page, account: str
     await page.get_by_label("Viewer").check()
     await page.get_by_role("button", name="Send the invitation").click()
     await expect(page.get_by_role("status")).to_contain_text(email)
-    mailbox = await open_page(f"{running.address}/mailbox")
-    for _ in range(120):
-        if await mailbox.get_by_role("link").filter(has_text=email).count():
-            break
-        await mailbox.wait_for_timeout(250)
-        await mailbox.reload()
-    await mailbox.get_by_role("link").filter(has_text=email).first.click()
-    link = re.search(r"\S+/account/invitation/\S+", await mailbox.locator("article pre").inner_text())
-    assert link is not None
-    colleague = await open_page(link[0])
+    colleague = await open_page(await link_in_mailbox(open_page, running, email, "invitation"))
     await look_at(colleague)
     await colleague.get_by_label("Your name").fill("Grace Hopper")
     await colleague.get_by_label("Choose a password").fill(PASSWORD)
@@ -164,7 +175,9 @@ async def invite(open_page: OpenPage, running: Running, page: Page, account: str
 
 
 async def test_a_merchants_first_day(open_page: OpenPage, running: Running, tmp_path: Path) -> None:
-    page, account = await sign_up(open_page, running, f"ada-{secrets.token_hex(6)}@shop.example")
+    email = f"ada-{secrets.token_hex(6)}@shop.example"
+    page, account = await sign_up(open_page, running, email)
+    await confirm_address(open_page, running, page, email)
     await set_up_second_factor(page, running.address)
     await look_at(page)
     gateway = Gateway(*await copy_keys(page, account), base_url=running.address)

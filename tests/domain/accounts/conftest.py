@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.domain.accounts.someone import PASSWORD, CountingHasher, Someone, new_client, new_email
+from tests.domain.accounts.someone import PASSWORD, CountingHasher, Someone, confirmed, new_client, new_email
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -103,7 +103,7 @@ def joined(gate: Gate, mails: Mails) -> Join:
 
     async def make(owner: Someone, role: Role) -> Someone:
         email, client = new_email(), new_client()
-        await invite(gate, owner.session, email=email, role=role, now=utc_now())
+        await invite(gate, confirmed(owner.session), email=email, role=role, now=utc_now())
         token = (await mails(email))[-1]["facts"]["token"]
         made = await sign_up_invited(gate, token, name="Bob", password=PASSWORD, client=client, now=utc_now())
         return Someone(gate, email, client, made.token, made.session)

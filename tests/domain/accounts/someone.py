@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -20,6 +20,11 @@ from paydesk.domain.accounts.second_factor import begin_enrolment, confirm_enrol
 from paydesk.domain.accounts.sessions import LoggedIn, Session, find_session
 
 PASSWORD = "a long enough sentence"
+
+
+def confirmed(session: Session) -> Session:
+    """The session as it is found once its person's address is confirmed."""
+    return replace(session, person=replace(session.person, email_confirmed_at=utc_now()))
 
 
 class CountingHasher(PasswordHasher):

@@ -194,10 +194,22 @@ async def test_the_mail_at_sign_up_confirms_the_address(ada: Someone, gate: Gate
         await send_confirmation_again(gate, ada.session, now=utc_now())
 
 
+async def test_an_address_that_was_never_confirmed_is_not_told_of_the_next_one(
+    ada: Someone, gate: Gate, mails: Mails
+) -> None:
+    address, before = new_email(), ada.email
+    await ask_for_email_change(gate, ada.session, email=address, now=utc_now())
+    (mail,) = await mails(address)
+    await confirm_email(gate, mail["facts"]["token"], client=ada.client, now=utc_now())
+    assert [one["kind"] for one in await mails(before)] == ["confirm_email"]
+
+
 async def test_a_new_address_counts_once_its_link_was_used_and_the_old_one_is_told(
     ada: Someone, gate: Gate, mails: Mails
 ) -> None:
     address, before = new_email(), ada.email
+    (first,) = await mails(before)
+    await confirm_email(gate, first["facts"]["token"], client=ada.client, now=utc_now())
     await ask_for_email_change(gate, ada.session, email=address, now=utc_now())
     assert (await ada.again()).person.email == before
     (mail,) = await mails(address)

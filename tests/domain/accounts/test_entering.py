@@ -67,15 +67,16 @@ async def test_an_address_signs_up_once_however_it_is_spelled(gate: Gate, ada: S
 
 async def test_of_parallel_sign_ups_with_one_address_one_succeeds_and_the_others_leave_nothing(gate: Gate) -> None:
     email, client = new_email(), new_client()
+    shop = email.partition("@")[0]
 
     async def once() -> object:
         return await sign_up(
-            gate, email=email, password=PASSWORD, name="A", shop_name=email, client=client, now=utc_now()
+            gate, email=email, password=PASSWORD, name="A", shop_name=shop, client=client, now=utc_now()
         )
 
     ended = await asyncio.gather(*(once() for _ in range(5)), return_exceptions=True)
     assert sum(isinstance(one, Conflict) for one in ended) == 4, ended
-    assert await gate.database.fetchval("select count(*) from merchant where name = $1", email) == 1
+    assert await gate.database.fetchval("select count(*) from merchant where name = $1", shop) == 1
 
 
 @pytest.mark.parametrize(

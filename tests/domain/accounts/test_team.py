@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.domain.accounts.conftest import IsStored, Join, Mails
-from tests.domain.accounts.someone import PASSWORD, Someone, new_client, new_email
+from tests.domain.accounts.someone import PASSWORD, Someone, confirmed, new_client, new_email
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, Gone, Malformed, NotFound, PaydeskError
@@ -32,8 +32,15 @@ from paydesk.domain.accounts.team import (
 
 async def link_for(owner: Someone, email: str, role: Role, mails: Mails) -> str:
     """The token of an invitation's link, as its mail carries it."""
-    await invite(owner.gate, owner.session, email=email, role=role, now=utc_now())
+    await invite(owner.gate, confirmed(owner.session), email=email, role=role, now=utc_now())
     return str((await mails(email))[-1]["facts"]["token"])
+
+
+async def test_nobody_invites_from_an_address_that_is_not_confirmed(ada: Someone, mails: Mails) -> None:
+    email = new_email()
+    with pytest.raises(Forbidden, match="confirm your own e-mail address first"):
+        await invite(ada.gate, ada.session, email=email, role=Role.owner, now=utc_now())
+    assert await mails(email) == []
 
 
 async def roles(owner: Someone) -> dict[str, str]:
@@ -125,9 +132,9 @@ async def test_an_invitation_falls_with_the_role_of_who_made_it(
 async def test_members_are_not_invited_again_and_addresses_are_checked(ada: Someone, joined: Join, gate: Gate) -> None:
     bob = await joined(ada, Role.viewer)
     with pytest.raises(Conflict, match="change the role"):
-        await invite(gate, ada.session, email=bob.email, role=Role.owner, now=utc_now())
+        await invite(gate, confirmed(ada.session), email=bob.email, role=Role.owner, now=utc_now())
     with pytest.raises(Malformed):
-        await invite(gate, ada.session, email="nobody", role=Role.owner, now=utc_now())
+        await invite(gate, confirmed(ada.session), email="nobody", role=Role.owner, now=utc_now())
 
 
 async def test_only_owners_change_the_team(ada: Someone, joined: Join, gate: Gate) -> None:
@@ -135,7 +142,7 @@ async def test_only_owners_change_the_team(ada: Someone, joined: Join, gate: Gat
     for role in (Role.developer, Role.support, Role.viewer):
         bob = await joined(ada, role)
         attempts: list[Any] = [
-            invite(gate, bob.session, email=new_email(), role=Role.owner, now=utc_now()),
+            invite(gate, confirmed(bob.session), email=new_email(), role=Role.owner, now=utc_now()),
             withdraw_invitation(gate, bob.session, 1, now=utc_now()),
             change_role(gate, bob.session, bob.id, Role.owner, now=utc_now()),
             remove_member(gate, bob.session, carol.id, now=utc_now()),
@@ -208,7 +215,7 @@ async def test_another_merchants_team_is_out_of_reach(
     ada: Someone, stranger: Someone, joined: Join, gate: Gate
 ) -> None:
     bob = await joined(ada, Role.viewer)
-    invitation = await invite(gate, ada.session, email=new_email(), role=Role.viewer, now=utc_now())
+    invitation = await invite(gate, confirmed(ada.session), email=new_email(), role=Role.viewer, now=utc_now())
     attempts: list[Any] = [
         change_role(gate, stranger.session, bob.id, Role.owner, now=utc_now()),
         remove_member(gate, stranger.session, bob.id, now=utc_now()),

@@ -143,7 +143,12 @@ async def test_one_mail_that_hangs_holds_up_no_other(mails: Desk) -> None:
 async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(mails: Desk, office: PostOffice) -> None:
     await mails.queue()
     claimed = queries.claim(
-        mails.database, now=utc_now(), most=1, lease=timedelta(seconds=0), merchant_kinds=["void_reminder"]
+        mails.database,
+        now=utc_now(),
+        most=1,
+        lease=timedelta(seconds=0),
+        merchant_kinds=["void_reminder"],
+        link_kinds=[],
     )
     dying = mails.sender(office.url)
     (row,) = [row async for row in claimed]
@@ -159,7 +164,7 @@ async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(m
 
 async def test_a_mail_under_a_lease_is_nobody_elses(mails: Desk, office: PostOffice) -> None:
     await mails.queue()
-    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"]}
+    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": []}
     assert len([row async for row in queries.claim(mails.database, lease=timedelta(minutes=3), **claim)]) == 1
     assert await mails.sender(office.url).send_due(now=utc_now() + timedelta(hours=1)) == 0
     assert office.mails == []
@@ -169,7 +174,7 @@ async def test_a_sender_that_lost_its_lease_does_not_undo_what_the_next_one_did(
     mails: Desk, office: PostOffice
 ) -> None:
     await mails.queue()
-    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"]}
+    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": []}
     (late,) = [row async for row in queries.claim(mails.database, lease=timedelta(seconds=0), **claim)]
     (_next,) = [row async for row in queries.claim(mails.database, lease=timedelta(minutes=3), **claim)]
     await mails.sender(office.url)._delay(late, "451 not now", utc_now())

@@ -156,45 +156,58 @@ async def test_an_incomplete_profile_is_not_submitted(owner: Visitor, database: 
     assert (await find_profile(database, merchant_id(owner))).missing == ("goods",)
 
 
+@pytest.fixture
+async def proven(owner: Visitor, database: Database) -> Visitor:
+    """An owner whose e-mail address is confirmed."""
+    await database.execute("update person set email_confirmed_at = now() where email = $1", owner.email)
+    return owner
+
+
+async def test_an_owner_whose_address_is_not_confirmed_is_told_to_before_inviting(owner: Visitor) -> None:
+    shown = await owner.see(settings(owner, "team"))
+    assert "Confirm your own e-mail address first" in text_of(shown)
+    assert 'team/invite"' not in shown.text
+
+
 async def test_a_colleague_is_invited_joins_and_sees_what_the_role_allows(
-    owner: Visitor, stranger: OpenVisitor, link_in_mail: LinkInMail
+    proven: Visitor, stranger: OpenVisitor, link_in_mail: LinkInMail
 ) -> None:
-    page = settings(owner, "team")
-    email = f"grace-{merchant_id(owner)}@shop.example"
-    assert leads_to(await owner.send(page, f"{page}/invite", email=email, role="support")) == page
-    assert email in (await owner.see(page)).text
+    page = settings(proven, "team")
+    email = f"grace-{merchant_id(proven)}@shop.example"
+    assert leads_to(await proven.send(page, f"{page}/invite", email=email, role="support")) == page
+    assert email in (await proven.see(page)).text
     link = await link_in_mail(email)
     colleague = await stranger()
     shown = text_of(await colleague.see(link))
     assert "Ada Lovelace invites" in shown
     assert "Support" in shown
     answer = await colleague.send(link, name="Grace Hopper", password=PASSWORD)
-    assert leads_to(answer) == owner.merchant_path
+    assert leads_to(answer) == proven.merchant_path
     assert (await colleague.see(page)).status_code == 403
-    assert "Grace Hopper" in (await owner.see(page)).text
+    assert "Grace Hopper" in (await proven.see(page)).text
     assert (await colleague.see(link)).status_code == 410
 
 
 async def test_who_has_an_account_joins_with_it(
-    owner: Visitor, stranger: OpenVisitor, sign_up: Any, link_in_mail: LinkInMail
+    proven: Visitor, stranger: OpenVisitor, sign_up: Any, link_in_mail: LinkInMail
 ) -> None:
-    page, colleague = settings(owner, "team"), await sign_up("Side Business")
-    await owner.send(page, f"{page}/invite", email=colleague.email.upper(), role="developer")
+    page, colleague = settings(proven, "team"), await sign_up("Side Business")
+    await proven.send(page, f"{page}/invite", email=colleague.email.upper(), role="developer")
     link = await link_in_mail(colleague.email)
     assert "log in, then join" in text_of(await (await stranger()).see(link))
-    assert "You are logged in as" in text_of(await owner.see(link)), "the link is for somebody else"
-    assert leads_to(await colleague.send(link)) == owner.merchant_path
+    assert "You are logged in as" in text_of(await proven.see(link)), "the link is for somebody else"
+    assert leads_to(await colleague.send(link)) == proven.merchant_path
 
 
 async def test_an_invitation_that_is_withdrawn_lets_nobody_in(
-    owner: Visitor, stranger: OpenVisitor, link_in_mail: LinkInMail
+    proven: Visitor, stranger: OpenVisitor, link_in_mail: LinkInMail
 ) -> None:
-    page, email = settings(owner, "team"), f"eve-{merchant_id(owner)}@shop.example"
-    await owner.send(page, f"{page}/invite", email=email, role="owner")
+    page, email = settings(proven, "team"), f"eve-{merchant_id(proven)}@shop.example"
+    await proven.send(page, f"{page}/invite", email=email, role="owner")
     link = await link_in_mail(email)
-    found = re.search(rf'action="({page}/invitations/\d+/withdraw)"', (await owner.see(page)).text)
+    found = re.search(rf'action="({page}/invitations/\d+/withdraw)"', (await proven.see(page)).text)
     assert found is not None
-    await owner.send(page, found[1])
+    await proven.send(page, found[1])
     assert (await (await stranger()).see(link)).status_code == 410
 
 

@@ -14,7 +14,7 @@ from tests.web.mails.every_mail import ADDRESSES, FACTS, NOW, mail_of
 from paydesk.adapters.mail import Letter, MailRefused
 from paydesk.adapters.mail.letters import compose
 from paydesk.domain.accounts.notices import Mail
-from paydesk.domain.mail.kinds import CUSTOMER_KINDS, Kind
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, Kind
 from paydesk.web.mails.writing import CATALOGUES, KINDS, write
 
 LANGUAGES = CATALOGUES.languages
@@ -106,7 +106,9 @@ def test_a_regions_customer_gets_the_language_with_its_numbers() -> None:
 def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
     written = letter(kind)
     to_customer = kind in CUSTOMER_KINDS
-    assert (written.sender_name, written.reply_to) == (("Zyx", "owner@zyx.example") if to_customer else ("", ""))
+    assert (written.sender_name, written.reply_to) == (
+        ("Zyx via Paydesk", "owner@zyx.example") if to_customer else ("", "")
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,12 @@ def test_a_kind_without_words_is_an_error_and_not_an_empty_mail() -> None:
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(MailRefused):
         compose(letter(Kind.receipt, recipient="nobody"), mail_from="Paydesk <pay@desk.example>")
+
+
+@pytest.mark.parametrize("kind", sorted(LINK_KINDS))
+def test_a_link_greets_nobody_by_what_a_stranger_typed(kind: Kind) -> None:
+    due = mail_of(kind)
+    typed = replace(due, facts={**due.facts, "name": "Your account is locked"})
+    written = write(typed, ADDRESSES)
+    assert written.text.startswith("Hello,\n")
+    assert "locked" not in written.text + written.html + written.subject

@@ -186,6 +186,7 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
             if changed:
                 await queries.drop_begun_second_factor(connection, person_id=used.person_id)
                 await queries.end_tokens(connection, person_id=used.person_id, now=now)
+            if changed and before["confirmed_before"] is not None:
                 await send_notice(
                     connection,
                     action,

@@ -38,7 +38,7 @@ async def create_operator(
     or one and a password was given.
     """
     address = parse_email(email)
-    person_name = parse_name(name or address.partition("@")[0])
+    person_name = parse_name(name or address.partition("@")[0].replace(".", " "))
     password_hash = "" if password is None else await gate.passwords.choose(password, email=address)
     async with gate.database.acquire() as connection, connection.transaction():
         found = await queries.find_to_log_in(connection, email=address)

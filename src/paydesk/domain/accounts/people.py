@@ -19,6 +19,9 @@ LONGEST_NAME = 100
 LONGEST_EMAIL = 254
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
+# What mail programs make a link of: a scheme, an address, a domain ("J.R. Smith" and "St. Gallen" are none).
+_LINK = re.compile(r"://|@|[/\\]{2}|\bwww\.|[^\W_][\w-]*[.。](?=[^\W\d_]{2})", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Person:
@@ -42,13 +45,15 @@ def person_of(row: Any) -> Person:
 
 
 def parse_name(text: str, field: str = "name") -> str:
-    """A person's or shop's name with its spaces tidied.
+    """A person's or shop's name with its spaces tidied; mails show it, so it can't hold a link or an address.
 
     Raises: Malformed.
     """
     name = " ".join(text.split())
     if not name or not name.isprintable() or len(name) > LONGEST_NAME:
         raise Malformed(f"{field} needs 1 to {LONGEST_NAME} printable characters", field)
+    if _LINK.search(unicodedata.normalize("NFKC", name)):
+        raise Malformed(f"{field} can't hold a link, a domain or an e-mail address", field)
     return name
 
 

@@ -101,13 +101,13 @@ delete from person_token where expires_at < :before;
 -- name: set_email(person_id, email, now)^
 -- The address that was before comes back with it, for the notice.
 with before as (
-    select id, email, name, language from person where id = :person_id for no key update
+    select id, email, name, language, email_confirmed_at from person where id = :person_id for no key update
 )
 update person p
    set email = :email, email_confirmed_at = :now
   from before b
  where p.id = b.id
-returning b.email as email_before, b.name, b.language;
+returning b.email as email_before, b.email_confirmed_at as confirmed_before, b.name, b.language;
 
 -- name: confirm_own_email(person_id, email, now)!
 -- Whoever uses a link that went to their present address has proved it.

@@ -110,9 +110,12 @@ async def invitations_of(gate: Gate, merchant_id: int, *, now: datetime) -> list
 async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: datetime) -> int:
     """Invite somebody into the team of the merchant that is looked at, by mail; returns the invitation's id.
 
-    Raises: Malformed, Forbidden, Conflict if they are in the team; TooMany.
+    Raises: Malformed; Forbidden, also while one's own address is not confirmed; Conflict if they are in the team;
+    TooMany.
     """
     merchant_id = require(session, Permission.manage_team).merchant_id
+    if session.person.email_confirmed_at is None:
+        raise Forbidden("confirm your own e-mail address first; then you can invite others")
     await pausing.count_try(gate, pausing.INVITATION, merchant_id, now=now)
     inviter = Inviter(session.actor, session.person.name, session.person.language)
     made = await _send_invitation(gate, inviter, merchant_id, session.merchant_name, email=email, role=role, now=now)

@@ -2,4 +2,6 @@
 
 from prometheus_client import Counter
 
-MAILS = Counter("paydesk_mails_total", "Tries to send a mail, by outcome (sent, delayed, failed)", ["outcome"])
+MAILS = Counter(
+    "paydesk_mails_total", "Tries to send a mail, by outcome (sent, delayed, failed, withheld)", ["outcome"]
+)

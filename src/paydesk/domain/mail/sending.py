@@ -20,7 +20,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.mail.kinds import MERCHANT_KINDS
+from paydesk.domain.mail.kinds import LINK_KINDS, MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.loops.repeating import repeat
@@ -118,7 +118,12 @@ class MailSender:
         if room <= 0:
             return 0
         claimed = queries.claim(
-            self._database, now=now, most=room, lease=LEASE, merchant_kinds=[str(kind) for kind in MERCHANT_KINDS]
+            self._database,
+            now=now,
+            most=room,
+            lease=LEASE,
+            merchant_kinds=[str(kind) for kind in MERCHANT_KINDS],
+            link_kinds=[str(kind) for kind in LINK_KINDS],
         )
         rows = [row async for row in claimed]
         for row in rows:
@@ -144,6 +149,9 @@ class MailSender:
         now = utc_now()
         if now - row["created_at"] > TOO_OLD:
             return await self._give_up(row, f"older than {TOO_OLD.days} days, so it was not sent")
+        if not row["recipient"]:
+            await queries.record_failure(self._database, **_named(row), why="the address is not confirmed")
+            return "withheld"
         try:
             await self._mailer.send(self._write(self._opened(row)))
         except MailRefused as error:

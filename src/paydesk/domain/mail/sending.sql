@@ -1,6 +1,8 @@
--- name: claim(now, most, lease, merchant_kinds)
+-- name: claim(now, most, lease, merchant_kinds, link_kinds)
 -- Mails that are due, each taken by one sender under a lease in database time. What a merchant itself is told is written
--- in the language of whoever logs in with that address.
+-- in the language of whoever logs in with that address. Nothing but a link that proves an address goes to one that is not
+-- confirmed: what tells of test data or of the merchant's business goes to its team, and a recipient is empty where nobody
+-- can be told. (Customers of live payments are nobody's team: whoever signs up with their address changes nothing.)
 with due as materialized (
     select merchant_id, id
       from mail
@@ -15,12 +17,23 @@ with due as materialized (
      where mail.merchant_id = due.merchant_id and mail.id = due.id
  returning mail.*
 )
-select t.merchant_id, t.live, t.id, t.kind, t.recipient, t.facts, t.attempts, t.created_at,
+select t.merchant_id, t.live, t.id, t.kind, r.address as recipient, t.facts, t.attempts, t.created_at,
        coalesce(p.language, t.language) as language, coalesce(m.name, '') as merchant_name,
        coalesce(m.email, '') as merchant_email, coalesce(m.time_zone, 'UTC') as time_zone
   from taken t
   left join merchant m on m.id = t.merchant_id
-  left join person p on lower(p.email) = lower(t.recipient) and t.kind = any(:merchant_kinds::text[]);
+  cross join lateral (
+      select case when t.kind = any(:link_kinds::text[]) then t.recipient
+                  when m.id is not null and (t.kind = any(:merchant_kinds::text[])
+                                             or t.live is false and lower(t.recipient) = lower(m.email))
+                  then mail_reach(m.id, t.recipient)
+                  when t.kind = 'security_notice'
+                   and exists (select from person u
+                                where lower(u.email) = lower(t.recipient) and u.email_confirmed_at is null)
+                  then ''
+                  else t.recipient end as address
+  ) r
+  left join person p on lower(p.email) = lower(r.address) and t.kind = any(:merchant_kinds::text[]);
 
 -- name: record_sent(merchant_id, id, now)!
 -- The server has it: that counts whoever sent it. The token of a link is not needed any more.

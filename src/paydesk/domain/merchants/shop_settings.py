@@ -13,7 +13,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
-from paydesk.domain.accounts.people import parse_time_zone
+from paydesk.domain.accounts.people import parse_name, parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
@@ -21,8 +21,6 @@ from paydesk.domain.payments.paying import require_holds
 from paydesk.domain.payments.requests import parse_email
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
-
-LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +60,14 @@ async def save_shop_settings(
     merchant_id = require(session, Permission.manage_settings).merchant_id
     checked = replace(
         wanted,
-        name=_name(wanted.name),
         email=parse_email(wanted.email),
         time_zone=parse_time_zone(wanted.time_zone),
         app_schemes=parse_app_schemes(wanted.app_schemes),
     )
     async with gate.database.acquire() as connection, connection.transaction():
         before = _settings(await queries.lock(connection, merchant_id=merchant_id))
+        if checked.name != before.name:
+            checked = replace(checked, name=parse_name(checked.name))
         if checked.email != before.email:
             require_recent(session, now=now)
         if checked.shipped_goods and not before.shipped_goods:
@@ -85,13 +84,6 @@ async def save_shop_settings(
             subject="shop",
             details=_difference(before, checked),
         )
-
-
-def _name(text: str) -> str:
-    name = " ".join(text.split())
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise Malformed(f"a shop has a name of at most {LONGEST_NAME} characters", "name")
-    return name
 
 
 def _require_holds(acquirers: Sequence[Acquirer]) -> None:

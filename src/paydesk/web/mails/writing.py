@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paydesk.adapters.mail import Letter
-from paydesk.domain.mail.kinds import CUSTOMER_KINDS, Kind
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, Kind
 from paydesk.domain.mail.sending import DueMail
 from paydesk.web.mails import customers, decisions, merchants
 from paydesk.web.mails.content import Content, Telling
@@ -44,10 +44,14 @@ KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where links in mails lead: the public addresses of both bases, without a trailing slash."""
+    """Where links in mails lead, and in whose name mails to customers come besides the merchant's.
+
+    The public addresses of both bases, without a trailing slash.
+    """
 
     live: str
     sandbox: str
+    operator: str = "Paydesk"
 
 
 def write(mail: DueMail, addresses: Addresses) -> Letter:
@@ -62,7 +66,8 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
     telling = Telling(mail.facts, texts, mail.merchant_name, mail.time_zone, base, addresses.live)
     content = KINDS[kind](telling)
     to_customer = kind in CUSTOMER_KINDS
-    name = telling.fact("name")
+    # A link goes to an address before it is known whose it is: no free text of somebody else's greets them.
+    name = "" if kind in LINK_KINDS else telling.fact("name")
     greeting = telling.say(mark("Hello %(name)s,"), name=name) if name else telling.say(mark("Hello,"))
     notes = list(content.notes)
     if test:
@@ -77,7 +82,7 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
     subject = telling.say(mark("[Test] %(subject)s"), subject=content.subject) if test else content.subject
     return Letter(
         reference=f"paydesk-{mail.merchant_id}-{mail.id}",
-        sender_name=mail.merchant_name if to_customer else "",
+        sender_name=f"{mail.merchant_name} via {addresses.operator}" if to_customer else "",
         reply_to=mail.merchant_email if to_customer else "",
         recipient=mail.recipient,
         subject=subject,

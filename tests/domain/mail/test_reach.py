@@ -1,0 +1,103 @@
+"""Where mails may go: nothing but a link that proves an address leaves for one that nobody has confirmed."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+from tests.domain.mail.conftest import Desk
+
+from paydesk.core.clock import utc_now
+from paydesk.domain.mail.kinds import LINK_KINDS, MERCHANT_KINDS, Kind
+from paydesk.domain.mail.queueing import queue_mail
+from paydesk.domain.mail.sending import LEASE, queries
+
+
+def address() -> str:
+    return f"{secrets.token_hex(8)}@shop.example"
+
+
+async def add_person(mails: Desk, email: str, role: str | None, *, confirmed: bool) -> None:
+    person = await mails.database.fetchval(
+        "insert into person (email, name, email_confirmed_at, created_at)"
+        " values ($1, 'Ada', case when $2 then now() end, now()) returning id",
+        email,
+        confirmed,
+    )
+    if role is not None:
+        await mails.database.execute(
+            "insert into membership values ($1, $2, $3, now())", mails.shop.merchant_id, person, role
+        )
+
+
+async def goes_to(mails: Desk, kind: Kind, to: str, *, live: bool | None = None, of_shop: bool = True) -> str:
+    """Queue a mail and claim it: the address that it is handed over to, empty if to none."""
+    now = utc_now()
+    await queue_mail(
+        mails.database,
+        merchant_id=mails.shop.merchant_id if of_shop else None,
+        live=live,
+        kind=kind,
+        to=to,
+        language="en",
+        facts={},
+        once=f"test {secrets.token_hex(8)}",
+        now=now,
+    )
+    claimed: list[Any] = [
+        row
+        async for row in queries.claim(
+            mails.database,
+            now=now,
+            most=100,
+            lease=LEASE,
+            merchant_kinds=[str(one) for one in MERCHANT_KINDS],
+            link_kinds=[str(one) for one in LINK_KINDS],
+        )
+    ]
+    return str(claimed[-1]["recipient"])
+
+
+@pytest.fixture
+async def shops_own(mails: Desk) -> str:
+    """The address in the shop's settings, which is anybody's."""
+    email = address()
+    await mails.database.execute("update merchant set email = $2 where id = $1", mails.shop.merchant_id, email)
+    return email
+
+
+async def test_an_account_that_an_operator_opened_is_told_at_its_address(mails: Desk, shops_own: str) -> None:
+    assert await goes_to(mails, Kind.chargeback_alert, shops_own, live=True) == shops_own
+
+
+async def test_a_shops_address_that_is_nobodys_of_the_team_gets_nothing(mails: Desk, shops_own: str) -> None:
+    await add_person(mails, address(), "owner", confirmed=False)
+    assert await goes_to(mails, Kind.chargeback_alert, shops_own, live=True) == ""
+    assert await goes_to(mails, Kind.receipt, shops_own, live=False) == "", "mails about test data"
+
+
+async def test_what_a_shop_must_know_goes_to_its_confirmed_owner_instead(mails: Desk, shops_own: str) -> None:
+    await add_person(mails, address(), "owner", confirmed=False)
+    await add_person(mails, owner := address(), "owner", confirmed=True)
+    assert await goes_to(mails, Kind.failing_endpoint, shops_own, live=True) == owner
+    assert await goes_to(mails, Kind.receipt, shops_own, live=False) == owner
+    assert await goes_to(mails, Kind.chargeback_alert, owner.upper(), live=True) == owner.upper()
+
+
+async def test_a_member_of_the_team_may_be_the_shops_address(mails: Desk, shops_own: str) -> None:
+    await add_person(mails, address(), "owner", confirmed=True)
+    await add_person(mails, shops_own.upper(), "support", confirmed=True)
+    assert await goes_to(mails, Kind.chargeback_alert, shops_own, live=True) == shops_own
+
+
+async def test_a_stranger_whose_address_was_taken_gets_links_alone(mails: Desk) -> None:
+    await add_person(mails, victim := address(), None, confirmed=False)
+    assert await goes_to(mails, Kind.security_notice, victim, of_shop=False) == ""
+    assert await goes_to(mails, Kind.confirm_email, victim, of_shop=False) == victim
+    assert await goes_to(mails, Kind.reset_password, victim, of_shop=False) == victim
+
+
+async def test_nobody_takes_a_customers_receipt_away_by_signing_up_with_the_address(mails: Desk) -> None:
+    await add_person(mails, customer := address(), None, confirmed=False)
+    assert await goes_to(mails, Kind.receipt, customer, live=True) == customer
