@@ -9,7 +9,7 @@ from tests.domain.accounts.conftest import IsStored, Join, Mails
 from tests.domain.accounts.someone import PASSWORD, Someone, confirmed, new_client, new_email
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Forbidden, Gone, Malformed, NotFound, PaydeskError
+from paydesk.core.errors import Conflict, Forbidden, Gone, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import browse
@@ -41,6 +41,19 @@ async def test_nobody_invites_from_an_address_that_is_not_confirmed(ada: Someone
     with pytest.raises(Forbidden, match="confirm your own e-mail address first"):
         await invite(ada.gate, ada.session, email=email, role=Role.owner, now=utc_now())
     assert await mails(email) == []
+
+
+async def test_invitations_are_capped_by_person_and_by_recipient(ada: Someone, stranger: Someone, mails: Mails) -> None:
+    now, victim = utc_now(), new_email()
+    for one in (ada, stranger, ada, stranger, ada):
+        await invite(one.gate, confirmed(one.session), email=victim, role=Role.viewer, now=now)
+    with pytest.raises(TooMany):
+        await invite(stranger.gate, confirmed(stranger.session), email=victim.upper(), role=Role.viewer, now=now)
+    assert len(await mails(victim)) == 5
+    for _ in range(17):
+        await invite(ada.gate, confirmed(ada.session), email=new_email(), role=Role.viewer, now=now)
+    with pytest.raises(TooMany):
+        await invite(ada.gate, confirmed(ada.session), email=new_email(), role=Role.viewer, now=now)
 
 
 async def roles(owner: Someone) -> dict[str, str]:

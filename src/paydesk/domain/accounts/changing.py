@@ -154,6 +154,7 @@ async def ask_for_email_change(gate: Gate, session: Session, *, email: str, now:
     require_recent(session, now=now)
     address = parse_email(email)
     await pausing.count_try(gate, pausing.RESET, f"person {session.person.id}", now=now)
+    await pausing.count_try(gate, pausing.RECIPIENT, address.lower(), now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         await _ask_to_confirm(connection, gate, session, address, now)
         await record(connection, session.actor, Action.email_change_asked, now=now, details={"email": address})

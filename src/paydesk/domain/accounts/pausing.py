@@ -36,6 +36,9 @@ SIGN_UP = Limit("sign-up", 60)
 RESET = Limit("reset", 5)
 RESET_ADDRESS = Limit("reset address", 20)
 INVITATION = Limit("invitation", 50)
+INVITER = Limit("inviter", 20)
+RECIPIENT = Limit("recipient", 5)
+"""Mails that others have sent to one address: invitations, and links to take it as one's own."""
 
 
 async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) -> int:

@@ -116,9 +116,12 @@ async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: d
     merchant_id = require(session, Permission.manage_team).merchant_id
     if session.person.email_confirmed_at is None:
         raise Forbidden("confirm your own e-mail address first; then you can invite others")
+    address = parse_email(email)
     await pausing.count_try(gate, pausing.INVITATION, merchant_id, now=now)
+    await pausing.count_try(gate, pausing.INVITER, session.person.id, now=now)
+    await pausing.count_try(gate, pausing.RECIPIENT, address.lower(), now=now)
     inviter = Inviter(session.actor, session.person.name, session.person.language)
-    made = await _send_invitation(gate, inviter, merchant_id, session.merchant_name, email=email, role=role, now=now)
+    made = await _send_invitation(gate, inviter, merchant_id, session.merchant_name, email=address, role=role, now=now)
     return made.id
 
 
