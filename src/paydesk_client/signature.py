@@ -5,7 +5,7 @@ The service imports this module, so that merchant and service can't drift apart.
 
 import hmac
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import combinations
@@ -31,6 +31,7 @@ from paydesk_client.readings import CHECKOUT_FIELDS, find_ambiguity, find_mixed_
 
 __all__ = [
     "CHECKOUT_FIELDS",
+    "Budget",
     "MalformedForm",
     "Parameters",
     "Signature",
@@ -54,6 +55,12 @@ Version: TypeAlias = Literal["v1", "v2"]
 MOST_CANDIDATES = 256
 """How many strings `verify` hashes at most for one request."""
 
+MOST_MIXED = 1_000_000
+"""How much work (as a `Budget` counts it) may go into mixes of empty fields for one request: some ten milliseconds."""
+
+_WRITTEN_ALIKE = re.compile(r"[A-Za-z0-9_.-]*"), re.compile(r"[^~+!'()*]*")
+"""Names and values that every way of writing writes in the same way."""
+
 _PHP_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 _Order: TypeAlias = Callable[[list[tuple[str, Value]]], list[tuple[str, Value]]]
@@ -63,6 +70,21 @@ _Parts: TypeAlias = tuple[tuple[bool, str], ...]
 
 class UnknownSignatureVersion(ValueError):
     """Raised for a `sign_version` other than v1, v2, empty or absent."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much work is left for checking hashes, in units of roughly ten nanoseconds; what doesn't fit is not tried."""
+
+    left: int
+
+    def take(self, work: int) -> bool:
+        """Take so much, or nothing at all and say so."""
+        if work > self.left:
+            self.left = 0
+            return False
+        self.left -= work
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +133,21 @@ def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> s
     return _digest(canonical_string(parameters, version), private_key, version)
 
 
-def verify(parameters: Parameters, given_hash: Value, private_key: str, version: Version) -> Verification:
+def verify(
+    parameters: Parameters, given_hash: Value, private_key: str, version: Version, budget: Budget | None = None
+) -> Verification:
     """Check the hash of a request in every way of writing that clients in the field use (wire.md 1).
 
     The canonical form is tried first; at most MOST_CANDIDATES strings are hashed; each comparison takes constant time.
-    Upper-case hexadecimal is accepted. A given hash that is no hash at all is simply not valid.
+    Upper-case hexadecimal is accepted. A given hash that is no hash at all is simply not valid. Who checks many guesses
+    at one request gives them all one `budget`; a single check needs none.
 
     Raises: MalformedForm if nested too deep, or if another request would have the same hash; TypeError for a value
         without a text form.
     """
     _require_one_reading(parameters, _checked(version))
     given = given_hash.lower().encode("utf-8", "surrogatepass") if isinstance(given_hash, str) else b""
-    for variant, candidate in _candidates(parameters, _checked(version)):
+    for variant, candidate in _candidates(parameters, _checked(version), budget):
         if hmac.compare_digest(_digest(candidate, private_key, version).encode(), given):
             return Verification(valid=True, variant=variant)
     return Verification(valid=False)
@@ -176,34 +201,51 @@ def _digest(string: str, private_key: str, version: Version) -> str:
     return hmac.new(key, signed, sha256).hexdigest() if version == "v2" else sha256(signed + key).hexdigest()
 
 
-def _candidates(parameters: Parameters, version: Version) -> Iterator[tuple[str, str]]:
+def _candidates(parameters: Parameters, version: Version, budget: Budget | None) -> Iterator[tuple[str, str]]:
     """Yield the name and text of each way in which a client may have written the parameters, canonical first.
 
     A client may also have left out any of the fields that were posted empty (a PHP null), so those are tried in all
-    combinations as far as MOST_CANDIDATES allows, else all kept or all left out.
+    combinations as far as MOST_CANDIDATES and MOST_MIXED allow, else all kept or all left out.
     """
     writings = []
     for name, parts in _distinct_writings(parameters, version):
-        writings.append((name, parts))
+        size = sum(len(part) for _, part in parts)
+        if budget is not None and not budget.take(4 * size + 100 * len(parts)):
+            return
+        writings.append((name, parts, size // 4 + 5 * len(parts)))
         yield name, _joined([part for _, part in parts], version)
-    empty = [index for index, (is_empty, _) in enumerate(writings[0][1]) if is_empty]
-    every_mix = len(writings) * 2 ** min(len(empty), 20) <= MOST_CANDIDATES
-    sizes = range(len(empty), 0, -1) if every_mix else [len(empty)] if empty else []
-    for name, parts in writings:
+    empty = sum(is_empty for is_empty, _ in writings[0][1])
+    mixes = 2 ** min(empty, 20)
+    work = mixes * sum(cost for _, _, cost in writings)
+    every_mix = len(writings) * mixes <= MOST_CANDIDATES and work <= MOST_MIXED
+    sizes = range(empty, 0, -1) if every_mix else [empty] if empty else []
+    for name, parts, cost in writings:
         # Each order puts the empty fields elsewhere, so they are found anew.
         blanks = [index for index, (is_empty, _) in enumerate(parts) if is_empty]
-        for size in sizes:
-            for left_out in combinations(blanks, size):
-                kept = [part for index, (_, part) in enumerate(parts) if index not in left_out]
+        for number in sizes:
+            for left_out in combinations(blanks, number):
+                if budget is not None and not budget.take(cost):
+                    return
+                without = frozenset(left_out)
+                kept = [part for index, (_, part) in enumerate(parts) if index not in without]
                 yield f"{name}, without empty fields", _joined(kept, version)
 
 
 def _distinct_writings(parameters: Parameters, version: Version) -> Iterator[tuple[str, _Parts]]:
     """Write the parameters in every order and encoding, and yield what differs; most requests have one writing."""
+    orders: list[tuple[str, list[Leaf]]] = []
+    for order_name, order in _ORDERS:
+        ordered = list(_ordered(parameters, version, order))
+        if all(ordered != other for _, other in orders):
+            orders.append((order_name, ordered))
+    plain_name, plain_value = _WRITTEN_ALIKE
+    alike = all(
+        plain_name.fullmatch(one.bracket_name) and plain_value.fullmatch(text(one.value)) for one in orders[0][1]
+    )
     seen: set[_Parts] = set()
-    for writer_name, writer in _WRITERS[version]:
-        for order_name, order in _ORDERS:
-            parts = tuple(_parts(parameters, version, order, writer))
+    for writer_name, writer in _WRITERS[version][: 1 if alike else None]:
+        for order_name, ordered in orders:
+            parts = tuple(_written(ordered, version, writer))
             if parts not in seen:
                 seen.add(parts)
                 yield f"{writer_name}{order_name}", parts
@@ -211,13 +253,21 @@ def _distinct_writings(parameters: Parameters, version: Version) -> Iterator[tup
 
 def _parts(parameters: Parameters, version: Version, order: _Order, writer: _Writer) -> Iterator[tuple[bool, str]]:
     """Write each leaf in order, with whether its value is empty; what the writer drops (a v1 null) is left out."""
-    signed = {name: value for name, value in parameters.items() if name != "hash"}
-    top = order(items(signed))
-    ordered = _sorted_leaves(top, order) if version == "v2" else leaves(dict(top))
+    return _written(_ordered(parameters, version, order), version, writer)
+
+
+def _written(ordered: Iterable[Leaf], version: Version, writer: _Writer) -> Iterator[tuple[bool, str]]:
     for one in ordered:
         part = writer(one)
         if part is not None:
             yield not (_v2_text(one) if version == "v2" else text(one.value)), part
+
+
+def _ordered(parameters: Parameters, version: Version, order: _Order) -> Iterator[Leaf]:
+    """The leaves of all that is signed, sorted as the version sorts them."""
+    signed = {name: value for name, value in parameters.items() if name != "hash"}
+    top = order(items(signed))
+    return _sorted_leaves(top, order) if version == "v2" else leaves(dict(top))
 
 
 def _sorted_leaves(fields: list[tuple[str, Value]], order: _Order, path: tuple[str, ...] = ()) -> Iterator[Leaf]:

@@ -16,10 +16,16 @@ queries = load_statements(__package__ or "")
 
 PURPOSE = "merchant private key"
 
+MOST_REFUSED = 30
+"""Forms or calls with a wrong hash that one client may send a merchant in a minute; more are not looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who may have signed a form: the merchant whose key it named, and its forms of this minute from one client."""
+    """Who may have signed a form: the merchant whose key it named, and its forms of this minute from one client.
+
+    `refused_this_minute` counts those of them whose hash was wrong.
+    """
 
     merchant_id: int
     merchant_name: str
@@ -28,6 +34,7 @@ class Signer:
     test_mode: bool
     went_live_at: datetime | None
     forms_this_minute: int
+    refused_this_minute: int
     test_clock: timedelta
     suspended: bool = False
 
@@ -103,9 +110,16 @@ async def find_signer(
         test_mode=row["test_mode"],
         went_live_at=row["went_live_at"],
         forms_this_minute=row["forms"],
+        refused_this_minute=row["refused"],
         test_clock=row["test_clock"],
         suspended=row["suspended_at"] is not None,
     )
+
+
+async def count_refused(database: Database, merchant_id: int, client_address: str, now: datetime) -> None:
+    """Count a form whose hash was wrong, besides as a form."""
+    minute = now.replace(second=0, microsecond=0)
+    await queries.count_refused(database, merchant_id=merchant_id, client_address=client_address, minute=minute)
 
 
 async def private_key_of(database: Database, vault: Vault, merchant_id: int, key_id: int) -> str:

@@ -86,7 +86,7 @@ select * from merchant_key where merchant_id = :merchant_id and id = :id;
 
 -- name: find_signer(public_key, client_address, minute, now)^
 -- Who may have signed a form, and how many forms this client has sent the merchant in this minute: finding and
--- counting are one statement, so no form goes uncounted.
+-- counting are one statement, so no form goes uncounted. Forms whose hash was wrong are counted apart, see count_refused.
 with found as (
     select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, m.name, m.test_mode, m.went_live_at, m.test_clock,
            m.suspended_at
@@ -99,7 +99,19 @@ with found as (
         on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1
  returning forms
 )
-select found.*, counted.forms from found cross join counted;
+select found.*, counted.forms, coalesce(refused.forms, 0) as refused
+  from found
+ cross join counted
+  left join form_count refused
+    on refused.merchant_id = found.merchant_id
+   and refused.client_address = 'refused ' || :client_address
+   and refused.minute = :minute;
+
+-- name: count_refused(merchant_id, client_address, minute)!
+-- One more form of this client whose hash was wrong: looking for the reason costs more than accepting a form does.
+insert into form_count as c (merchant_id, client_address, minute, forms)
+values (:merchant_id, 'refused ' || :client_address, :minute, 1)
+    on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1;
 
 -- name: forget_form_counts(before)!
 delete from form_count where minute < :before;

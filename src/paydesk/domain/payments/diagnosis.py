@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from urllib.parse import unquote_plus
 
 from paydesk.domain.payments.requests import SignVersion
-from paydesk_client.signature import MalformedForm, Value, canonical_string, sign, verify
+from paydesk_client.signature import Budget, MalformedForm, Value, canonical_string, sign, verify
 
-_MOST_WORK = 400_000
-"""Characters hashed, roughly, to find a mistake: some hundredths of a second."""
+_MOST_WORK = 4_000_000
+"""For all guesses at one form's mistake together, in the units of `Budget`: some hundredths of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +26,23 @@ def diagnose(form: dict[str, Value], given: str, private_key: str, version: Sign
     """Find the mistake that explains a wrong hash, or else say where to look. Never reveals the key."""
     signed = {name: value for name, value in form.items() if name != "hash"}
     hashed = canonical_string(signed, version)
-    if verify(form, given, _text_of(form, "api_key"), version):
+    budget = Budget(_MOST_WORK)
+    if verify(form, given, _text_of(form, "api_key"), version, budget):
         return Diagnosis(hashed, "the key: the hash was computed with the public key instead of the private key")
-    for explanation, variant, its_version in islice(_mistakes(signed, version), _affordable(signed, hashed)):
-        if _explains(variant, given, private_key, its_version):
+    for explanation, variant, its_version in _mistakes(signed, version):
+        if not budget.left:
+            break
+        if _explains(variant, given, private_key, its_version, budget):
             return Diagnosis(hashed, explanation)
     return Diagnosis(hashed, _without_explanation(signed, given, version))
 
 
-def _explains(variant: dict[str, Value], given: str, private_key: str, version: SignVersion) -> bool:
+def _explains(variant: dict[str, Value], given: str, private_key: str, version: SignVersion, budget: Budget) -> bool:
     """Whether the hash is right for what a mistake would have made of the form; nothing signs what reads two ways."""
     try:
-        return bool(verify(variant, given, private_key, version))
+        return bool(verify(variant, given, private_key, version, budget))
     except MalformedForm:
         return False
-
-
-def _affordable(signed: dict[str, Value], hashed: str) -> int:
-    """How many mistakes may be tried: a stranger's huge form must not keep the server busy."""
-    return _MOST_WORK // (len(hashed) + 100 * len(signed))
 
 
 def _text_of(form: dict[str, Value], name: str) -> str:

@@ -12,8 +12,9 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.hashing import checks, guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
-from paydesk.domain.merchants.keys import Signer, find_signer
+from paydesk.domain.merchants.keys import MOST_REFUSED, Signer, count_refused, find_signer
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
@@ -76,8 +77,10 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         if signer.forms_this_minute == desk.forms_per_minute + 1:
             await log_rejected_form(desk.database, shop, error, form, now)
         raise error
+    if signer.refused_this_minute >= MOST_REFUSED:
+        raise TooMany("too many forms with a wrong hash from this address; wait a minute", retry_after=60 - now.second)
     try:
-        _verify(form, signer, shop)
+        await _verify(desk.database, form, signer, shop, client_address, now)
         request = read_request(form)
         if shop.live:
             refuse_live(signer)
@@ -101,15 +104,21 @@ def read_form(body: bytes) -> dict[str, Value]:
         raise Malformed(str(error), *([error.field] if error.field else [])) from error
 
 
-def _verify(form: dict[str, Value], signer: Signer, shop: Shop) -> None:
+async def _verify(
+    database: Database, form: dict[str, Value], signer: Signer, shop: Shop, client_address: str, now: datetime
+) -> None:
     given = read_required(form, "hash")
     version = read_sign_version(form)
     try:
-        genuine = verify(form, given, signer.private_key, version)
+        genuine = await checks.do(lambda: verify(form, given, signer.private_key, version))
     except MalformedForm as error:
         raise Malformed(str(error), error.field) from error
-    if not genuine:
-        raise WrongHash(None if shop.live else diagnose(form, given, signer.private_key, version))
+    if genuine:
+        return
+    await count_refused(database, shop.merchant_id, client_address, now)
+    if shop.live or guesses.is_full:
+        raise WrongHash(None)
+    raise WrongHash(await guesses.do(lambda: diagnose(form, given, signer.private_key, version)))
 
 
 def refuse_live(signer: Signer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,36 @@ router = APIRouter(include_in_schema=False)
 @router.get("/api/openapi.json")
 async def openapi(request: Request, services: Services) -> Response:
     """The OpenAPI document."""
-    return JSONResponse(_document(request, services))
+    return Response(_made(request, services).document, media_type="application/json")
 
 
 @router.get("/api/docs")
 async def docs(request: Request, services: Services) -> Response:
     """The OpenAPI document to read."""
-    document = _document(request, services)
+    return secured(_made(request, services).page)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The document and its page as they are sent."""
+
+    document: bytes
+    page: str
+
+
+def _made(request: Request, services: ApiServices) -> _Made:
+    """Both, made once: neither changes while the application runs."""
+    state = request.app.state
+    if not hasattr(state, "api_document"):
+        document = openapi_document(
+            request.app.router.routes, address=services.address, sandbox_address=services.sandbox_address
+        )
+        state.api_document = _Made(bytes(JSONResponse(document).body), _drawn(document))
+    made: _Made = state.api_document
+    return made
+
+
+def _drawn(document: dict[str, Any]) -> str:
     operations = [
         {"method": method.upper(), "path": path, "anchor": operation["operationId"], **_readable(operation)}
         for path, methods in document["paths"].items()
@@ -43,13 +67,7 @@ async def docs(request: Request, services: Services) -> Response:
         {"name": name, "description": shape.get("description", ""), "fields": _fields(shape)}
         for name, shape in document["components"]["schemas"].items()
     ]
-    return secured(_PAGES.render("api_docs.html", _TEXTS, document=document, operations=operations, shapes=shapes))
-
-
-def _document(request: Request, services: ApiServices) -> dict[str, Any]:
-    return openapi_document(
-        request.app.router.routes, address=services.address, sandbox_address=services.sandbox_address
-    )
+    return _PAGES.render("api_docs.html", _TEXTS, document=document, operations=operations, shapes=shapes)
 
 
 def _readable(operation: dict[str, Any]) -> dict[str, Any]:

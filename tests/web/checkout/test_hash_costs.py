@@ -1,0 +1,105 @@
+"""Forms with a wrong hash cost little, whoever sends however many, and hold nobody else up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.hashing import MOST_WAITING, guesses
+from paydesk.domain.merchants.keys import MOST_REFUSED
+from paydesk.domain.payments import diagnosis, receiving
+from paydesk_client import Gateway, signature
+from paydesk_client.signature import Budget
+
+SignedForm = Callable[..., dict[str, Any]]
+JSON = {"Accept": "application/json"}
+
+MANY = {"Z": "~", "a": "!*"} | {f"x{n:03}": f"a&amp;%41{n}" for n in range(185)} | {f"e{n}": "" for n in range(5)}
+BIG = {"B": "~", "a": "!*", "big": "~!" * 15000} | {f"e{n}": "" for n in range(5)}
+WRONG = {"hash": "0" * 64}
+
+
+@pytest.mark.parametrize("fields", [MANY, BIG, MANY | {"sign_version": "v2"}], ids=["many", "big", "v2"])
+def test_all_guesses_at_one_form_share_one_budget(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[int] = []
+
+    def digest(string: str, _key: str, _version: str) -> str:
+        hashed.append(len(string))
+        return "f" * 64
+
+    monkeypatch.setattr(signature, "_digest", digest)
+    version = fields.get("sign_version", "v1")
+    diagnosis.diagnose({**fields, "api_key": "k"}, "0" * 64, "key", version)
+    assert sum(length // 4 for length in hashed) <= diagnosis._MOST_WORK + 64 * 1024
+    hashed.clear()
+    assert not signature.verify(fields, "0" * 64, "key", version)
+    assert sum(hashed) <= 4 * signature.MOST_MIXED + 8 * 3 * 64 * 1024
+
+
+def test_a_used_up_budget_ends_the_search() -> None:
+    budget = Budget(10)
+    assert not signature.verify({"a": "b"}, signature.sign({"a": "b"}, "key"), "key", "v1", budget)
+    assert budget.left == 0
+    assert signature.verify({"a": "b"}, signature.sign({"a": "b"}, "key"), "key", "v1", Budget(10_000))
+
+
+async def test_refused_forms_have_a_limit_of_their_own(
+    web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(MOST_REFUSED):
+        assert (await web.post("/payment/form", data=signed_form() | WRONG)).status_code == 403
+
+    def looked_at(*_: Any) -> None:
+        raise AssertionError("this was not to be looked at")
+
+    monkeypatch.setattr(receiving, "verify", looked_at)
+    answer = await web.post("/payment/form", data=signed_form() | WRONG, headers=JSON)
+    assert (answer.status_code, "wrong hash" in answer.json()["message"]) == (429, True)
+
+
+async def test_refused_calls_have_a_limit_of_their_own(web: httpx.AsyncClient, merchant: Merchant) -> None:
+    body = {"public_key": merchant.public_key, "status": "delivered", **WRONG}
+    statuses = [(await web.post("/api/v1/deliveries", json=body)).status_code for _ in range(MOST_REFUSED + 1)]
+    assert statuses == [403] * MOST_REFUSED + [429]
+
+
+async def test_genuine_forms_are_counted_as_before(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
+    for _ in range(MOST_REFUSED + 2):
+        assert (await web.post("/payment/form", data=signed_form())).status_code == 303
+
+
+async def test_the_event_loop_goes_on_while_a_mistake_is_looked_for(
+    web: httpx.AsyncClient, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, turned = asyncio.get_running_loop(), asyncio.Event()
+
+    def slow(*_: Any) -> None:
+        # Only a loop that still turns can let this thread go on.
+        asyncio.run_coroutine_threadsafe(turned.wait(), loop).result(timeout=30)
+
+    monkeypatch.setattr(receiving, "diagnose", slow)
+    form = {"api_key": gateway.public_key, "amount": "1", **WRONG}
+    asking = [asyncio.create_task(web.post("/sandbox/payment/form", data=form)) for _ in range(MOST_WAITING)]
+    async with asyncio.timeout(30):
+        while not guesses.is_full:
+            assert (await web.get("/healthz")).status_code == 200
+            await asyncio.sleep(0)
+    beyond = await web.post("/sandbox/payment/form", data=form)
+    assert (beyond.status_code, "hashed exactly" in beyond.text) == (403, False)
+    turned.set()
+    assert {(await one).status_code for one in asking} == {403}
+
+
+async def test_the_document_and_its_page_are_made_once(web: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = [(await web.get(path)).content for path in ("/api/openapi.json", "/api/docs")]
+
+    def again(*_: Any, **__: Any) -> None:
+        raise AssertionError("it was made again")
+
+    monkeypatch.setattr("paydesk.web.api.docs_page.openapi_document", again)
+    assert [(await web.get(path)).content for path in ("/api/openapi.json", "/api/docs")] == first
