@@ -7,11 +7,13 @@ also below the sandbox base where that has a host of its own.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import mimetypes
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from starlette.requests import Request
@@ -53,6 +55,10 @@ class Assets:
     def url(self, name: str) -> str:
         """The address of a file by its plain name. Raises: KeyError if there is none."""
         return f"{PREFIX}/{self.find(name).url_name}"
+
+    def integrity(self, name: str) -> str:
+        """What a browser compares a file with before it uses it (subresource integrity). Raises: KeyError."""
+        return "sha384-" + base64.b64encode(hashlib.sha384(self.find(name).content).digest()).decode()
 
     def app(self) -> ASGIApp:
         """An ASGI application that serves the files by their hashed names, and 404 for everything else."""
@@ -98,6 +104,12 @@ ASSETS = Assets([_WEB / "static", *sorted(_WEB.glob("*/static")), *sorted(_WEB.g
 def asset_url(name: str) -> str:
     """The hashed address of a static file of any door. Raises: KeyError if there is none."""
     return ASSETS.url(name)
+
+
+@cache
+def asset_integrity(name: str) -> str:
+    """The hash that a page gives with a static file of any door. Raises: KeyError if there is none."""
+    return ASSETS.integrity(name)
 
 
 def static_app() -> ASGIApp:

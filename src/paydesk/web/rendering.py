@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from starlette.responses import HTMLResponse
 
-from paydesk.web.assets import asset_url
+from paydesk.web.assets import asset_integrity, asset_url
 from paydesk.web.texts import Texts
 
 _SHARED = Path(__file__).parent / "templates"
@@ -40,7 +40,7 @@ class Pages:
     def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: Any) -> None:
         """Read templates from the first of `folders` that has them, else the shared ones.
 
-        All know `asset_url`, gettext's functions, `known`, and by its name each template of `macros`.
+        All know `asset_url`, `asset_integrity`, gettext's functions, `known`, each template of `macros` by its name.
         """
         self._folders = folders
         self._macros = macros or {}
@@ -70,7 +70,7 @@ class Pages:
             extensions=["jinja2.ext.i18n"],
         )
         environment.policies["ext.i18n.trimmed"] = True
-        environment.globals.update(asset_url=asset_url, **self._known)
+        environment.globals.update(asset_url=asset_url, asset_integrity=asset_integrity, **self._known)
         # The extension adds this method while running, out of a type checker's sight.
         environment.install_gettext_translations(texts.translations, newstyle=True)  # type: ignore[attr-defined]
         for name, template in self._macros.items():
