@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.accounts.team import add_member
 from paydesk.domain.merchants.accounts import Shop, create_merchant
 
 
@@ -118,6 +125,7 @@ async def test_an_endpoint_has_a_limit_of_requests_at_once(
 async def test_a_sender_whose_hands_are_full_in_the_middle_of_a_round_rests(
     shop: Shop, other_shop: Shop, make_sender: Any, run_sender: Any, receiver: Any, queue: Any, eventually: Any
 ) -> None:
+    shop, other_shop = replace(shop, live=True), replace(other_shop, live=True)
     receiver.held.update({"/one", "/two"})
     await queue(shop, f"{receiver.base}/one", number=20)
     await queue(other_shop, f"{receiver.base}/two", number=20)
@@ -129,3 +137,78 @@ async def test_a_sender_whose_hands_are_full_in_the_middle_of_a_round_rests(
     receiver.let_go.set()
     run_sender(sender)
     await eventually(lambda: len(receiver.received) == 40)
+
+
+@pytest.fixture
+async def people(database: Database) -> Callable[[Shop], Awaitable[int]]:
+    """Gives a shop an owner of its own."""
+
+    async def owned(shop: Shop) -> int:
+        person_id = await database.fetchval(
+            "insert into person (email, name, created_at) values ($1, 'Ada', now()) returning id",
+            f"{secrets.token_hex(6)}@shop.example",
+        )
+        await add_member(database, shop.merchant_id, person_id, Role.owner, now=utc_now())
+        return int(person_id)
+
+    return owned
+
+
+async def test_one_person_with_many_dead_shops_holds_no_more_than_a_share(
+    database: Database,
+    vault: Vault,
+    other_shop: Shop,
+    people: Callable[[Shop], Awaitable[int]],
+    make_sender: Any,
+    run_sender: Any,
+    receiver: Any,
+    queue: Any,
+    eventually: Any,
+) -> None:
+    person_id = None
+    for number in range(12):
+        merchant = await create_merchant(database, vault, name="Dead", email="a@b.example", now=utc_now())
+        shop = Shop(merchant.id, live=number % 2 == 0)
+        if person_id is None:
+            person_id = await people(shop)
+        else:
+            await add_member(database, merchant.id, person_id, Role.owner, now=utc_now())
+        receiver.held.add(f"/dead/{number}")
+        await queue(shop, f"{receiver.base}/dead/{number}", number=20)
+    run_sender(make_sender(in_hand=64, per_endpoint=8))
+    await eventually(lambda: sum(receiver.under_way.values()) >= 16)
+    await queue(other_shop, f"{receiver.base}/fine", number=100)
+
+    async def all_of_the_other() -> bool:
+        return await acknowledged(database, other_shop) == 100
+
+    await eventually(all_of_the_other)
+    hanging = sum(number for path, number in receiver.under_way.items() if path.startswith("/dead/"))
+    assert hanging == 16, "a quarter of what may be in hand, and none of what is spare"
+
+
+async def test_however_many_test_shops_are_dead_a_live_one_is_told(
+    database: Database,
+    vault: Vault,
+    make_sender: Any,
+    run_sender: Any,
+    receiver: Any,
+    queue: Any,
+    eventually: Any,
+) -> None:
+    for number in range(90):
+        merchant = await create_merchant(database, vault, name="Dead", email="a@b.example", now=utc_now())
+        receiver.held.add(f"/dead/{number}")
+        await queue(Shop(merchant.id, live=False), f"{receiver.base}/dead/{number}", number=2)
+    run_sender(make_sender(in_hand=64, per_endpoint=8))
+    await eventually(lambda: sum(receiver.under_way.values()) >= 72)
+    merchant = await create_merchant(database, vault, name="Living", email="a@b.example", now=utc_now())
+    living = Shop(merchant.id, live=True)
+    await queue(living, f"{receiver.base}/fine", number=50)
+
+    async def all_of_the_living() -> bool:
+        return await acknowledged(database, living) == 50
+
+    await eventually(all_of_the_living)
+    hanging = sum(number for path, number in receiver.under_way.items() if path.startswith("/dead/"))
+    assert hanging == 72, "all that may be in hand and half of what is spare"

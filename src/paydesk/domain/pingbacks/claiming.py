@@ -59,9 +59,11 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much one claim takes: of all, of one merchant's side, of one URL; and how many sides it looks at."""
+    """How much one claim takes: of all, of all test sides, of an owner, of a side, of a URL; how many sides it sees."""
 
     room: int
+    test: int
+    owner: int
     side: int
     endpoint: int
     sides: int
@@ -103,6 +105,8 @@ class Claims:
                 after_live=place[1],
                 most_sides=share.sides if merchant_id is None else 1,
                 room=share.room,
+                test_room=share.test,
+                owner_room=share.owner,
                 side_room=share.side,
                 endpoint_room=share.endpoint,
                 lane_merchant_ids=[lane.endpoint[0] for lane in lanes],

@@ -1,7 +1,8 @@
--- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms)
--- Takes due pingbacks under a lease in database time: at most `room`, `side_room` of one merchant's side (less what the
--- caller has in hand of it) and `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's
--- backlog stands in another's way. Sides are visited in order from a place that the caller moves on: next_merchant_id
+-- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, test_room, owner_room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms)
+-- Takes due pingbacks under a lease in database time: at most `room`, `test_room` of all test sides, `owner_room` of all
+-- that one person owns and `side_room` of one merchant's side (both less what the caller has in hand of it), and
+-- `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's backlog stands in another's
+-- way, however many shops he opens. Sides are visited in order from a place that the caller moves on: next_merchant_id
 -- and next_live come back on every row, and there is always one row, without an id if nothing was taken; they are null
 -- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
 -- Each side has its own time (shop_now): :now, which is real, and for a test side its clock on top. With :merchant_id only
@@ -34,18 +35,36 @@ with recursive side as (
            array_agg(url) filter (where room <= 0) as full_urls
       from lane
      group by merchant_id, live
+), seen as materialized (
+    select * from side limit :most_sides::integer
+), owner as materialized (
+    select distinct on (m.merchant_id) m.merchant_id, m.person_id
+      from membership m
+     where m.role = 'owner'
+       and m.merchant_id = any(array(select merchant_id from seen union select merchant_id from busy where load > 0))
+     order by m.merchant_id, m.created_at, m.person_id
+), owned as materialized (
+    select o.person_id, sum(b.load)::integer as load
+      from busy b
+      join owner o on o.merchant_id = b.merchant_id
+     where b.load > 0
+     group by o.person_id
 ), visited as materialized (
     select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room, b.urls, b.rooms,
+           coalesce(o.person_id, -s.merchant_id) as owner_id,
+           greatest(:owner_room - coalesce(owned.load, 0), 0) as owner_room,
            coalesce(b.full_urls, '{}') as full_urls,
            not s.live and m.went_live_at is not null as test_only, m.test_pingback_url,
            :now::timestamptz + case when s.live or :merchant_id::bigint is not null then interval '0'
                                     else m.test_clock end as shop_now
-      from (select * from side limit :most_sides::integer) s
+      from seen s
       join merchant m on m.id = s.merchant_id
       left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
+      left join owner o on o.merchant_id = s.merchant_id
+      left join owned on owned.person_id = o.person_id
      where :merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live)
 ), found as (
-    select p.place, p.url, v.shop_now,
+    select p.place, p.url, v.shop_now, v.live, v.owner_id, v.owner_room,
            coalesce(v.rooms[array_position(v.urls, p.url)], :endpoint_room::integer) as room,
            row_number() over (partition by v.merchant_id, v.live order by p.due_at, p.id) as turn,
            row_number() over (partition by v.merchant_id, v.live, p.url order by p.due_at, p.id) as endpoint_turn
@@ -62,8 +81,14 @@ with recursive side as (
      ) p
 ), chosen as materialized (
     select place, url, turn, shop_now
-      from found
-     where endpoint_turn <= room
+      from (
+          select place, url, turn, shop_now, live, owner_room,
+                 row_number() over (partition by owner_id order by turn) as owner_turn,
+                 row_number() over (partition by live order by turn) as mode_turn
+            from found
+           where endpoint_turn <= room
+      ) fair
+     where owner_turn <= owner_room and (live or mode_turn <= :test_room)
      order by turn
      limit :room
 ), held as materialized (

@@ -34,6 +34,9 @@ _TO_RECORD_SECONDS = 5.0
 _SPARE, _SPARE_PER_ENDPOINT = 4, 2
 """One part in so many is kept free beside what may be in hand; and of one endpoint, until it is known to be quick."""
 
+_OF_ONE_OWNER = 4
+"""One part in so many of what may be in hand may hang for all the shops that one person owns."""
+
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
@@ -139,6 +142,12 @@ class PingbackSender:
         """How many more may be claimed for endpoints that owe no answer: so many dead ones can't stop a living one."""
         return max(self._settings.in_hand + self._settings.in_hand // _SPARE - len(self._in_hand), 0)
 
+    @property
+    def _test_room(self) -> int:
+        """How many more may be claimed of test sides: half of what is spare is there for live ones alone."""
+        most = self._settings.in_hand + self._settings.in_hand // _SPARE // 2
+        return max(most - sum(not live for _, live, _ in self._in_hand), 0)
+
     async def _claim_once(self) -> bool:
         """Claim what there is room for; true if there is room for more of the merchants who have not had their turn."""
         await self._claim(utc_now())
@@ -151,6 +160,8 @@ class PingbackSender:
             return 0
         share = Share(
             room=room,
+            test=self._test_room,
+            owner=max(self._settings.in_hand // _OF_ONE_OWNER, self._settings.per_endpoint),
             side=self._settings.per_merchant,
             # Of an endpoint that nothing is known of yet, little of what is spare.
             endpoint=min(_SPARE_PER_ENDPOINT, self._settings.per_endpoint) if is_spare else self._settings.per_endpoint,
