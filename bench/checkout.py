@@ -183,6 +183,8 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "acquirer_references": "{r}", "network_references": "{n}", "nets": "{8.9}", "reserves": "{0.5}",
         "fees": "{0.6}", "pingback_urls": "{NULL}", "pingback_formats": "{json}", "payloads": "{x}",
         "terms_agreed": "", "subscription_ids": "{NULL}", "period_numbers": "{NULL}", "subscriptions": "[]",
+        "kinds": "{address,card,wrong_cvc}", "subjects": "{a,b,c}", "mosts": "{100000000,100000000,100000000}",
+        "factors": "{1,1,1}", "spans": "{1h,1h,1d}", "real_now": now.isoformat(),
     }  # fmt: skip
     steps = [
         "\\set number random(1, 9000000000000000000)",
@@ -244,6 +246,9 @@ async def measure(rounds: int, seconds: int, clients: int) -> tuple[list[Round],
                 "PAYDESK_PORT": str(port),
                 "PAYDESK_METRICS_PORT": "0",
                 "PAYDESK_FORMS_PER_MINUTE": "100000000",
+                "PAYDESK_DECLINES_PER_HOUR": "100000000",
+                "PAYDESK_TRIES_PER_CARD": "100000000",
+                "PAYDESK_WRONG_CVCS_PER_CARD": "100000000",
                 "PAYDESK_SIMULATOR_LATENCY": "0",
                 "PAYDESK_LOG_LEVEL": "warning",
             }

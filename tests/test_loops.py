@@ -45,6 +45,7 @@ WORK = {
     "pulse": "paydesk.domain.operations.machinery:queries.say_alive",
     "partitions of the logs": "paydesk.worker:keep_partitions",
     "forgetting of form counts": "paydesk.worker:forget_form_counts",
+    "forgetting of tries with cards": "paydesk.worker:forget_tries",
     "forgetting of calls": "paydesk.worker:forget_calls",
     "forgetting of log-in attempts": "paydesk.worker:forget_past_entries",
     "sending of what waited": "paydesk.worker:send_all_waiting",

@@ -79,7 +79,22 @@ async def pay(token: str, request: Request) -> Response:
     merchant_id, pool = int(token[1:].partition("-")[0], 16), app.state.pool
     checkout = await pool.fetchrow(queries.find_checkout.sql, merchant_id, False, token)
     known = await pool.fetchrow(
-        queries.prepare_attempt.sql, merchant_id, False, checkout["id"], "127.0.0.1", now - timedelta(hours=1)
+        queries.prepare_attempt.sql,
+        *arguments(
+            queries.prepare_attempt,
+            merchant_id=merchant_id,
+            live=False,
+            checkout_id=checkout["id"],
+            client_address="127.0.0.1",
+            declined_since=now - timedelta(hours=1),
+            kinds=["address", "card", "wrong_cvc"],
+            subjects=["address 127.0.0.1", "card 4242", "cvc 4242"],
+            mosts=[100_000_000] * 3,
+            factors=[1] * 3,
+            spans=[timedelta(hours=1)] * 3,
+            now=now,
+            real_now=now,
+        ),
     )
     await pool.fetchrow(
         queries.begin_attempt.sql,

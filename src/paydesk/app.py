@@ -34,7 +34,8 @@ from paydesk.database.waiting import RETRY_AFTER, NoConnection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
-from paydesk.domain.payments.paying import Desk, Limits
+from paydesk.domain.payments.guarding import Limits
+from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs
@@ -210,7 +211,14 @@ def payment_desk(
     settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
 ) -> Desk:
     """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones."""
-    limits = Limits(settings.attempts_per_checkout, settings.declines_per_hour)
+    limits = Limits(
+        attempts_per_checkout=settings.attempts_per_checkout,
+        declines_per_hour=settings.declines_per_hour,
+        tries_per_card=settings.tries_per_card,
+        wrong_cvcs_per_card=settings.wrong_cvcs_per_card,
+        checks_per_card=settings.checks_per_card,
+        declines_before_challenge=settings.declines_before_challenge,
+    )
     acquirers = {each.name: each for each in (acquirer, live) if each is not None}
     name = live.name if live is not None else None
     return Desk(database, vault, acquirers, test_acquirer=acquirer.name, live_acquirer=name, limits=limits)

@@ -82,7 +82,23 @@ class Settings(BaseSettings):
     forms_per_minute: int = Field(300, ge=1, description="Checkout forms a minute per client address and merchant.")
     calls_per_minute: int = Field(600, ge=1, description="API calls a minute per client address and merchant.")
     attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")
-    declines_per_hour: int = Field(30, ge=1, description="Declined cards an hour per client address and merchant.")
+    declines_per_hour: int = Field(
+        30, ge=1, description="Failed tries with cards an hour per client address and merchant."
+    )
+    tries_per_card: int = Field(20, ge=1, description="Failed tries an hour with one card at one merchant.")
+    wrong_cvcs_per_card: int = Field(
+        10, ge=1, description="Wrong security codes a day for one card at one merchant; no more are put to the bank."
+    )
+    checks_per_card: int = Field(
+        10,
+        ge=1,
+        description="Trials and changes of cards an hour with one card at one merchant; six times as many per address.",
+    )
+    declines_before_challenge: int = Field(
+        50,
+        ge=1,
+        description="Declines of one merchant in ten minutes, if half of all tries, from which all need 3-D Secure.",
+    )
     breached_passwords: str = Field(
         "", description="File of SHA-1 hashes of leaked passwords, sorted by hash; such passwords are refused."
     )

@@ -30,6 +30,7 @@ from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.machinery import run_pulse
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
+from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.resending import send_all_waiting
@@ -137,6 +138,7 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
     chores: dict[str, Callable[[], Awaitable[object]]] = {
         "partitions of the logs": lambda: keep_partitions(database, now=utc_now(), months=settings.retention_months),
         "forgetting of form counts": lambda: forget_form_counts(database, before=utc_now() - FORM_COUNTS_KEPT),
+        "forgetting of tries with cards": lambda: forget_tries(database, now=utc_now()),
         "forgetting of calls": lambda: forget_calls(database, before=utc_now() - KEPT),
         "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),

@@ -196,6 +196,10 @@ def _settings(folder: Path, database_url: str, bank_url: str) -> Settings:
         forms_per_minute=1_000_000,
         calls_per_minute=1_000_000,
         declines_per_hour=1_000_000,
+        tries_per_card=1_000_000,
+        wrong_cvcs_per_card=1_000_000,
+        checks_per_card=1_000_000,
+        declines_before_challenge=1_000_000,
         attempts_per_checkout=50,
     )
 

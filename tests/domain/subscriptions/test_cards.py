@@ -19,10 +19,10 @@ from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
     Desk,
-    Limits,
     Paid,
     Payer,
     Refused,
@@ -425,3 +425,12 @@ async def test_what_was_paid_runs_until_the_next_period_begins(holder: Holder) -
     assert held.paid_until == held.subscription.date_next
     await cancel(holder.desk.database, holder.shop, held.subscription.id, by="customer", now=utc_now())
     assert (await holder.holding()).paid_until == held.paid_until
+
+
+async def test_checks_of_one_card_are_counted_even_if_the_bank_approves_them(holder: Holder) -> None:
+    limited = replace(holder, desk=replace(holder.desk, limits=Limits(attempts_per_checkout=100, checks_per_card=2)))
+    for host in (1, 2):
+        assert await limited.give(VISA, address=f"192.0.2.{host}") == Replaced()
+        await limited.desk.finish()
+    assert await limited.give(VISA, address="192.0.2.3") == Refused("too_many_attempts")
+    assert await limited.give(MASTERCARD, address="192.0.2.3") == Replaced()

@@ -54,7 +54,7 @@ class Purchase:
     clock's), which is what makes "not found" final. `return_url` is where a challenge sends the browser back to.
     `network_reference` marks a merchant-initiated charge of a stored card and names the customer's first payment.
     `keep_card` says that the card will be charged again without the customer: its approval's `network_reference` is for
-    that.
+    that. `authenticate` asks for 3-D Secure even if the bank would do without: somebody is testing cards.
     """
 
     key: str
@@ -66,6 +66,7 @@ class Purchase:
     return_url: str = ""
     network_reference: str | None = None
     keep_card: bool = False
+    authenticate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,9 @@ class Vault:
         self._ciphers = {key_id: AESGCM(key) for key_id, key in keys.items()}
         self._current = next(iter(keys))
         self._secret_key = secret_key
+        self._current_key = keys[self._current]
         self._fingerprint_keys: dict[str, bytes] = {}
+        self._passing_keys: dict[str, bytes] = {}
 
     @classmethod
     def from_settings(cls, vault_keys: str, secret_key: str) -> Vault:
@@ -113,6 +115,16 @@ class Vault:
             derivation = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"paydesk fingerprint: " + purpose.encode())
             self._fingerprint_keys[purpose] = derivation.derive(self._secret_key)
         return hmac.digest(self._fingerprint_keys[purpose], value.encode(), "sha256")
+
+    def passing_fingerprint(self, value: str, *, purpose: str) -> bytes:
+        """Like `fingerprint`, for what is soon forgotten: its key derives from the vault's newest, not from the secret.
+
+        After a rotation equal values have another one. For values of which there are few enough to try them all.
+        """
+        if purpose not in self._passing_keys:
+            derivation = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"paydesk passing fingerprint: " + purpose.encode())
+            self._passing_keys[purpose] = derivation.derive(self._current_key)
+        return hmac.digest(self._passing_keys[purpose], value.encode(), "sha256")
 
 
 def generate_key_setting() -> str:

@@ -19,6 +19,7 @@ class AlarmKind(StrEnum):
     dispute_reckoned = "dispute_reckoned"
     dispute_unknown = "dispute_unknown"
     disputes_unread = "disputes_unread"
+    card_testing = "card_testing"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -65,6 +66,11 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.disputes_unread: (
         "An acquirer's disputes could not be read for more than an hour: what customers' banks take back is not in the "
         "books. Check that the acquirer can be reached, and what its key may read."
+    ),
+    AlarmKind.card_testing: (
+        "Somebody tries out cards at this merchant: most are declined, also with 3-D Secure asked of everybody. The "
+        "merchant takes no cards for 15 minutes, then goes on with 3-D Secure for all. Look at the attempts; suspend "
+        "the merchant if it goes on."
     ),
 }
 """What each means, for the operator's page and the command."""

@@ -59,6 +59,7 @@ class Attempt:
     not_after: datetime
     decline_reason: str
     challenge_url: str
+    client_address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,7 @@ def _attempt(row: Mapping[str, Any]) -> Attempt | None:
         not_after=row["not_after"],
         decline_reason=row["decline_reason"],
         challenge_url=row["challenge_url"],
+        client_address=row["client_address"],
     )
 
 

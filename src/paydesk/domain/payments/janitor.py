@@ -34,6 +34,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.guarding import count_declines
 from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
@@ -194,8 +195,16 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
         if approvals:
             settled |= await record_approvals(desk.database, approvals, now=now + clock)
         if endings:
-            settled |= await record_endings(desk.database, endings, now=now + clock, real_now=now)
+            ended = await record_endings(desk.database, endings, now=now + clock, real_now=now)
+            settled |= ended
+            tested = [ending.shop for ending in endings if ending.attempt_id in ended and _is_of_customer(ending)]
+            await count_declines(desk.database, tested, desk.limits, now=now)
     return settled
+
+
+def _is_of_customer(ending: Ending) -> bool:
+    """Whether a customer's try came to nothing: not a renewal, and not for the acquirer's being away."""
+    return not ending.renewal and ending.state in (AttemptState.DECLINED, AttemptState.ABANDONED)
 
 
 def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending | None:

@@ -11,4 +11,10 @@ OPEN_OUTCOMES = Gauge(
     "Payments, captures, voids and refunds older than a minute whose outcome is open",
     multiprocess_mode="mostrecent",
 )
+GUARDED = Counter(
+    "paydesk_card_guard_refusals_total", "Tries with cards that the guard against card testing refused", ["guard"]
+)
+GUARD_STEPS = Counter(
+    "paydesk_card_guard_steps_total", "Merchants that were guarded because most of their tries are declined", ["step"]
+)
 FORMS = Counter("paydesk_checkout_forms_total", "Checkout forms by the status of the answer", ["status"])

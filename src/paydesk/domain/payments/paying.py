@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,8 +29,9 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments import metrics
+from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
+from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.states import AttemptState
@@ -47,18 +48,8 @@ CARD_NUMBER = "card number"
 FIRST_LOOK = timedelta(seconds=5)
 """When the janitor first asks about an attempt that has not ended."""
 
-DECLINE_WINDOW = timedelta(hours=1)
-
 TIME_TO_SHIP = timedelta(days=7)
 """How long an authorization waits for a confirmed shipment before it is voided (spec: Limits)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Guards against card testing."""
-
-    attempts_per_checkout: int = 10
-    declines_per_hour: int = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +65,12 @@ class Desk:
     under_way: set[asyncio.Task[Any]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
 
+    def later(self, accounting: Coroutine[Any, Any, None]) -> None:
+        """Let something be written down that nobody waits for, and that may be lost."""
+        task = asyncio.create_task(_unless_away(accounting))
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+
     async def finish(self) -> None:
         """Wait until every call under way has its outcome recorded: for a process that is about to stop."""
         while self.under_way:
@@ -88,6 +85,13 @@ class Desk:
         if name is None:
             raise Unavailable("live payments need a live acquirer, and none is configured")
         return self.acquirers[name]
+
+
+async def _unless_away(accounting: Coroutine[Any, Any, None]) -> None:
+    try:
+        await accounting
+    except AWAY as error:
+        log.warning("the guard against card testing could not count", why=type(error).__name__)
 
 
 def require_holds(acquirer: Acquirer) -> None:
@@ -156,6 +160,7 @@ class _Intent:
     attempt_id: int
     purchase: Purchase
     report: Mapping[str, Any]
+    counts: list[guarding.Count]
 
 
 async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, now: datetime) -> Result:
@@ -196,18 +201,21 @@ async def _commit_intent(
     Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for long enough.
     """
     shop = checkout.shop
+    is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
+    counts = guarding.counts_of(desk.vault, payer.card, payer.client_address, is_check=is_check)
     known = await queries.prepare_attempt(
         desk.database,
         merchant_id=shop.merchant_id,
         live=shop.live,
         checkout_id=checkout.id,
         client_address=payer.client_address,
-        declined_since=now - DECLINE_WINDOW,
+        declined_since=now - guarding.HOUR,
+        **guarding.count_row(desk.limits, counts),
+        now=now,
     )
     if known["suspended"]:
         return Refused("suspended")
-    limits = desk.limits
-    if known["attempts"] >= limits.attempts_per_checkout or known["declines"] >= limits.declines_per_hour:
+    if guarding.is_refused(known, desk.limits):
         return Refused("too_many_attempts")
     capture = checkout.terms is not None or not known["shipped_goods"]
     if not capture:
@@ -236,6 +244,7 @@ async def _commit_intent(
         now=now,
     )
     if begun is None:
+        desk.later(guarding.forgive(desk.database, shop, guarding.subjects_of(counts)))
         raise Conflict("another attempt to pay this order is under way")
     purchase = Purchase(
         key=key,
@@ -246,8 +255,9 @@ async def _commit_intent(
         not_after=not_after,
         return_url=return_url,
         keep_card=checkout.terms is not None,
+        authenticate=known["authenticate"],
     )
-    return _Intent(attempt_id, purchase, begun)
+    return _Intent(attempt_id, purchase, begun, counts)
 
 
 def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *, keep: bool) -> dict[str, object]:
@@ -295,6 +305,8 @@ async def _call_and_record(
     try:
         what = f"attempt {attempt_id}"
         answer = await authorize(desk.database, acquirer, intent.purchase, shop=checkout.shop, what=what)
+        if forgiven := guarding.forgiven_by(answer, intent.counts):
+            desk.later(guarding.forgive(desk.database, checkout.shop, forgiven))
         if isinstance(answer, Approved):
             return await _record_approval(desk, Approval(checkout.shop, attempt_id, answer, intent.report), now=now)
         return await _record(desk, checkout, attempt_id, answer, now=now)
@@ -316,9 +328,7 @@ async def _record(
     if isinstance(answer, Approved):
         return await _record_approval(desk, Approval(shop, attempt_id, answer), now=now)
     if isinstance(answer, Declined):
-        ending = Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason)
-        recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
-        return Refused(str(answer.reason)) if recorded else Unsettled()
+        return await _record_ending(desk, Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason), now=now)
     asked = await record_challenge(desk.database, shop, attempt_id, answer, now=utc_now())
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
@@ -326,6 +336,14 @@ async def _record(
 async def _record_approval(desk: Desk, approval: Approval, *, now: datetime) -> Result:
     recorded = await record_approvals(desk.database, [approval], now=now)
     return Paid() if recorded else Unsettled()
+
+
+async def _record_ending(desk: Desk, ending: Ending, *, now: datetime) -> Refused | Unsettled:
+    """Record that nothing was taken, and count it against card testing."""
+    recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
+    if recorded:
+        desk.later(guarding.count_declines(desk.database, [ending.shop], desk.limits, now=utc_now()))
+    return Refused(str(ending.reason)) if recorded else Unsettled()
 
 
 async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result:
@@ -372,9 +390,11 @@ async def _record_finding(
         return Unsettled()
     if isinstance(finding, Approved | Declined):
         result = await _record(desk, checkout, attempt.id, finding, now=now)
+        if isinstance(finding, Approved):
+            counts = guarding.address_counts(desk.vault, attempt.client_address)
+            desk.later(guarding.forgive(desk.database, checkout.shop, guarding.subjects_of(counts)))
         if isinstance(result, Paid) and attempt.checkout_id != checkout.id:
             raise Conflict("the order was paid through another checkout")
         return result
     ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
-    recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
-    return Refused(str(DeclineReason.AUTHENTICATION_FAILED)) if recorded else Unsettled()
+    return await _record_ending(desk, ending, now=now)

@@ -21,7 +21,7 @@ select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.fir
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        case when c.live then interval '0' else m.test_clock end as clock, c.live and m.suspended_at is not null as suspended,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
-       a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url,
+       a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
        d.exp_month as entered_month, d.exp_year as entered_year,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
@@ -39,8 +39,9 @@ select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.fir
   left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
  where c.merchant_id = :merchant_id and c.live = :live and c.token = :token;
 
--- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since)^
--- What must be known before a payment is tried: how often it was tried, and ids to which secrets can be bound.
+-- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since, kinds, subjects, mosts, factors, spans, now, real_now)^
+-- Counts a try before any bank is asked. What must be known besides: how often the payment was tried, and ids to which
+-- secrets can be bound.
 select (select count(*)
           from payment_attempt
          where merchant_id = :merchant_id and live = :live and checkout_id = :checkout_id) as attempts,
@@ -51,7 +52,10 @@ select (select count(*)
        (select shipped_goods from merchant where id = :merchant_id) as shipped_goods,
        :live and (select suspended_at is not null from merchant where id = :merchant_id) as suspended,
        nextval('payment_attempt_id_seq') as attempt_id,
-       nextval('card_id_seq') as card_id;
+       nextval('card_id_seq') as card_id,
+       g.refused, g.authenticate, g.paused
+  from count_card_try(:merchant_id, :live, :kinds::text[], :subjects::text[], :mosts::bigint[], :factors::bigint[],
+                      :spans::interval[], :now, :real_now) g;
 
 -- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it

@@ -30,7 +30,7 @@ from paydesk.core.errors import Conflict
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments import metrics
+from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
 from paydesk.domain.payments.paying import (
     FIRST_LOOK,
@@ -84,6 +84,15 @@ class Replaced:
     """The subscription's next charge goes to the new card."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """A change that is committed, what to ask of the acquirer, and what the try was counted by."""
+
+    change: CardChange
+    check: Purchase
+    counts: list[guarding.Count]
+
+
 Result = Replaced | Refused | ConfirmWithBank | Unsettled
 
 
@@ -107,7 +116,7 @@ async def replace_card(
     if isinstance(intent, Refused):
         return intent
     # A customer who goes away must not stop the outcome from being written down.
-    call = asyncio.create_task(_call_and_record(desk, acquirer, *intent, now=now))
+    call = asyncio.create_task(_call_and_record(desk, acquirer, intent, now=now))
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)
@@ -115,18 +124,23 @@ async def replace_card(
 
 async def _commit_intent(
     desk: Desk, subscription: Subscription, new: NewCard, acquirer: Acquirer, *, now: datetime
-) -> tuple[CardChange, Purchase] | Refused:
+) -> _Intent | Refused:
     """Commit that the card is about to be checked, or name the guard that refused. Moves no money.
 
     Raises: Conflict if another change is open, or the subscription has ended meanwhile.
     """
     shop = Shop(subscription.merchant_id, subscription.live)
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
+    counts = guarding.counts_of(desk.vault, new.card, new.client_address, is_check=True)
     known = await queries.prepare_card_change(
-        desk.database, **names, client_address=new.client_address, since=now - GUARD_WINDOW
+        desk.database,
+        **names,
+        client_address=new.client_address,
+        since=now - GUARD_WINDOW,
+        **guarding.count_row(desk.limits, counts),
+        now=now,
     )
-    limits = desk.limits
-    if known["attempts"] >= limits.attempts_per_checkout or known["declines"] >= limits.declines_per_hour:
+    if guarding.is_refused(known, desk.limits):
         return Refused("too_many_attempts")
     change = CardChange(
         shop=shop,
@@ -150,7 +164,7 @@ async def _commit_intent(
     )
     if begun is None:
         raise Conflict("another change of this card is under way, or the subscription has ended")
-    return change, Purchase(
+    check = Purchase(
         key=change.key,
         amount=Decimal(0),
         currency=subscription.package.terms.currency,
@@ -159,16 +173,21 @@ async def _commit_intent(
         not_after=change.not_after,
         return_url=new.return_url,
         keep_card=True,
+        authenticate=known["authenticate"],
     )
+    return _Intent(change, check, counts)
 
 
-async def _call_and_record(
-    desk: Desk, acquirer: Acquirer, change: CardChange, check: Purchase, *, now: datetime
-) -> Result:
+async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, now: datetime) -> Result:
     """Ask the acquirer and record its answer; whatever goes wrong leaves the change to the janitor. Moves no money."""
+    change = intent.change
     try:
         what = f"card change {change.id}"
-        answer = await authorize(desk.database, acquirer, check, shop=change.shop, what=what)
+        answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
+        if forgiven := guarding.forgiven_by(answer, intent.counts):
+            desk.later(guarding.forgive(desk.database, change.shop, forgiven))
+        if isinstance(answer, Declined):
+            desk.later(guarding.count_declines(desk.database, [change.shop], desk.limits, now=now))
         return await record(desk.database, change, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))

@@ -1,5 +1,6 @@
--- name: prepare_card_change(merchant_id, live, subscription_id, client_address, since)^
--- What must be known before a new card is checked: how often that was tried, and ids to which secrets can be bound.
+-- name: prepare_card_change(merchant_id, live, subscription_id, client_address, since, kinds, subjects, mosts, factors, spans, now, real_now)^
+-- Counts a try before any bank is asked. What must be known besides: how often the card was changed, and ids to which
+-- secrets can be bound.
 select (select count(*)
           from card_change
          where merchant_id = :merchant_id and live = :live and subscription_id = :subscription_id
@@ -13,7 +14,10 @@ select (select count(*)
            where merchant_id = :merchant_id and live = :live and client_address = :client_address
              and state = 'declined' and finished_at > :since) as declines,
        nextval('card_change_id_seq') as change_id,
-       nextval('card_id_seq') as card_id;
+       nextval('card_id_seq') as card_id,
+       g.refused, g.authenticate, g.paused
+  from count_card_try(:merchant_id, :live, :kinds::text[], :subjects::text[], :mosts::bigint[], :factors::bigint[],
+                      :spans::interval[], :now, :real_now) g;
 
 -- name: begin_card_change(merchant_id, live, subscription_id, change_id, idempotency_key, acquirer, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is asked about the card. A subscription that ended has none, and only one

@@ -14,6 +14,7 @@ from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
     CardDetails,
+    Challenged,
     Declined,
     DeclineReason,
     Dispute,
@@ -22,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     NotFound,
     Refused,
+    Voided,
 )
 from paydesk.adapters.acquirers.simulator.record import Kind
 
@@ -50,6 +52,12 @@ class TestDeciding:
         assert await counter.acquirer.authorize(purchase) == Declined(reason)
         assert await counter.acquirer.find(purchase.key) == Declined(reason)
         assert (await counter.standing(purchase.key)).net == 0
+
+    async def test_3d_secure_may_be_asked_for_from_every_card(self, counter: Counter) -> None:
+        asked = replace(counter.purchase("4242424242424242"), authenticate=True)
+        assert isinstance(await counter.acquirer.authorize(asked), Challenged)
+        assert isinstance(await counter.acquirer.end_challenge(asked.key), Voided)
+        assert (await counter.standing(asked.key)).net == 0
 
     async def test_a_good_card_past_its_date_is_declined(self, counter: Counter) -> None:
         old = CardDetails("4242424242424242", 4, 2026, "Ada Lovelace", "123")

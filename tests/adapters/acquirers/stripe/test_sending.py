@@ -65,6 +65,12 @@ class TestSending:
         (sent,) = stub.to("POST", INTENTS)
         assert (sent.params["customer"], sent.params["setup_future_usage"]) == ("cus_1", "off_session")
 
+    async def test_3d_secure_for_all_is_asked_for(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", INTENTS, intent())
+        await acquirer.authorize(purchase(authenticate=True))
+        (sent,) = stub.to("POST", INTENTS)
+        assert sent.params["payment_method_options[card][request_three_d_secure]"] == "any"
+
     async def test_a_kept_card_is_charged_without_its_number(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", INTENTS, intent(customer="cus_1"))
         await acquirer.charge_stored(purchase(network_reference="cus_1/pm_1", return_url=""))

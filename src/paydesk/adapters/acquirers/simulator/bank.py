@@ -245,6 +245,8 @@ class Bank:
         result = sample.later if asked.kind is Kind.CHARGE else sample.at_checkout
         if result in {APPROVED, CHALLENGED} and self._is_expired(purchase):
             result = DeclineReason.EXPIRED_CARD
+        if result == APPROVED and purchase.authenticate and asked.kind is Kind.AUTHORIZE:
+            result = CHALLENGED
         if result == CHALLENGED:
             reference = new_reference("challenge")
             self.record.write(replace(asked, kind=Kind.CHALLENGE, result=result, reference=reference))

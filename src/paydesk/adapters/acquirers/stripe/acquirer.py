@@ -39,6 +39,7 @@ from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, findin
 from paydesk.core.clock import utc_now
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
+_ALWAYS_AUTHENTICATE: Final[dict[str, Any]] = {"payment_method_options": {"card": {"request_three_d_secure": "any"}}}
 
 
 class StripeAcquirer:
@@ -183,7 +184,7 @@ class StripeAcquirer:
     async def _pay(self, purchase: Purchase, how: dict[str, Any]) -> Intent:
         """Ask for the money, in one call, unless getting the card there took too long."""
         self._refuse_late(purchase)
-        asked = {
+        asked: dict[str, Any] = {
             "amount": minor_units(purchase.amount, purchase.currency),
             "currency": purchase.currency.lower(),
             "capture_method": "automatic" if purchase.capture else "manual",
@@ -192,6 +193,8 @@ class StripeAcquirer:
             "payment_method_types": ["card"],
             **how,
         }
+        if purchase.authenticate:
+            asked |= _ALWAYS_AUTHENTICATE
         options = {"idempotency_key": purchase.key}
         return await self._calls.ask(self._calls.v1.payment_intents.create_async(asked, options), Intent)
 
@@ -199,6 +202,8 @@ class StripeAcquirer:
         """Check a card without taking money, and keep it if asked to: a SetupIntent."""
         method = await self._payment_method(purchase.key, purchase.card)
         asked: dict[str, Any] = {"metadata": {KEY: purchase.key}, "payment_method_types": ["card"]}
+        if purchase.authenticate:
+            asked |= _ALWAYS_AUTHENTICATE
         if purchase.keep_card:
             asked |= {"customer": await self._customer(purchase), "usage": "off_session"}
         self._refuse_late(purchase)

@@ -1,0 +1,231 @@
+"""The guard against card testing: a try is counted before the bank is asked, and forgiven when it was none.
+
+It is counted by who tries and by which card, in the statement that every try needs anyway (`prepare_attempt`,
+`prepare_card_change`); so of any number of parallel tries no more reach the bank than one after another would. A
+merchant whose customers are mostly declined has everybody asked for 3-D Secure, and if that does not end it, pauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from ipaddress import IPv6Network, ip_address
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import Approved, CardDetails, Declined, DeclineReason, Outcome
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import metrics
+
+queries = load_statements(__package__ or "", "guarding.sql")
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+RATE_WINDOW = timedelta(minutes=10)
+"""Over which a merchant's share of declines is reckoned."""
+
+MINUTES_KEPT = timedelta(days=1)
+"""How long the figures of single minutes are kept."""
+
+AUTHENTICATE_FOR = timedelta(hours=1)
+PAUSE_FOR = timedelta(minutes=15)
+
+MOSTLY = 0.5
+"""The share of declines from which customers are no longer believed to be customers."""
+
+CHECKS_PER_ADDRESS = 6
+"""How many times as many free trials and checks of cards one address may make as one card may pass."""
+
+WIDER = {64: 1, 56: 2, 48: 4}
+"""IPv6 prefixes that are counted, and how many times as much passes as from one /64, which one household has."""
+
+
+class Counted(StrEnum):
+    """What is counted; a merchant may lower each limit by this name."""
+
+    ADDRESS = "address"
+    CARD = "card"
+    WRONG_CVC = "wrong_cvc"
+    CHECK = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Guards against card testing, for each merchant and mode: an hour's tries, a day's wrong security codes.
+
+    `declines_before_challenge` are the declines in ten minutes from which, if most tries fail, everybody is asked for
+    3-D Secure; the same again afterwards makes the merchant pause.
+    """
+
+    attempts_per_checkout: int = 10
+    declines_per_hour: int = 30
+    tries_per_card: int = 20
+    wrong_cvcs_per_card: int = 10
+    checks_per_card: int = 10
+    declines_before_challenge: int = 50
+
+    def most(self, kind: Counted) -> int:
+        """How many of a kind pass."""
+        return {
+            Counted.ADDRESS: self.declines_per_hour,
+            Counted.CARD: self.tries_per_card,
+            Counted.WRONG_CVC: self.wrong_cvcs_per_card,
+            Counted.CHECK: self.checks_per_card,
+        }[kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One thing that a try is counted by; `factor` is how many times the limit of its kind passes."""
+
+    kind: Counted
+    subject: str
+    factor: int = 1
+
+    @property
+    def span(self) -> timedelta:
+        """How long a try is remembered, from the first one on."""
+        return DAY if self.kind is Counted.WRONG_CVC else HOUR
+
+
+def counts_of(vault: Vault, card: CardDetails, client_address: str, *, is_check: bool) -> list[Count]:
+    """What a try is counted by; `is_check` if an approval takes little or nothing: a check of a card, a trial.
+
+    Cards and addresses are known by fingerprints under the newest vault key, kept for a day at most.
+    """
+    counts = [*address_counts(vault, client_address), Count(Counted.CARD, _subject(vault, "card", card.number))]
+    if card.cvc is not None:
+        counts.append(Count(Counted.WRONG_CVC, _subject(vault, "cvc", card.number)))
+    if is_check:
+        counts.append(Count(Counted.CHECK, _subject(vault, "check", card.number)))
+        counts.append(Count(Counted.CHECK, _subject(vault, "checks", client_address), CHECKS_PER_ADDRESS))
+    return counts
+
+
+def address_counts(vault: Vault, client_address: str) -> list[Count]:
+    """What an address is counted by: IPv6 also by the wider networks that one customer of a provider may have."""
+    networks = networks_of(client_address)
+    return [Count(Counted.ADDRESS, _subject(vault, "address", name), factor) for name, factor in networks]
+
+
+def networks_of(client_address: str) -> list[tuple[str, int]]:
+    """The names under which an address is counted, and how many times as much passes."""
+    try:
+        address = ip_address(client_address)
+    except ValueError:
+        return [(client_address, 1)]
+    if address.version == 4:
+        return [(str(address), 1)]
+    return [(str(IPv6Network((int(address), length), strict=False)), factor) for length, factor in WIDER.items()]
+
+
+def _subject(vault: Vault, what: str, name: str) -> str:
+    return f"{what} {vault.passing_fingerprint(f'{what} {name}', purpose='card try').hex()}"
+
+
+def count_row(limits: Limits, counts: Sequence[Count]) -> dict[str, object]:
+    """Counts as the statements that prepare a try take them."""
+    return {
+        "kinds": [str(count.kind) for count in counts],
+        "subjects": subjects_of(counts),
+        "mosts": [limits.most(count.kind) for count in counts],
+        "factors": [count.factor for count in counts],
+        "spans": [count.span for count in counts],
+        "real_now": utc_now(),
+    }
+
+
+def subjects_of(counts: Sequence[Count]) -> list[str]:
+    """What counts are found by."""
+    return [count.subject for count in counts]
+
+
+def is_refused(known: Mapping[str, Any], limits: Limits) -> bool:
+    """Whether what was counted lets no further try pass."""
+    refused = [str(kind) for kind in known["refused"]]
+    if known["paused"]:
+        refused = ["paused"]
+    if known["attempts"] >= limits.attempts_per_checkout:
+        refused.append("checkout")
+    if known["declines"] >= limits.declines_per_hour and Counted.ADDRESS not in refused:
+        refused.append(str(Counted.ADDRESS))
+    for guard in refused:
+        metrics.GUARDED.labels(guard).inc()
+    return bool(refused)
+
+
+def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[str]:
+    """The subjects that an answer clears: an approval all but checks, a decline for another reason the code alone."""
+    if isinstance(answer, Approved):
+        return [count.subject for count in counts if count.kind is not Counted.CHECK]
+    if isinstance(answer, Declined) and answer.reason is not DeclineReason.WRONG_CVC:
+        return [count.subject for count in counts if count.kind is Counted.WRONG_CVC]
+    return []
+
+
+async def forgive(database: Database, shop: Shop, subjects: Sequence[str]) -> None:
+    """Take tries back that were no card testing. Moves no money."""
+    if subjects:
+        await queries.forgive(database, merchant_id=shop.merchant_id, live=shop.live, subjects=list(subjects))
+
+
+async def count_declines(database: Database, shops: Sequence[Shop], limits: Limits, *, now: datetime) -> None:
+    """Count declines, and guard the merchants whose customers are mostly declined; now is real. Moves no money.
+
+    First everybody is asked for 3-D Secure, for an hour; if as many are declined again, the merchant takes no cards for
+    some minutes and an operator is told.
+    """
+    if not shops:
+        return
+    rows = queries.count_declines(
+        database,
+        merchant_ids=[shop.merchant_id for shop in shops],
+        lives=[shop.live for shop in shops],
+        now=now,
+        since=now - RATE_WINDOW,
+    )
+    found = [row async for row in rows]
+    tested = [row for row in found if _is_tested(row, limits)]
+    if first := [row for row in tested if not row["authenticate"]]:
+        names = {"merchant_ids": [row["merchant_id"] for row in first], "lives": [row["live"] for row in first]}
+        new = queries.demand_authentication(database, **names, now=now, until=now + AUTHENTICATE_FOR)
+        metrics.GUARD_STEPS.labels("authenticate").inc(len([row async for row in new]))
+    if again := [row for row in tested if row["authenticate"]]:
+        await _pause(database, again, now=now)
+
+
+def _is_tested(row: Mapping[str, Any], limits: Limits) -> bool:
+    """Whether there are many declines, and most tries are declined."""
+    return bool(row["declines"] >= limits.declines_before_challenge and row["declines"] >= MOSTLY * row["tries"])
+
+
+async def _pause(database: Database, tested: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
+    until = now + PAUSE_FOR
+    rows = queries.pause(
+        database,
+        merchant_ids=[row["merchant_id"] for row in tested],
+        lives=[row["live"] for row in tested],
+        now=now,
+        until=until,
+        authenticate_until=until + AUTHENTICATE_FOR,
+    )
+    new = [Shop(row["merchant_id"], row["live"]) async for row in rows]
+    metrics.GUARD_STEPS.labels("pause").inc(len(new))
+    reason = (
+        f"most cards are declined although everybody is asked for 3-D Secure; no card is taken until {until:%H:%M} UTC"
+    )
+    await raise_alarms(database, [Alarm(AlarmKind.card_testing, "checkouts", reason, shop) for shop in new], now=now)
+
+
+async def forget_tries(database: Database, *, now: datetime) -> None:
+    """Drop counts whose time is over, and the figures of past minutes; now is real."""
+    await queries.forget_tries(database, now=now)
+    await queries.forget_minutes(database, before=now - MINUTES_KEPT)

@@ -1,0 +1,194 @@
+"""The guard against card testing: counted before the bank is asked, whoever tries, and however many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import guarding
+from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
+from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Paid, Payer, Refused, Result, pay, settle_challenge
+
+VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "4000000000000127", "4000000000003220"
+STOPPED = Refused("too_many_attempts")
+
+
+class Asked(LyingAcquirer):
+    """Counts the purchases that reach the bank, and what they were."""
+
+    def __init__(self, honest: Any) -> None:
+        super().__init__(honest, Lies())
+        self.purchases: list[Purchase] = []
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        self.purchases.append(purchase)
+        return await super().authorize(purchase)
+
+
+@pytest.fixture
+def asked(till: Any) -> Asked:
+    return Asked(till.desk.acquirers["simulator"])
+
+
+def with_limits(till: Any, asked: Asked, **limits: int) -> Any:
+    """The till with limits of its own; what is not named is far away."""
+    far = dict.fromkeys((*Limits.__slots__,), 1000)
+    return replace(till, desk=replace(till.desk, acquirers={"simulator": asked}, limits=Limits(**{**far, **limits})))
+
+
+async def try_card(till: Any, number: str, address: str = "192.0.2.1", *, token: str = "", cvc: str = "123") -> Result:
+    """One try, with what is written down of it afterwards."""
+    desk: Desk = till.desk
+    payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", cvc), "ada@example.com", "GB", address)
+    checkout = await till.find(token or await till.order())
+    result = await pay(desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
+    await desk.finish()
+    return result
+
+
+async def test_of_any_number_at_once_no_more_reach_the_bank_than_one_after_another(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, declines_per_hour=5)
+    tokens = [await limited.order() for _ in range(25)]
+    results = await asyncio.gather(*(try_card(limited, DECLINED, token=token) for token in tokens))
+    assert len(asked.purchases) == 5
+    assert sorted(str(result.reason) for result in results if isinstance(result, Refused)) == (
+        ["declined"] * 5 + ["too_many_attempts"] * 20
+    )
+
+
+async def test_who_pays_is_not_counted(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, declines_per_hour=2, tries_per_card=2, wrong_cvcs_per_card=2)
+    for _ in range(5):
+        assert await try_card(limited, VISA) == Paid()
+
+
+async def test_one_card_is_stopped_from_whatever_address(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, tries_per_card=3)
+    for host in range(3):
+        assert await try_card(limited, DECLINED, f"192.0.2.{host}") == Refused("declined")
+    assert await try_card(limited, DECLINED, "198.51.100.7") == STOPPED
+    assert await try_card(limited, VISA, "198.51.100.7") == Paid(), "another card"
+
+
+async def test_security_codes_of_a_card_can_not_be_guessed(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, wrong_cvcs_per_card=3)
+    for code in range(3):
+        assert await try_card(limited, WRONG_CVC, f"192.0.2.{code}", cvc=f"00{code}") == Refused("wrong_cvc")
+    assert await try_card(limited, WRONG_CVC, "198.51.100.7", cvc="004") == STOPPED
+    for _ in range(5):
+        assert await try_card(limited, DECLINED) == Refused("declined"), "another reason is no guess"
+
+
+async def test_a_wrong_code_is_remembered_for_a_day(till: Any, asked: Asked, database: Database) -> None:
+    limited = with_limits(till, asked, wrong_cvcs_per_card=1)
+    assert await try_card(limited, WRONG_CVC) == Refused("wrong_cvc")
+    await guarding.forget_tries(database, now=utc_now() + timedelta(hours=23))
+    assert await try_card(limited, WRONG_CVC) == STOPPED
+    await guarding.forget_tries(database, now=utc_now() + timedelta(hours=25))
+    assert await try_card(limited, WRONG_CVC) == Refused("wrong_cvc")
+
+
+def test_ipv6_is_counted_by_the_networks_that_one_customer_may_have() -> None:
+    one, neighbour = networks_of("2001:db8:1:ff01::"), networks_of("2001:db8:1:ff02::")
+    assert one == [("2001:db8:1:ff01::/64", 1), ("2001:db8:1:ff00::/56", 2), ("2001:db8:1::/48", 4)]
+    assert one[1:] == neighbour[1:]
+    assert networks_of("192.0.2.1") == [("192.0.2.1", 1)]
+    assert networks_of("somewhere") == [("somewhere", 1)]
+
+
+async def test_a_wide_network_gets_no_more_than_its_share(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, declines_per_hour=2)
+    for _ in range(2):
+        assert await try_card(limited, DECLINED, "2001:db8:1:a00::") == Refused("declined")
+    for _ in range(9):
+        assert await try_card(limited, DECLINED, "2001:db8:1:a00::") == STOPPED, "and counted for nobody else"
+    for number in (1, 2):
+        assert await try_card(limited, DECLINED, f"2001:db8:1:a{number:02}::") == Refused("declined")
+    assert await try_card(limited, DECLINED, "2001:db8:1:a03::") == STOPPED, "the /56"
+    for number in range(4):
+        assert await try_card(limited, DECLINED, f"2001:db8:1:b{number:02}::") == Refused("declined")
+    assert await try_card(limited, DECLINED, "2001:db8:1:c00::") == STOPPED, "the /48"
+    assert await try_card(limited, DECLINED, "2001:db8:2::") == Refused("declined")
+
+
+def test_a_card_is_counted_under_a_vault_key_and_the_secret_key_tells_nothing() -> None:
+    secret, card = generate_secret(), CardDetails(VISA, 12, 2040, "Ada Lovelace", "123")
+    one, other = (Vault.from_settings(generate_key_setting(), secret) for _ in range(2))
+    subjects = [{count.subject for count in counts_of(vault, card, "::1", is_check=True)} for vault in (one, other)]
+    assert not subjects[0] & subjects[1]
+    assert len(subjects[0]) == 7
+    assert not any(VISA in subject or "::1" in subject for subject in subjects[0])
+
+
+async def test_everybody_is_asked_for_3ds_when_most_are_declined_then_the_merchant_pauses(
+    till: Any, asked: Asked, database: Database
+) -> None:
+    limited = with_limits(till, asked, declines_before_challenge=4)
+    for host in range(4):
+        assert not (asked.purchases and asked.purchases[-1].authenticate)
+        await try_card(limited, DECLINED, f"192.0.2.{host}")
+    assert isinstance(await try_card(limited, VISA), ConfirmWithBank)
+    assert asked.purchases[-1].authenticate
+    await _declines_after(database, till.shop, limited.desk.limits, count=4)
+    assert await try_card(limited, VISA) == STOPPED
+    alarm = await database.fetchrow("select kind, merchant_id, reason from alarm where kind = 'card_testing'")
+    assert alarm is not None
+    assert (alarm["merchant_id"], "3-D Secure" in alarm["reason"]) == (till.shop.merchant_id, True)
+    await database.execute("update card_guard set paused_until = $1", utc_now())
+    assert isinstance(await try_card(limited, VISA), ConfirmWithBank), "goes on with 3-D Secure"
+
+
+async def _declines_after(database: Database, shop: Shop, limits: Limits, *, count: int) -> None:
+    """Declines of the minutes after 3-D Secure was first asked for."""
+    later = utc_now() + timedelta(minutes=11)
+    await database.execute("update card_guard set authenticate_until = $1", later + timedelta(hours=1))
+    for _ in range(count):
+        await guarding.count_declines(database, [shop], limits, now=later)
+
+
+async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: Asked, database: Database) -> None:
+    limited = with_limits(till, asked, declines_before_challenge=2)
+    for host in range(5):
+        assert await try_card(limited, VISA, f"192.0.2.{host}") == Paid()
+    for host in range(3):
+        await try_card(limited, DECLINED, f"192.0.2.{host}")
+    assert await database.fetchval("select count(*) from card_guard where merchant_id = $1", till.shop.merchant_id) == 0
+
+
+async def test_a_merchant_may_lower_a_limit_and_not_raise_it(till: Any, asked: Asked, database: Database) -> None:
+    limited = with_limits(till, asked, declines_per_hour=3)
+    for own, passing in ((1, 1), (99, 3)):
+        await database.execute("delete from card_try")
+        await database.execute("delete from card_guard")
+        await database.execute(
+            "insert into card_guard (merchant_id, live, limits)"
+            " values ($1, false, jsonb_build_object('address', $2::int))",
+            till.shop.merchant_id,
+            own,
+        )
+        results = [await try_card(limited, DECLINED, f"192.0.2.{own}") for _ in range(4)]
+        assert results.count(Refused("declined")) == passing
+
+
+async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, bank: Bank) -> None:
+    limited = with_limits(till, asked, declines_per_hour=1)
+    token = await limited.order()
+    result = await try_card(limited, ASKS, token=token)
+    assert isinstance(result, ConfirmWithBank)
+    bank.decide(result.url.rsplit("/", 1)[1], "approve")
+    checkout = await limited.find(token)
+    assert checkout.attempt is not None
+    assert await settle_challenge(limited.desk, checkout, checkout.attempt, now=utc_now()) == Paid()
+    await limited.desk.finish()
+    assert await try_card(limited, VISA) == Paid()
