@@ -33,6 +33,15 @@ async def test_a_created_merchant_has_an_id_and_a_key_pair(account: dict[str, An
     assert shown == account
 
 
+async def test_what_a_key_pair_may_do_is_chosen_when_it_is_made(paydesk: Any, account: dict[str, Any]) -> None:
+    assert account["key_scopes"] == "sign, read, move"
+    made = await paydesk(
+        "merchant", "create", "--name", "A", "--email", "a@b.example", "--scope", "read", "--scope", "sign", "--json"
+    )
+    assert made.result["key_scopes"] == "sign, read"
+    assert (await paydesk("merchant", "show", made.result["id"], "--json")).result["key_scopes"] == "sign, read"
+
+
 async def test_given_keys_are_kept(paydesk: Any) -> None:
     public, private = f"public-{os.urandom(8).hex()}", f"private-{os.urandom(16).hex()}"
     said = await paydesk(

@@ -29,8 +29,8 @@ from paydesk.domain.merchants.accounts import (
     shop_of,
 )
 from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
-from paydesk.domain.merchants.integration import parse_pingback_url
-from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.integration import parse_pingback_url, public_keys
+from paydesk.domain.merchants.keys import Scope, pairs_of
 from paydesk.domain.merchants.overseeing import inspect_merchant, resume_merchant, suspend_merchant
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
 from paydesk.domain.payments.paying import require_holds
@@ -67,6 +67,9 @@ async def create(
             "--shipped-goods", help="Goods are shipped: money is held until delivery is confirmed, 7 days at most."
         ),
     ] = False,
+    scope: Annotated[
+        list[Scope] | None, typer.Option(help="What the key pair may do, once for each; everything if left out.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Open an account in test mode and print its key pair."""
@@ -84,8 +87,10 @@ async def create(
             public_key=public_key,
             private_key=private_key,
             shipped_goods=shipped_goods,
+            scopes=frozenset(scope or Scope),
         )
-    _show(_account(merchant, with_private_key=True), as_json=as_json)
+    scopes = ", ".join(one for one in Scope if one in (scope or Scope))
+    _show(_account(merchant, with_private_key=True) | {"key_scopes": scopes}, as_json=as_json)
 
 
 @app.command("list", epilog="Example: paydesk merchant list")
@@ -353,7 +358,8 @@ async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: 
     except VaultError as error:
         raise SetupError(f"{error}; check PAYDESK_VAULT_KEYS") from error
     public, private = pairs[0] if pairs else ("", "")
-    account = _account(merchant) | {"public_key": public}
+    scopes = [str(scope) for key in (await public_keys(here.database, merchant.id))[:1] for scope in key.scopes]
+    account = _account(merchant) | {"public_key": public, "key_scopes": ", ".join(scopes)}
     return account | {"private_key": private} if with_private_key else account
 
 

@@ -32,8 +32,11 @@ async def pair(visitor: Visitor, database: Database, vault: Vault) -> tuple[str,
     return (await pairs_of(database, vault, merchant_id(visitor)))[0]
 
 
-async def rotate(visitor: Visitor, hours: str = "24") -> httpx.Response:
-    return await visitor.send(page(visitor, "/keys"), grace=hours)
+ALL = ["sign", "read", "move"]
+
+
+async def rotate(visitor: Visitor, hours: str = "24", scopes: tuple[str, ...] = ()) -> httpx.Response:
+    return await visitor.send(page(visitor, "/keys"), grace=hours, scope=scopes or ALL)
 
 
 async def audited(database: Database, visitor: Visitor, action: str) -> int:
@@ -179,7 +182,9 @@ async def test_ending_a_key_needs_the_password_again_and_the_right(
 
 async def test_the_same_form_makes_keys_once(owner: Visitor, database: Database) -> None:
     hidden = fields_of((await owner.see(page(owner, "/keys"))).text, page(owner, "/keys"))
-    answers = [await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24"}) for _ in range(2)]
+    answers = [
+        await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24", "scope": ALL}) for _ in range(2)
+    ]
     assert [answer.status_code for answer in answers] == [200, 409]
     assert await audited(database, owner, "key_rotated") == 1
 
@@ -192,7 +197,7 @@ async def test_new_keys_need_the_password_again(owner: Visitor, database: Databa
         owner.email,
     )
     assert leads_to(await owner.see(page(owner, "/keys"))).startswith("/account/confirm")
-    asked = await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24"})
+    asked = await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24", "scope": ALL})
     assert asked.status_code == 403
     assert await audited(database, owner, "key_rotated") == 0
     fields = fields_of(asked.text, "/account/confirm")
@@ -356,3 +361,33 @@ async def test_the_log_goes_on_page_by_page(owner: Visitor, database: Database) 
     rest = await owner.see(older[1])
     assert re.findall(r"reason (\d+)", rest.text) == ["101", "103", "105", "107", "109"]
     assert (await owner.see(page(owner, "/refused?before=9-9-9&before=x"))).status_code == 200
+
+
+async def test_a_key_is_made_with_the_scopes_that_were_chosen_and_the_list_shows_them(
+    owner: Visitor, database: Database
+) -> None:
+    assert "Everything: sign forms, read, and move money" in text_of(await owner.see(page(owner)))
+    await rotate(owner, "24", ("sign", "read"))
+    shown = text_of(await owner.see(page(owner)))
+    assert "Everything:" not in shown
+    assert "Sign checkout forms Read by the API" in " ".join(shown.split())
+    scopes = "select scopes from merchant_key where merchant_id = $1 order by id desc limit 1"
+    merchant_id = int(owner.merchant_path.rpartition("/")[2])
+    assert sorted(await database.fetchval(scopes, merchant_id)) == ["read", "sign"]
+    hidden = fields_of((await owner.see(page(owner, "/keys"))).text, page(owner, "/keys"))
+    assert (await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24"})).status_code == 400
+
+
+async def test_who_may_not_refund_makes_no_key_that_moves_money_once_the_shop_is_live(
+    owner: Visitor, join: Join, database: Database
+) -> None:
+    merchant_id = int(owner.merchant_path.rpartition("/")[2])
+    developer = await join(owner, Role.developer)
+    at = page(owner, "/keys")
+    await database.execute("update merchant set went_live_at = now() where id = $1", merchant_id)
+    shown = (await developer.see(at)).text
+    assert 'value="move"' not in shown
+    refused = await developer.web.post(at, data={**fields_of(shown, at), "grace": "24", "scope": ALL})
+    assert refused.status_code == 403
+    made = await developer.web.post(at, data={**fields_of(shown, at), "grace": "24", "scope": ["sign", "read"]})
+    assert made.status_code == 200

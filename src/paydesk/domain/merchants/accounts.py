@@ -84,6 +84,7 @@ async def create_merchant(
     private_key: str | None = None,
     shipped_goods: bool = False,
     fees: FeePlan | None = None,
+    scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
 ) -> Merchant:
     """Open an account in test mode with a pair of keys, random unless given; the result carries the private key.
 
@@ -101,6 +102,7 @@ async def create_merchant(
             private_key=private_key,
             shipped_goods=shipped_goods,
             fees=fees,
+            scopes=scopes,
         )
 
 
@@ -116,6 +118,7 @@ async def open_account(
     private_key: str | None = None,
     shipped_goods: bool = False,
     fees: FeePlan | None = None,
+    scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
 ) -> Merchant:
     """What `create_merchant` does, as a part of the connection's transaction, which an error ends."""
     plan = fees or FeePlan()
@@ -132,7 +135,7 @@ async def open_account(
             reserve_rate=plan.reserve_rate,
             now=now,
         )
-        await keys.add(connection, vault, row["id"], public=public, private=private, now=now)
+        await keys.add(connection, vault, row["id"], public=public, private=private, now=now, scopes=scopes)
     except asyncpg.UniqueViolationError as error:
         raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
     return _merchant(row, public_key=public, private_key=private)

@@ -11,7 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.hashing import checks
-from paydesk.domain.merchants.keys import MOST_REFUSED, PURPOSE, count_refused, find_signer
+from paydesk.domain.merchants.keys import ALL_SCOPES, MOST_REFUSED, PURPOSE, Scope, count_refused, find_signer
 from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version, verify
 
 queries = load_statements(__package__ or "", "callers.sql")
@@ -23,6 +23,7 @@ class Caller:
 
     shop: Shop
     now: datetime
+    scopes: frozenset[Scope] = ALL_SCOPES
 
 
 async def identify(
@@ -50,7 +51,8 @@ async def identify(
     if row["merchant_id"] is None:
         raise Unauthorized("X-ApiKey is wrong: no merchant has this private key; copy it from your account")
     live = not sandbox and not row["test_mode"] and row["went_live_at"] is not None
-    return Caller(Shop(row["merchant_id"], live), now if live else now + row["test_clock"])
+    scopes = frozenset(map(Scope, row["scopes"]))
+    return Caller(Shop(row["merchant_id"], live), now if live else now + row["test_clock"], scopes)
 
 
 async def identify_signer(
@@ -89,7 +91,7 @@ async def identify_signer(
         await count_refused(database, signer.merchant_id, client, now)
         raise Forbidden("hash is wrong: it does not match the body's other fields and the private key of public_key")
     live = not sandbox and not signer.test_mode and signer.went_live_at is not None
-    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock)
+    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, signer.scopes)
 
 
 def _refuse_too_many(calls: int, calls_per_minute: int, now: datetime) -> None:

@@ -19,7 +19,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, Shop, find_merchant
-from paydesk.domain.merchants.keys import KeyPair
+from paydesk.domain.merchants.keys import ALL_SCOPES, KeyPair, Scope
 from paydesk.domain.merchants.resetting import reset_test_side
 from paydesk.domain.merchants.shares import Asker, Work, take_share
 from paydesk.domain.payments.paying import Desk
@@ -68,6 +68,7 @@ class PublicKey:
     public_key: str
     created_at: datetime
     valid_until: datetime | None
+    scopes: tuple[Scope, ...]
 
 
 def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
@@ -152,7 +153,7 @@ def _check(wanted: Integration) -> None:
 async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
     """A merchant's newest public keys, newest first."""
     rows = [row async for row in queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS)]
-    return [PublicKey(**dict(row)) for row in rows]
+    return [PublicKey(**{**dict(row), "scopes": tuple(one for one in Scope if one in row["scopes"])}) for row in rows]
 
 
 async def old_key(database: Database, merchant_id: int, key_id: int, *, now: datetime) -> PublicKey:
@@ -168,8 +169,19 @@ def _no_old_key() -> NotFound:
     return NotFound("there is no old key like this that is still valid; it may have ended already")
 
 
-async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: timedelta, now: datetime) -> KeyPair:
+async def rotate_keys(
+    gate: Gate,
+    session: Session,
+    *,
+    replaces: int,
+    grace: timedelta,
+    now: datetime,
+    scopes: frozenset[Scope] = ALL_SCOPES,
+) -> KeyPair:
     """Make a new pair; the others end after a while. The private key is in the result and never shown again.
+
+    Once a shop is live, a key that moves money is made by who may refund: others would get by the key what their role
+    withholds.
 
     Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as `keys.rotate` does.
     """
@@ -177,8 +189,14 @@ async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: tim
     require_recent(session, now=now)
     if grace not in GRACE_PERIODS:
         raise Malformed("choose how long the old keys may go on", "grace")
+    if not scopes:
+        raise Malformed("choose what the new key may do", "scopes")
+    if Scope.move in scopes and session.went_live_at:
+        require(session, Permission.refund)
     async with gate.database.acquire() as connection, connection.transaction():
-        pair = await keys.rotate(connection, gate.vault, merchant_id, replaces=replaces, grace=grace, now=now)
+        pair = await keys.rotate(
+            connection, gate.vault, merchant_id, replaces=replaces, grace=grace, now=now, scopes=scopes
+        )
         await record(
             connection,
             session.actor,
@@ -186,7 +204,7 @@ async def rotate_keys(gate: Gate, session: Session, *, replaces: int, grace: tim
             now=now,
             merchant_id=merchant_id,
             subject=f"key {pair.id}",
-            details={"public_key": pair.public, "old_keys_until": now + grace},
+            details={"public_key": pair.public, "scopes": sorted(scopes), "old_keys_until": now + grace},
         )
         await warn_owners(connection, Action.key_rotated, session.actor, merchant_id=merchant_id, now=now)
     return pair

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from paydesk.adapters.vault import Sealed, Vault
-from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 
@@ -18,6 +19,30 @@ PURPOSE = "merchant private key"
 
 MOST_REFUSED = 30
 """Forms or calls with a wrong hash that one client may send a merchant in a minute; more are not looked at."""
+
+
+class Scope(StrEnum):
+    """One thing that a key pair may be allowed to do."""
+
+    sign = "sign"
+    """Sign checkout forms."""
+    read = "read"
+    """Read by the API."""
+    move = "move"
+    """Change things by the API: refunds, deliveries, cancellations. Moves money."""
+
+
+ALL_SCOPES = frozenset(Scope)
+
+
+def require_scope(scopes: frozenset[Scope], needed: Scope) -> None:
+    """Make sure that a key pair may do something.
+
+    Raises: Forbidden, saying what it may do.
+    """
+    if needed not in scopes:
+        may = ", ".join(scope for scope in Scope if scope in scopes)
+        raise Forbidden(f"this key lacks the scope {needed} (it has: {may}); use another, or make one in your account")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +62,19 @@ class Signer:
     refused_this_minute: int
     test_clock: timedelta
     suspended: bool = False
+    scopes: frozenset[Scope] = ALL_SCOPES
 
 
-async def add(connection: Any, vault: Vault, merchant_id: int, *, public: str, private: str, now: datetime) -> int:
+async def add(
+    connection: Any,
+    vault: Vault,
+    merchant_id: int,
+    *,
+    public: str,
+    private: str,
+    now: datetime,
+    scopes: frozenset[Scope] = ALL_SCOPES,
+) -> int:
     """Seal and store a pair for a merchant; returns the key's id."""
     key_id = int(await queries.next_key_id(connection))
     sealed = vault.seal(private.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=key_id)
@@ -51,6 +86,7 @@ async def add(connection: Any, vault: Vault, merchant_id: int, *, public: str, p
         private_key_lookup=vault.fingerprint(private, purpose=PURPOSE),
         private_key_sealed=sealed.blob,
         vault_key_id=sealed.key_id,
+        scopes=sorted(scopes),
         now=now,
     )
     return key_id
@@ -72,7 +108,14 @@ def random_pair() -> tuple[str, str]:
 
 
 async def rotate(
-    connection: Any, vault: Vault, merchant_id: int, *, replaces: int, grace: timedelta, now: datetime
+    connection: Any,
+    vault: Vault,
+    merchant_id: int,
+    *,
+    replaces: int,
+    grace: timedelta,
+    now: datetime,
+    scopes: frozenset[Scope] = ALL_SCOPES,
 ) -> KeyPair:
     """Make a new pair in the connection's transaction, and end all others after `grace`.
 
@@ -88,7 +131,7 @@ async def rotate(
     until = now + grace
     await queries.end_keys(connection, merchant_id=merchant_id, until=until)
     public, private = random_pair()
-    key_id = await add(connection, vault, merchant_id, public=public, private=private, now=now)
+    key_id = await add(connection, vault, merchant_id, public=public, private=private, now=now, scopes=scopes)
     return KeyPair(key_id, public, private, until)
 
 
@@ -113,6 +156,7 @@ async def find_signer(
         refused_this_minute=row["refused"],
         test_clock=row["test_clock"],
         suspended=row["suspended_at"] is not None,
+        scopes=frozenset(map(Scope, row["scopes"])),
     )
 
 

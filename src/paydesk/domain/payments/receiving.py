@@ -14,7 +14,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.hashing import checks, guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
-from paydesk.domain.merchants.keys import MOST_REFUSED, Signer, count_refused, find_signer
+from paydesk.domain.merchants.keys import MOST_REFUSED, Scope, Signer, count_refused, find_signer, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
@@ -62,7 +62,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
 
     `body` is form-encoded; `client_address` is counted against the limit; `sandbox` makes everything test data.
 
-    Raises: Malformed (400), WrongHash (403), NotFound (404, unknown api_key), Conflict (409, the merchant is not live),
+    Raises: Malformed (400), WrongHash, Forbidden (403, the latter for its scopes),
+        NotFound (404, unknown api_key), Conflict (409, the merchant is not live),
         TooMany (429).
     """
     form = read_form(body)
@@ -81,6 +82,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         raise TooMany("too many forms with a wrong hash from this address; wait a minute", retry_after=60 - now.second)
     try:
         await _verify(desk.database, form, signer, shop, client_address, now)
+        require_scope(signer.scopes, Scope.sign)
         request = read_request(form)
         if shop.live:
             refuse_live(signer)

@@ -15,6 +15,7 @@ from paydesk.domain.merchants.accounts import MUTABLE_EVENTS
 from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.domain.merchants.integration import EXTRA_EVENTS, Integration
+from paydesk.domain.merchants.keys import Scope
 from paydesk.domain.merchants.rejections import browse_rejected_forms
 from paydesk.domain.subscriptions.advancing import Summary, What
 from paydesk.web.account.face import FACE
@@ -63,6 +64,12 @@ _HAPPENED = {
 }
 """What is said of something that happened while the clock was moved, and the tone of its badge."""
 
+SCOPES = {
+    Scope.sign: mark("Sign checkout forms"),
+    Scope.read: mark("Read by the API"),
+    Scope.move: mark("Move money and change things by the API"),
+}
+
 _SENT_WITH = {SentWith.FORM: mark("Checkout form"), SentWith.DELIVERY: mark("Delivery")}
 
 
@@ -85,6 +92,7 @@ async def _integration(
         status=status,
         views=_views(visit),
         keys=await integration.public_keys(visit.database, visit.merchant_id),
+        scopes=SCOPES,
         chosen=wanted or await integration.find_integration(visit.database, visit.merchant_id),
         extra=EXTRA_EVENTS,
         mutable=MUTABLE_EVENTS,
@@ -118,7 +126,8 @@ async def save(visit: Visit) -> Response:
 async def ask_for_keys(visit: Visit) -> Response:
     """Whether to make new keys, and how long the old ones may go on."""
     keys = await integration.public_keys(visit.database, visit.merchant_id)
-    return visit.page("developers_keys.html", newest=keys[0])
+    may_move = visit.can(Permission.refund) or not visit.session.went_live_at
+    return visit.page("developers_keys.html", newest=keys[0], scopes=SCOPES, may_move=may_move)
 
 
 @section.action(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)
@@ -133,6 +142,7 @@ async def make_keys(visit: Visit) -> Response:
         replaces=visit.form.number("replaces") or 0,
         grace=timedelta(hours=min(hours, 10_000)),
         now=visit.now,
+        scopes=frozenset(scope for scope in Scope if scope in visit.form.all("scope")),
     )
     return visit.page("developers_made.html", pair=pair, ended=pair.others_until <= visit.now)
 

@@ -31,9 +31,9 @@ def answer(body: msgspec.Struct) -> Response:
 
 
 def described(success: type[msgspec.Struct], *refusals: int) -> dict[int | str, dict[str, Any]]:
-    """What a route answers: the shape of success, and the statuses of its refusals besides 400, 401 and 429."""
+    """What a route answers: the shape of success, and the statuses of its refusals besides 400, 401, 403 and 429."""
     first_line = (success.__doc__ or "").strip()
-    statuses: list[int | str] = [*sorted({400, 401, 429, *refusals}), "default"]
+    statuses: list[int | str] = [*sorted({400, 401, 403, 429, *refusals}), "default"]
     refused = {status: {"description": _REFUSALS[status], "content": _content(Error)} for status in statuses}
     return {200: {"description": first_line, "content": _content(success)}, **refused}
 

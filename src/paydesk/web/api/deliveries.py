@@ -15,6 +15,7 @@ from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
+from paydesk.domain.merchants.keys import Scope, require_scope
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.delivery_shapes import DeliveryConfirmed, OneDelivery
@@ -146,7 +147,7 @@ async def _caller(request: Request, services: ApiServices, private_key: str | No
     """Who confirms: by the header, or without one by the hash in the body."""
     if private_key:
         return await authenticate(request, services, private_key)
-    return await identify_signer(
+    caller = await identify_signer(
         services.desk.database,
         services.desk.vault,
         fields,
@@ -155,6 +156,8 @@ async def _caller(request: Request, services: ApiServices, private_key: str | No
         calls_per_minute=services.calls_per_minute,
         now=services.now(),
     )
+    require_scope(caller.scopes, Scope.move)
+    return caller
 
 
 def _exact(fields: dict[str, Any]) -> Parameters:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
+from paydesk.domain.merchants.keys import Scope, require_scope
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.visits import Network, client_address, in_sandbox
@@ -55,13 +56,13 @@ Services = Annotated[ApiServices, Depends(services_of)]
 async def authenticate(
     request: Request, services: Services, private_key: Annotated[str | None, Security(KEY_HEADER)]
 ) -> Caller:
-    """Find the caller by the header `X-ApiKey` (wire.md §3).
+    """Find the caller by the header `X-ApiKey` (wire.md §3); calls that only read need one scope, all others another.
 
-    Raises: Unauthorized, TooMany.
+    Raises: Unauthorized, TooMany; Forbidden for a key without the scope.
     """
     if not private_key:
         raise Unauthorized("the header X-ApiKey is missing; send your private key in it")
-    return await identify(
+    caller = await identify(
         services.desk.database,
         services.desk.vault,
         private_key,
@@ -70,6 +71,8 @@ async def authenticate(
         calls_per_minute=services.calls_per_minute,
         now=services.now(),
     )
+    require_scope(caller.scopes, Scope.read if request.method in ("GET", "HEAD") else Scope.move)
+    return caller
 
 
 ByPrivateKey = Annotated[Caller, Depends(authenticate)]
