@@ -97,9 +97,10 @@ async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     assert "Payout changed" in text_of(await operator.see(f"/operator/audit?merchant={seller.shop.merchant_id}"))
     assert "payout" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
     file = (await operator.see("/operator/payouts/export?side=test")).text.splitlines()
-    assert file[0] == "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
-    (line,) = [line for line in file[1:] if f",{seller.shop.merchant_id},Corner Shop," in line]
-    assert ",60,TRF-1,person " in line
+    columns = "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
+    assert file[0] == ",".join(f'"{name}"' for name in columns.split(","))
+    (line,) = [line for line in file[1:] if f',"{seller.shop.merchant_id}","Corner Shop",' in line]
+    assert ',"60","TRF-1","person ' in line
 
 
 async def test_a_second_form_with_the_same_reference_is_asked_for_another(
