@@ -204,7 +204,7 @@ async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(run
             while "Your receipt from Sample Shop" not in (page := (await browser.get(mailbox)).text):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         assert CUSTOMER["email"] in page
-        assert (await browser.get(mailbox, headers={"Host": "pay.example"})).status_code == 404
+        assert (await browser.get(mailbox, headers={"Host": "pay.example"})).status_code == 421
 
 
 async def test_the_printed_keys_sign_forms_of_ones_own(running: Program) -> None:
