@@ -22,6 +22,12 @@ pytestmark = pytest.mark.faults
 
 MEMBERS = 400
 """More than are in hand whenever a process is killed: somebody must be left to come to the next point."""
+EXPECTED = {
+    # How long the database needs to recover depends on the machine, and a loop may say that it waits for it.
+    "a background loop keeps failing",
+    # What goes on too late is approved for an attempt that others have given up, and found soon enough to be seen here.
+    "an approval turned up for an attempt that was given up; voiding it",
+}
 POINTS = (
     "before subscriptions.begin_renewals",
     "before bank.charge_stored",
@@ -64,9 +70,7 @@ async def test_each_renewal_is_charged_once_whatever_happens_at_a_point(tmp_path
         await settle_renewals(club)
         found = await renewal_contradictions(club, MEMBERS)
         assert not found, "\n".join(found)
-        # How long the database needs to recover depends on the machine, and a loop may say that it waits for it.
-        errors = [event for event in club.worker.events if event["level"] == "error"]
-        assert [event for event in errors if event["event"] != "a background loop keeps failing"] == []
+        assert {event["event"] for event in club.worker.events if event["level"] == "error"} <= EXPECTED
 
 
 async def test_a_renewal_that_is_charged_before_its_intent_is_found(tmp_path: Path) -> None:

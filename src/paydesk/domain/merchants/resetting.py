@@ -15,7 +15,8 @@ from paydesk.domain.merchants.clock import queries as clock_queries
 queries = load_statements(__package__ or "", "resetting.sql")
 
 IN_ORDER = (
-    "pingback_attempts", "rejected_forms", "ignored_fields", "pingbacks", "ledger_entries", "payouts", "deliveries",
+    "pingback_attempts", "rejected_forms", "ignored_fields", "card_tries", "card_guard_minutes", "pingbacks",
+    "ledger_entries", "payouts", "deliveries",
     "chargebacks", "movements", "api_calls", "payment_attempts", "payments",
     "subscriptions", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
 )  # fmt: skip

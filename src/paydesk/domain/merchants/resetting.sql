@@ -20,6 +20,22 @@ delete from ignored_field
    and (sent_with, name) in (
        select sent_with, name from ignored_field where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_card_tries(merchant_id, most)!
+delete from card_try
+ where merchant_id = :merchant_id and live = false
+   and subject in (select subject from card_try where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_card_guard_minutes(merchant_id, most)!
+-- What the guard did because of them ends with them; limits of the merchant's own stay.
+with eased as (
+    update card_guard
+       set authenticate_since = null, authenticate_until = null, paused_until = null
+     where merchant_id = :merchant_id and live = false
+)
+delete from card_guard_minute
+ where merchant_id = :merchant_id and live = false
+   and minute in (select minute from card_guard_minute where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_pingbacks(merchant_id, most)!
 delete from pingback
  where merchant_id = :merchant_id and live = false
