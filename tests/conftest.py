@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from starlette.types import Receive, Scope, Send
+from tests.databases import drop_database
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
@@ -71,7 +72,7 @@ async def database_url(server_url: str) -> AsyncIterator[str]:
             await migrate(pool)
         yield url
     finally:
-        await admin.execute(f"drop database if exists {name} with (force)")
+        await drop_database(admin, name)
         await admin.close()
 
 

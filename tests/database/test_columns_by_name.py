@@ -13,6 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from tests.conftest import database_at
+from tests.databases import drop_database
 from tests.domain.subscriptions.subscriber import Subscriber
 
 import paydesk
@@ -90,7 +91,7 @@ async def grown(server_url: str) -> AsyncIterator[Database]:
             await migrate(pool)
             yield pool
     finally:
-        await admin.execute(f"drop database if exists {name} with (force)")
+        await drop_database(admin, name)
         await admin.close()
 
 

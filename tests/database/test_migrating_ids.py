@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.databases import unguarded
 
 from paydesk.database.migrating import known_migrations
 from paydesk.database.pool import Database
@@ -21,9 +22,9 @@ async def test_new_ids_begin_above_the_highest_that_was_given(
         change = connection.transaction()
         await change.start()
         # What other tests left in this database has ids of its own.
-        await connection.execute("set local session_replication_role = replica")
-        await connection.execute("delete from payment")
-        await connection.execute("delete from subscription")
+        async with unguarded(connection, again=False):
+            await connection.execute("delete from payment")
+            await connection.execute("delete from subscription")
         await connection.execute(f"alter sequence {sequence} increment by 1 minvalue 1 start with 1")
         await connection.fetchval(f"select setval('{sequence}', {given})")
         await connection.execute(STEP.sql)
@@ -36,8 +37,8 @@ async def test_a_row_above_its_sequence_counts_too(database: Database) -> None:
     async with database.acquire() as connection:
         change = connection.transaction()
         await change.start()
-        await connection.execute("set local session_replication_role = replica")
-        await connection.execute("delete from payment")
+        async with unguarded(connection, again=False):
+            await connection.execute("delete from payment")
         await connection.execute("select setval('payment_id_seq', 8)")
         merchant = await connection.fetchval(
             "insert into merchant (name, email, created_at) values ('Shop', 'a@shop.example', now()) returning id"

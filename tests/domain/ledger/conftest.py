@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
+from tests.databases import drop_database
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
@@ -36,7 +37,7 @@ async def new_database(server_url: str, name: str) -> AsyncIterator[Database]:
             await migrate(pool)
             yield pool
     finally:
-        await admin.execute(f"drop database if exists {name} with (force)")
+        await drop_database(admin, name)
         await admin.close()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
 from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
 
@@ -380,8 +381,7 @@ async def snapshot(scene: Scene) -> dict[str, str]:
 
 
 async def restore(scene: Scene, backup: dict[str, str]) -> None:
-    async with scene.database.acquire() as connection, connection.transaction():
-        await connection.execute("set local session_replication_role = replica")
+    async with scene.database.acquire() as connection, connection.transaction(), unguarded(connection):
         for table, rows in backup.items():
             await connection.execute(f"delete from {table} where merchant_id = $1", scene.shop.merchant_id)
             await connection.execute(

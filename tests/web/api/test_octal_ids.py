@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.databases import unguarded
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.standing import standings
@@ -30,8 +31,7 @@ async def buy(customers: Any, database: Database, shop: Shop) -> int:
 
 async def rename(database: Database, shop: Shop, was: int, wanted: int) -> int:
     """Give a payment another id, with all that names it, as if it had come under that one."""
-    async with database.acquire() as connection, connection.transaction():
-        await connection.execute("set local session_replication_role = replica")
+    async with database.acquire() as connection, connection.transaction(), unguarded(connection):
         for table in ("payment_attempt", "ledger_entry", "movement", "pingback"):
             await connection.execute(
                 f"update {table} set payment_id = $3 where merchant_id = $1 and payment_id = $2",
