@@ -160,7 +160,9 @@ def arguments(statement: object, **values: object) -> list[object]:
     return [values[name] for name in order]
 
 
-ORDERS = {name: queries.driver_adapter.var_sorted[name] for name in ("begin_attempt", "record_approvals")}
+ORDERS = {
+    name: queries.driver_adapter.var_sorted[name] for name in ("prepare_attempt", "begin_attempt", "record_approvals")
+}
 
 if __name__ == "__main__":
     uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", access_log=False, log_level="warning")
