@@ -38,7 +38,8 @@ with charged_back as (
 )
 insert into chargeback (merchant_id, live, payment_id, state, acquirer, acquirer_reference, amount, currency, fee,
                         reason, muted, opened_at)
-select merchant_id, live, id, 'open', 'simulator', 'dp_1', amount, currency, 0, 'fraudulent', array['chargeback'], now()
+select merchant_id, live, id, 'open', 'simulator', 'dp_of_' || id, amount, currency, 0, 'fraudulent',
+       array['chargeback'], now()
   from charged_back
 """
 """What the version before does when a dispute is opened, of an account that muted it and pays no fee."""
@@ -95,7 +96,7 @@ async def test_what_a_process_of_the_version_before_opened_is_not_taken_twice(
     await database.execute(OPEN_ONE, shop.merchant_id, payment_id)
     assert await differences(database, shop) == {}
     key = (await purchase_of(database, payment_id)).key
-    dispute = Dispute("dp_1", key, TEN, "USD", "fraudulent", told, utc_now())
+    dispute = Dispute(f"dp_of_{payment_id}", key, TEN, "USD", "fraudulent", told, utc_now())
     for _ in range(2):
         await record_dispute(database, "simulator", dispute, now=utc_now())
     assert await sums(database, shop) == after
@@ -110,7 +111,7 @@ async def test_what_a_process_of_the_version_before_won_is_returned_once(
     await database.execute(WIN_IT, shop.merchant_id, payment_id)
     assert await differences(database, shop) == {}
     key = (await purchase_of(database, payment_id)).key
-    dispute = Dispute("dp_1", key, TEN, "USD", "fraudulent", DisputeStatus.WON, utc_now())
+    dispute = Dispute(f"dp_of_{payment_id}", key, TEN, "USD", "fraudulent", DisputeStatus.WON, utc_now())
     await record_dispute(database, "simulator", dispute, now=utc_now())
     assert await sums(database, shop) == ("won", TEN, TEN, 1, 1, NOTHING)
     assert await differences(database, shop) == {}
