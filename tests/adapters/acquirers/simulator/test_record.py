@@ -53,6 +53,18 @@ def test_fifty_charges_of_one_key_from_two_processes_are_one_charge(tmp_path: Pa
     assert standings(record.operations())["the key"].net == 10
 
 
+def test_a_new_file_that_another_process_is_just_making_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bank.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("begin immediate")
+    monkeypatch.setattr("time.sleep", lambda seconds: other.execute("rollback") if other.in_transaction else None)
+    record = Record(path)
+    assert list(record.operations()) == []
+    record.close()
+
+
 def test_the_file_itself_lets_a_key_be_decided_once(record: Record) -> None:
     decided = Operation(at=NOON, key="one", kind=Kind.AUTHORIZE, of_key="one", result="approved")
     record.write(decided)

@@ -12,6 +12,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _BUSY_SECONDS: Final = 30
+_SWITCH_TRIES: Final = 600
 _PAGE: Final = 1000
 
 # The unique index is what makes the first decision on a key win. Refusals may repeat, they decide nothing.
@@ -123,8 +125,9 @@ class Record:
         _create_private(path)
         self._lock = threading.RLock()
         self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        _write_ahead(self._db)
         # Killed processes lose nothing without fsync, only a power cut would: this bank has no real money.
-        self._db.executescript(f"pragma journal_mode = wal; pragma synchronous = off; {_SCHEMA}")
+        self._db.executescript(f"pragma synchronous = off; {_SCHEMA}")
         self._token_key: bytes = self._db.execute("select value from token_key").fetchone()[0]
 
     def close(self) -> None:
@@ -223,6 +226,23 @@ def _operation(row: dict[str, Any]) -> Operation:
     row["kind"] = Kind(row["kind"])
     row["capture"] = bool(row["capture"])
     return Operation(**row)
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Let readers and the one writer not wait for each other; of processes that open a new file, one switches it.
+
+    To the others SQLite answers "locked" at once, without the patience that it has for every other statement.
+    """
+    patience = _BUSY_SECONDS / _SWITCH_TRIES
+    for left in reversed(range(_SWITCH_TRIES)):
+        try:
+            db.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError:
+            if not left:
+                raise
+            time.sleep(patience)
+        else:
+            return
 
 
 def _create_private(path: Path) -> None:
