@@ -202,3 +202,16 @@ def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Rev
     left = Decimal(0) if funds.settled else max(funds.split.net - funds.pending_taken, Decimal(0))
     pending = min(rest, left)
     return Reversal(pending, rest - pending, reserve, fees)
+
+
+def fees_due_again(funds: Funds, amount: Decimal) -> Decimal:
+    """What of the fees that were returned with `amount` is due again, since it came back and was not given back at all.
+
+    What stays returned is what giving back only the rest would have taken, so `fees_taken` is again as split_reversal
+    reckons it.
+    """
+    if funds.split.paid == 0:
+        return Decimal(0)
+    share = _WIDE.divide(_WIDE.multiply(funds.split.fees, funds.with_fees - amount), funds.split.paid)
+    stays = max(share.quantize(LEDGER_DIGITS, ROUND_CEILING, _WIDE), Decimal(0))
+    return min(max(funds.fees_taken - stays, Decimal(0)), amount)

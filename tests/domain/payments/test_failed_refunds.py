@@ -117,6 +117,32 @@ async def test_its_posting_gives_the_merchant_what_came_back(order: Returned) ->
     assert {row["account"]: row["amount"] for row in rows} == {"acquirer": FOUR, "available": -FOUR}
 
 
+async def test_fees_that_it_had_returned_are_due_again(order: Returned) -> None:
+    database, merchant_id = order.desk.database, order.shop.merchant_id
+
+    async def balances() -> dict[str, Decimal]:
+        rows = await database.fetch(
+            "select account, sum(amount) as amount from ledger_entry where merchant_id = $1 group by account",
+            merchant_id,
+        )
+        return {row["account"]: row["amount"] for row in rows}
+
+    await database.execute("update fee_plan set fees_returned = true where merchant_id = $1", merchant_id)
+    before = await balances()
+    first, second = await order.give(Decimal("3.33")), await order.give()
+    assert (await balances())["fees"] == 0
+    for given in (first, second):
+        await order.send_back(given)
+        assert await order.read() == 1
+        assert await order.problems() == []
+    assert (await balances())["fees"] == before["fees"]
+    assert (await order.payment())["fees_taken"] == 0
+    await order.give()
+    assert (await balances())["fees"] == 0
+    assert (await order.payment())["fees_taken"] == -before["fees"]
+    assert await order.problems() == []
+
+
 async def test_of_a_whole_refund_in_parts_the_others_stay(order: Returned) -> None:
     first, second = await order.give(FOUR), await order.give()
     assert (await order.standing())[0] == "refunded"

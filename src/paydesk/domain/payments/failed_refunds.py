@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,7 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import FailedRefund
 from paydesk.core.clock import utc_now
+from paydesk.core.money import fees_due_again
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
@@ -22,7 +25,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import recording
-from paydesk.domain.payments.after import PART, told
+from paydesk.domain.payments.after import PART, funds_of, told
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import MovementState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
@@ -140,7 +143,10 @@ async def _refuse(database: Database, row: Mapping[str, Any], failed: FailedRefu
 
 
 async def _book_back(database: Database, row: Mapping[str, Any], failed: FailedRefund) -> bool:
-    """The payment is given back by so much less, and the merchant has the money, available at once."""
+    """The payment is given back by so much less, and the merchant has the money, available at once.
+
+    Fees that were returned with the refund are due again: the payment stands as if it had never been made.
+    """
     total = row["refunded"] - row["moved"]
     before = PaymentState(row["state"])
     after = PaymentState.PARTIALLY_REFUNDED if total else PaymentState.CAPTURED
@@ -160,12 +166,19 @@ async def _book_back(database: Database, row: Mapping[str, Any], failed: FailedR
         payment_id=row["payment_id"],
         movement_id=row["movement_id"],
         revision=row["revision"],
+        fees=_fees_due_again(row),
         state=str(before if before is PaymentState.CHARGED_BACK else after),
         reason=failed.reason,
         **pingback,
         now=row["shop_now"],
     )
     return written is not None
+
+
+def _fees_due_again(row: Mapping[str, Any]) -> Decimal:
+    if not row["fees_returned"]:
+        return Decimal(0)
+    return fees_due_again(replace(funds_of(row), fees_returned_of=row["fees_returned_of"]), row["moved"])
 
 
 async def _report_unknown(

@@ -21,9 +21,15 @@ select read_at from failed_refund_reading where acquirer = :acquirer;
 -- Keys are unique for each merchant: one index probe per merchant finds it.
 select m.merchant_id, m.live, m.id as movement_id, m.state as movement_state, m.amount as moved, m.payment_id,
        p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
+       p.charged_back, p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at,
        p.paid_at, p.subscription_id, p.pingback_url as form_url, p.sign_version,
        u.first_name, u.last_name, u.username, u.country, u.email,
        s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
+       coalesce(m.fees_returned, p.fees_taken > 0) as fees_returned,
+       (select coalesce(sum(x.amount), 0)
+          from movement x
+         where x.merchant_id = p.merchant_id and x.live = p.live and x.payment_id = p.id and x.kind = 'refund'
+           and x.state = 'done' and coalesce(x.fees_returned, p.fees_taken > 0)) as fees_returned_of,
        :real_now::timestamptz + case when m.live then interval '0' else s.test_clock end as shop_now
   from merchant s
   join movement m
@@ -31,9 +37,9 @@ select m.merchant_id, m.live, m.id as movement_id, m.state as movement_state, m.
   join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id;
 
--- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, reason, event, pingback_url, pingback_format, payload, now)^
+-- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, fees, reason, event, pingback_url, pingback_format, payload, now)^
 -- A refund that was made has failed: payment and refund go back, its money is the merchant's again, available at once,
--- and the merchant is told; or nothing, if the payment is not any more as this was worked out from.
+-- but for the fees that it had returned, and the merchant is told; or nothing, if the payment is not any more as this was worked out from.
 with held as materialized (
     select merchant_id, live, id
       from payment
@@ -47,7 +53,8 @@ with held as materialized (
        for update of m
 ), moved as (
     update payment p
-       set state = :state, revision = p.revision + 1, refunded = p.refunded - open.amount
+       set state = :state, revision = p.revision + 1, refunded = p.refunded - open.amount,
+           fees_taken = p.fees_taken - :fees::numeric
       from open
      where p.merchant_id = open.merchant_id and p.live = open.live and p.id = open.payment_id
        and p.revision = :revision
@@ -64,7 +71,9 @@ with held as materialized (
     select merchant_id, live, posting_id, 'refund_failure', id, e.account, currency, e.amount,
            posted_at(merchant_id, live, :now)
       from posting
-     cross join lateral (values ('acquirer', returned), ('available', -returned)) as e (account, amount)
+     cross join lateral (values ('acquirer', returned), ('fees', -:fees::numeric), ('available', :fees - returned))
+        as e (account, amount)
+     where e.amount <> 0
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
