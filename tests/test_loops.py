@@ -49,6 +49,7 @@ WORK = {
     "forgetting of calls": "paydesk.worker:forget_calls",
     "forgetting of log-in attempts": "paydesk.worker:forget_past_entries",
     "sending of what waited": "paydesk.worker:send_all_waiting",
+    "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",
     "alarms": "paydesk.worker:watch_alarms",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",

@@ -91,11 +91,11 @@ def create_app(settings: Settings) -> FastAPI:
             if live is not None:
                 stack.push_async_callback(live.close)
             database = await stack.enter_async_context(
-                connected(settings.database_url, most=settings.database_connections, least=0)
+                connected(settings.database_url, most=settings.database_connections, least=0, name="requests")
             )
             # People at the account can't take the connections that customers pay over.
             console_database = await stack.enter_async_context(
-                connected(settings.database_url, most=settings.console_connections, least=0)
+                connected(settings.database_url, most=settings.console_connections, least=0, name="console")
             )
             # The command looked at the schema before; a worker that takes the place of another while the database is
             # away answers 503 until it is back, and must not end the whole service by failing to start.

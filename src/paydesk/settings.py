@@ -40,9 +40,8 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address that the service listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port of the service.")
     demo_port: int = Field(8001, ge=0, le=65535, description="Port of the sample shop (`paydesk run` only).")
-    metrics_port: int = Field(
-        8002, ge=0, le=65535, description="Port for Prometheus, on loopback; 0 takes any free one."
-    )
+    metrics_port: int = Field(8002, ge=0, le=65535, description="Port for Prometheus; 0 takes any free one.")
+    metrics_host: str = Field("127.0.0.1", description="Address that the metrics are served on; they need no password.")
     base_url: str = Field("", description="Public address of the service; default `http://HOST:PORT`.")
     sandbox_base_url: str = Field(
         "", description="Public address where everything is test data; default `BASE_URL/sandbox`."

@@ -28,7 +28,7 @@ from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
-from paydesk.domain.operations.machinery import run_pulse
+from paydesk.domain.operations.machinery import run_pulse, watch_queues
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
@@ -144,6 +144,7 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }
     measures: dict[str, Callable[[], Awaitable[object]]] = {
+        "queues": lambda: watch_queues(database, now=utc_now()),
         "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
         "alarms": lambda: watch_alarms(database, now=utc_now()),
     }

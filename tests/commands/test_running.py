@@ -398,6 +398,12 @@ async def test_a_port_in_use_is_one_clear_line(tmp_path: Path, setting: str) -> 
     assert_one_line(program, f"port {port} is in use", f"PAYDESK_{setting}")
 
 
+async def test_an_address_for_metrics_that_is_not_this_machine_s_is_one_clear_line(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data", METRICS_HOST="192.0.2.1") as program:
+        assert await program.ended() == 1
+    assert_one_line(program, "cannot listen on 192.0.2.1", "PAYDESK_METRICS_HOST")
+
+
 async def test_a_directory_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):

@@ -5,7 +5,9 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
+import pytest
 from prometheus_client import REGISTRY
 from typer.main import get_command
 
@@ -23,6 +25,7 @@ from paydesk.domain.merchants.keys import pairs_of
 from paydesk.settings import FILE
 
 ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
 PAGE = (ROOT / "docs" / "operate.md").read_text()
 BACKUPS = "/var/backups"
 DATA, RESTORED = "/var/lib/paydesk", "/var/lib/paydesk-restored"
@@ -58,8 +61,35 @@ def test_every_metric_is_explained_and_no_other() -> None:
     }
     assert (paydesk.app.__name__, paydesk.worker.__name__) == ("paydesk.app", "paydesk.worker")
     assert set(re.findall(r"^\| `(paydesk_\w+)", PAGE, re.M)) == registered
-    (alerts,) = blocks("yaml", "Probes and metrics")
-    assert {name.removesuffix("_count") for name in re.findall(r"paydesk_\w+", alerts)} <= registered
+
+
+def test_alerts_and_dashboard_name_metrics_that_exist() -> None:
+    explained = set(re.findall(r"^\| `(paydesk_\w+)", PAGE, re.M))
+    for file in ("prometheus/paydesk.rules.yml", "grafana/paydesk.json"):
+        named = set(re.findall(r"paydesk_\w+", (DEPLOY / file).read_text()))
+        assert {re.sub(r"_(count|bucket|sum)$", "", name) for name in named} <= explained
+
+
+def test_each_alert_has_its_page_and_each_page_its_alert() -> None:
+    rules = (DEPLOY / "prometheus" / "paydesk.rules.yml").read_text()
+    alerts = re.findall(r"alert: (\w+)", rules)
+    assert re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbooks.md").read_text(), re.M) == alerts
+    assert re.findall(r"runbook: docs/runbooks.md#(\w+)", rules) == [alert.lower() for alert in alerts]
+
+
+@pytest.mark.skipif(not which("promtool"), reason="promtool is missing: install Debian's prometheus to test the alerts")
+def test_each_alert_rises_for_what_is_wrong_and_none_while_all_is_well() -> None:
+    tested = (DEPLOY / "prometheus" / "paydesk.rules.test.yml").read_text()
+    alerts = re.findall(r"alert: (\w+)", (DEPLOY / "prometheus" / "paydesk.rules.yml").read_text())
+    assert re.findall(r"alertname: (\w+)", tested) == alerts * 2, "each is tried once quiet and once raised"
+    ran = subprocess.run(
+        ["promtool", "test", "rules", "paydesk.rules.test.yml"],
+        cwd=DEPLOY / "prometheus",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_units_start_commands_that_exist() -> None:

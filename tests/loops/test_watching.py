@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from paydesk.loops.systemd import Notifier, service_manager
-from paydesk.loops.watching import Stillness, watched
+from paydesk.loops.watching import Lag, Stillness, watched
 
 QUICK: dict[str, Any] = {"interval": 0.01, "patience": 0.1}
 PATIENCE = 60.0
@@ -121,3 +122,47 @@ def test_a_service_manager_is_known_by_the_environment_that_children_do_not_inhe
     monkeypatch.setenv("WATCHDOG_USEC", "60000000")
     monkeypatch.setenv("WATCHDOG_PID", "1")
     assert service_manager() == Notifier("/run/notify", interval=float("inf"))
+
+
+def lag(process: str) -> tuple[float | None, float | None]:
+    """How often a loop said how late it was, and how late it was in all."""
+    named = {"process": process}
+    count, total = (f"paydesk_event_loop_lag_seconds_{what}" for what in ("count", "sum"))
+    return REGISTRY.get_sample_value(count, named), REGISTRY.get_sample_value(total, named)
+
+
+async def test_a_loop_says_how_late_it_comes_to_what_it_is_asked() -> None:
+    late = Lag("late", asyncio.get_running_loop())
+    late.ask()
+    late.ask()
+    time.sleep(0.02)  # noqa: ASYNC251 (it blocks the loop)
+    await asyncio.sleep(0)
+    answers, seconds = lag("late")
+    assert (answers, seconds is not None and seconds >= 0.02) == (1, True)
+    late.ask()
+    await asyncio.sleep(0)
+    assert lag("late")[0] == 2
+
+
+async def test_what_watches_asks_again_and_again_and_measures_at_each_look() -> None:
+    looks = [0]
+
+    def count() -> None:
+        looks[0] += 1
+
+    async with asyncio.timeout(PATIENCE), watched("asked", on_look=count, **QUICK):
+        while (lag("asked")[0] or 0) < 3 or looks[0] < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_measurement_that_fails_ends_no_watch() -> None:
+    looks = [0]
+
+    def fail() -> None:
+        looks[0] += 1
+        raise RuntimeError("no such pool")
+
+    async with asyncio.timeout(PATIENCE), watched("failing", on_look=fail, **QUICK):
+        while looks[0] < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert heartbeat("failing") > 0

@@ -26,6 +26,7 @@ from paydesk.commands.sample_shop import Sample, open_sample
 from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
 from paydesk.commands.starting import raise_file_limit
 from paydesk.commands.supervising import READY, Channel
+from paydesk.database.metrics import measure_pools
 from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
 from paydesk.loops.watching import watched
@@ -59,7 +60,7 @@ async def serve_web(settings: Settings, channel: Channel, *descriptors: int) -> 
     if mailbox is not None:
         app.router.routes.extend(mailbox_routes(mailbox))
     stop = stop_on_signals()
-    async with watched("web", on_beat=channel.beat):
+    async with watched("web", on_beat=channel.beat, on_look=measure_pools):
         async with connected(settings.database_url, most=1) as pool:
             sample = await open_sample(settings, pool, vault_of(settings), demo_address(settings))
         async with _serving(_shop_of(settings, sample), shop), _serving(app, service):
@@ -71,8 +72,8 @@ async def do_work(settings: Settings, channel: Channel) -> None:
     """Do the background work until told to stop."""
     stop, vault = stop_on_signals(), vault_of(settings)
     async with (
-        watched("worker", on_beat=channel.beat),
-        connected(settings.database_url, most=settings.database_connections) as pool,
+        watched("worker", on_beat=channel.beat, on_look=measure_pools),
+        connected(settings.database_url, most=settings.database_connections, name="work") as pool,
     ):
         desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
         channel.say(READY)

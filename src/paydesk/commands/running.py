@@ -49,7 +49,7 @@ async def run() -> None:
     with metrics_folder() as (metrics, _, registry):
         service = listen(settings.host, settings.port, "PORT")
         shop = listen(settings.host, settings.demo_port, "DEMO_PORT")
-        metrics_port = serve_metrics(settings.metrics_port, registry)
+        metrics_port = serve_metrics(settings, registry)
         settings = settings.model_copy(
             update={
                 "port": service.getsockname()[1],

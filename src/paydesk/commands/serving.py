@@ -24,6 +24,7 @@ from paydesk.app import create
 from paydesk.commands.connecting import checked_database, one_line_errors
 from paydesk.commands.measuring import FOLDER, metrics_folder
 from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, warn_of_missing_proxies
+from paydesk.database.metrics import measure_pools
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import Notifier, service_manager
@@ -57,7 +58,7 @@ def serve(
             os.environ[f"{PREFIX}DATABASE_URL"] = address
             log.info("serving", address=settings.address, workers=workers)
             if workers == 1:
-                log.info("metrics", port=serve_metrics(settings.metrics_port))
+                log.info("metrics", port=serve_metrics(settings))
                 _serve_here(listener)
             else:
                 _serve_by_many(settings, listener, workers)
@@ -102,7 +103,7 @@ def serve_watched(
     async def watched_lifespan(served: Any) -> AsyncIterator[Any]:
         async with (
             lifespan(served) as state,
-            watched(process, notifier=notifier, on_still=on_still or (lambda: None)),
+            watched(process, notifier=notifier, on_still=on_still or (lambda: None), on_look=measure_pools),
         ):
             served_state = state or {}
             clock, stop = ClockWatch(served_state["database"], process), asyncio.Event()
@@ -127,7 +128,7 @@ def _serve_by_many(settings: Settings, listener: socket.socket, workers: int) ->
     """Serve in so many processes until Ctrl-C or a SIGTERM; who dies is replaced."""
     with metrics_folder() as (folder, everybody, registry):
         os.environ[FOLDER] = str(folder)
-        log.info("metrics", port=serve_metrics(settings.metrics_port, registry))
+        log.info("metrics", port=serve_metrics(settings, registry))
         config = uvicorn_config(WATCHED, factory=True, workers=workers)
         watchdog = Watchdog("workers", everybody.heartbeats, notifier=service_manager())
         watchdog.start()

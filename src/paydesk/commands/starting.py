@@ -109,17 +109,20 @@ def _append(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def serve_metrics(port: int, registry: CollectorRegistry = REGISTRY, *, else_any: bool = False) -> int:
-    """Serve /metrics on loopback in a thread of its own; returns the port. 0 takes any free one.
+def serve_metrics(settings: Settings, registry: CollectorRegistry = REGISTRY, *, else_any: bool = False) -> int:
+    """Serve /metrics in a thread of its own; returns the port. 0 takes any free one.
 
     `else_any` takes any free port if the given one is in use: several processes may share the settings.
 
-    Raises: SetupError if the port is in use.
+    Raises: SetupError if the port is in use, or the address is none of this machine's.
     """
+    host, port = settings.metrics_host, settings.metrics_port
     try:
-        server, _ = start_http_server(port, addr="127.0.0.1", registry=registry)
+        server, _ = start_http_server(port, addr=host, registry=registry)
     except OSError as error:
-        if else_any and error.errno == errno.EADDRINUSE:
-            return serve_metrics(0, registry)
+        if error.errno != errno.EADDRINUSE:
+            raise SetupError(f"cannot listen on {host} port {port}: {error}; see {PREFIX}METRICS_HOST") from error
+        if else_any:
+            return serve_metrics(settings.model_copy(update={"metrics_port": 0}), registry)
         raise SetupError(f"port {port} is in use; choose another one with {PREFIX}METRICS_PORT (0: any)") from error
     return int(server.server_port)

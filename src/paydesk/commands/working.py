@@ -8,6 +8,7 @@ import typer
 from paydesk.app import live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
 from paydesk.commands.starting import raise_file_limit, serve_metrics
+from paydesk.database.metrics import measure_pools
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
@@ -28,11 +29,12 @@ async def work() -> None:
     require_live_key(settings)
     set_up_logs(settings)
     vault = vault_of(settings)
-    async with checked_database(settings) as address, connected(address, most=settings.database_connections) as pool:
+    most = settings.database_connections
+    async with checked_database(settings) as address, connected(address, most=most, name="work") as pool:
         desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
-        log.info("working", metrics_port=serve_metrics(settings.metrics_port, else_any=True))
+        log.info("working", metrics_port=serve_metrics(settings, else_any=True))
         try:
-            async with watched("work", notifier=service_manager()):
+            async with watched("work", notifier=service_manager(), on_look=measure_pools):
                 await do_work(settings, pool, vault, desk, stop_on_signals())
         finally:
             for each in desk.acquirers.values():

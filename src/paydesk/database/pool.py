@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
+from paydesk.database.metrics import watch_pool
 from paydesk.database.tls import database_tls
 from paydesk.database.waiting import NoConnection, Waiting, current
 
@@ -85,10 +86,11 @@ class _RequestsPool(asyncpg.Pool):  # type: ignore[misc]
 
 
 @asynccontextmanager
-async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterator[Database]:
+async def connected(url: str, *, most: int = 16, least: int = 1, name: str = "") -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
 
-    `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed.
+    `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed. A pool with
+    a name is measured under it.
     Raises: one of AWAY if the server can't be reached, SetupError if the address lets anybody be the server.
     """
     async with _RequestsPool(
@@ -105,6 +107,8 @@ async def connected(url: str, *, most: int = 16, least: int = 1) -> AsyncIterato
         server_settings=SESSION,
         reset=_keep_session,
     ) as pool:
+        if name:
+            watch_pool(pool, name)
         yield pool
 
 

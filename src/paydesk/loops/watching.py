@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from paydesk.core.clock import utc_now
-from paydesk.loops.metrics import HEARTBEAT
+from paydesk.loops.metrics import HEARTBEAT, LAG
 from paydesk.loops.repeating import repeat
 from paydesk.loops.systemd import Notifier
 
@@ -47,6 +47,26 @@ class Stillness:
         return self.seconds
 
 
+class Lag:
+    """How late an event loop comes to what another thread asks of it; one question at a time is open."""
+
+    def __init__(self, process: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._process = process
+        self._loop = loop
+        self._is_asked = False
+
+    def ask(self) -> None:
+        """Ask the loop to say when it comes to this, unless it has not answered the last time; from any thread."""
+        if self._is_asked or self._loop.is_closed():
+            return
+        self._is_asked = True
+        self._loop.call_soon_threadsafe(self._answer, time.monotonic())
+
+    def _answer(self, asked: float) -> None:
+        self._is_asked = False
+        LAG.labels(self._process).observe(time.monotonic() - asked)
+
+
 def _nothing() -> None:
     """What is done by default."""
 
@@ -54,7 +74,8 @@ def _nothing() -> None:
 class Watchdog(threading.Thread):
     """Looks at a count of heartbeats; says that they come (metric, systemd), and once if they don't (log, with stacks).
 
-    `on_still` is called after that, here in the thread. A count of 0, or nothing at all, is no heartbeat yet.
+    `on_still` is called after that, here in the thread, and `on_look` at each look, to measure what the loop can't. A
+    count of 0, or nothing at all, is no heartbeat yet.
     """
 
     def __init__(
@@ -66,6 +87,7 @@ class Watchdog(threading.Thread):
         interval: float = INTERVAL,
         patience: float = STILL,
         on_still: Callable[[], None] = _nothing,
+        on_look: Callable[[], None] = _nothing,
     ) -> None:
         super().__init__(name=f"watchdog of {process}", daemon=True)
         self._process = process
@@ -74,6 +96,7 @@ class Watchdog(threading.Thread):
         self._interval = min(interval, notifier.interval) if notifier else interval
         self._patience = patience
         self._on_still = on_still
+        self._on_look = on_look
         self._ended = threading.Event()
         self._stillness = Stillness(self._interval)
         self._seen: Hashable = None
@@ -81,13 +104,15 @@ class Watchdog(threading.Thread):
 
     def run(self) -> None:
         """Look again and again until told to end."""
-        self._look()
-        while not self._ended.wait(self._interval):
+        is_ended = False
+        while not is_ended:
             try:
                 self._look()
+                self._on_look()
             except Exception:
                 # Without this thread nobody would be told that all is well, and the service would be ended for it.
                 log.exception("a look at heartbeats failed", process=self._process)
+            is_ended = self._ended.wait(self._interval)
 
     def _look(self) -> None:
         """Look at the heartbeats once."""
@@ -143,18 +168,32 @@ async def watched(
     patience: float = STILL,
     on_beat: Callable[[], None] = _nothing,
     on_still: Callable[[], None] = _nothing,
+    on_look: Callable[[], None] = _nothing,
 ) -> AsyncIterator[None]:
-    """Have this event loop watched for the length of a block; `on_beat` is called at each heartbeat, in the loop."""
-    beats, stop = [0], asyncio.Event()
+    """Have this event loop watched for the length of a block, and measured how late it comes to what is to be done.
+
+    `on_beat` is called at each heartbeat, in the loop; `on_still` and `on_look` in the thread that watches.
+    """
+    beats, stop, lag = [0], asyncio.Event(), Lag(process, asyncio.get_running_loop())
     interval = min(interval, notifier.interval) if notifier else interval
 
     async def beat() -> None:
         beats[0] += 1
         on_beat()
 
+    def look() -> None:
+        lag.ask()
+        on_look()
+
     await beat()
     watchdog = Watchdog(
-        process, lambda: beats[0], notifier=notifier, interval=interval, patience=patience, on_still=on_still
+        process,
+        lambda: beats[0],
+        notifier=notifier,
+        interval=interval,
+        patience=patience,
+        on_still=on_still,
+        on_look=look,
     )
     beating = asyncio.create_task(repeat(f"heartbeat of {process}", beat, stop, rest=interval / 2, beats=False))
     watchdog.start()

@@ -20,6 +20,7 @@ from paydesk.database.partitions import LOGS
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action
+from paydesk.domain.operations import metrics
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "machinery.sql")
@@ -125,6 +126,16 @@ class ActFilter:
 async def queues(database: Database, *, now: datetime) -> list[Queue]:
     """Every queue with what it has to do by `now` (real time, UTC)."""
     return [Queue(**dict(row)) async for row in queries.queues(database, now=now)]
+
+
+async def watch_queues(database: Database, *, now: datetime) -> None:
+    """Measure what each queue has to do by `now` (real time, UTC), and how many subscriptions fail."""
+    for queue in await queues(database, now=now):
+        age = now - queue.oldest_at if queue.oldest_at else timedelta(0)
+        metrics.DUE.labels(queue.name).set(queue.due)
+        metrics.OLDEST.labels(queue.name).set(age.total_seconds())
+        metrics.IN_HAND.labels(queue.name).set(queue.in_hand)
+    metrics.FAILING.set(await queries.subscriptions_failing(database))
 
 
 async def logs(database: Database) -> list[Log]:

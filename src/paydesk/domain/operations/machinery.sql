@@ -41,6 +41,10 @@ select 'mails', count(*), min(due_at), count(*) filter (where leased_until > clo
   from mail
  where state = 'due' and due_at <= :now;
 
+-- name: subscriptions_failing()$
+-- Live subscriptions that run and whose last charge failed, through the index of those that fail.
+select count(*) from subscription where live and failures > 0 and state in ('Trial', 'Active');
+
 -- name: logs(names)
 -- The monthly partitions of the logs: how many, from which to which, and their size with indexes, in bytes.
 select p.relname as name, count(*) filter (where c.relname ~ '_m[0-9]{6}$') as months,

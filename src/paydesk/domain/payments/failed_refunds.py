@@ -24,7 +24,7 @@ from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments import recording
+from paydesk.domain.payments import metrics, recording
 from paydesk.domain.payments.after import PART, funds_of, told
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import MovementState, PaymentState
@@ -52,6 +52,7 @@ async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
 
     async def read() -> None:
         await read_failed_refunds(desk, now=utc_now())
+        await watch_readings(desk, now=utc_now())
 
     await repeat("failed refunds", read, stop, rest=PAUSE, due=True)
 
@@ -68,6 +69,12 @@ async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
         if place is not None:
             changed += await _read(desk, name, place["place"], now=now)
     return changed
+
+
+async def watch_readings(desk: Desk, *, now: datetime) -> None:
+    """Measure how long ago each acquirer's failed refunds were read, for the operator."""
+    async for row in queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now):
+        metrics.REFUNDS_READ_AGE.labels(row["acquirer"]).set(row["age"])
 
 
 async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:

@@ -16,6 +16,12 @@ update failed_refund_reading
 -- name: reading_stands(acquirer)^
 select read_at from failed_refund_reading where acquirer = :acquirer;
 
+-- name: reading_ages(acquirers, now)
+-- How many seconds ago the failed refunds of each acquirer were last read to their end.
+select acquirer, extract(epoch from :now::timestamptz - read_at)::double precision as age
+  from failed_refund_reading
+ where acquirer = any(:acquirers::text[]) and read_at is not null;
+
 -- name: failed_refund(acquirer, key, real_now)^
 -- The refund that was made under a key, with its payment as it stands and what its pingback needs.
 -- Keys are unique for each merchant: one index probe per merchant finds it.

@@ -11,6 +11,12 @@ OPEN_OUTCOMES = Gauge(
     "Payments, captures, voids and refunds older than a minute whose outcome is open",
     multiprocess_mode="mostrecent",
 )
+REFUNDS_READ_AGE = Gauge(
+    "paydesk_failed_refunds_read_age_seconds",
+    "Seconds since an acquirer's failed refunds were last read to their end",
+    ["acquirer"],
+    multiprocess_mode="mostrecent",
+)
 GUARDED = Counter(
     "paydesk_card_guard_refusals_total", "Tries with cards that the guard against card testing refused", ["guard"]
 )

@@ -1,0 +1,27 @@
+"""What an operator watches about what is due (Prometheus)."""
+
+from prometheus_client import Gauge
+
+DUE = Gauge(
+    "paydesk_queue_due",
+    "What has to be done by now, by queue: renewals, outcomes, movements, shipping, settlements, mails, pingbacks",
+    ["queue"],
+    multiprocess_mode="mostrecent",
+)
+OLDEST = Gauge(
+    "paydesk_queue_oldest_seconds",
+    "For how long the oldest of a queue has been due; 0 if nothing is",
+    ["queue"],
+    multiprocess_mode="mostrecent",
+)
+IN_HAND = Gauge(
+    "paydesk_queue_in_hand",
+    "What of a queue is in a worker's hands",
+    ["queue"],
+    multiprocess_mode="mostrecent",
+)
+FAILING = Gauge(
+    "paydesk_subscriptions_failing",
+    "Running live subscriptions whose last charge failed",
+    multiprocess_mode="mostrecent",
+)
