@@ -6,7 +6,7 @@ import gc
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -58,9 +58,9 @@ def database_at(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
-@pytest.fixture(scope="session")
-async def database_url(server_url: str) -> AsyncIterator[str]:
-    """An empty, migrated database that this test run has to itself."""
+@asynccontextmanager
+async def migrated_database(server_url: str) -> AsyncIterator[str]:
+    """The address of an empty, migrated database, for the length of a block."""
     name = f"paydesk_test_{secrets.token_hex(6)}"
     admin = await asyncpg.connect(server_url)
     await admin.execute(f"create database {name} template template0")
@@ -74,6 +74,20 @@ async def database_url(server_url: str) -> AsyncIterator[str]:
     finally:
         await drop_database(admin, name)
         await admin.close()
+
+
+@pytest.fixture(scope="session")
+async def database_url(server_url: str) -> AsyncIterator[str]:
+    """A database that this test run has to itself."""
+    async with migrated_database(server_url) as url:
+        yield url
+
+
+@pytest.fixture
+async def own_database_url(server_url: str) -> AsyncIterator[str]:
+    """A database that one test has to itself: nothing rests in it under another's keys."""
+    async with migrated_database(server_url) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from tests.processes import PATIENCE, environment, eventually, free_port
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer
-from paydesk.database.pool import Database
+from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import create_merchant
 from paydesk_client import Gateway
 
@@ -427,15 +427,48 @@ async def test_without_its_key_a_live_acquirer_keeps_a_service_from_starting(tmp
     assert_one_line(program, "PAYDESK_STRIPE_SECRET_KEY", "Stripe dashboard")
 
 
+@pytest.mark.parametrize("command", ["serve", "work"])
+async def test_without_a_key_that_something_rests_under_a_service_refuses_to_start_and_names_it(
+    own_database_url: str, tmp_path: Path, command: str
+) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
+    async with connected(own_database_url, most=2) as database:
+        vault = Vault.from_settings(keys["VAULT_KEYS"], keys["SECRET_KEY"])
+        await create_merchant(database, vault, name="Corner Shop", email="o@shop.example", now=utc_now())
+    keys["VAULT_KEYS"] = generate_key_setting()
+    async with paydesk(command, DATABASE_URL=own_database_url, DATA_DIR=tmp_path / "data", **keys) as program:
+        assert await program.ended() == 1
+    assert_one_line(program, vault.current_key_id, "to sign pingbacks", "PAYDESK_VAULT_KEYS", "paydesk vault status")
+
+
+async def test_run_refuses_too(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with paydesk("run", DATA_DIR=data) as program:
+        await program.ready()
+        await program.stop()
+    keys = data / "settings.env"
+    old = re.search(r"VAULT_KEYS=(\w+):.*", keys.read_text())
+    assert old is not None
+    keys.write_text(keys.read_text().replace(old[0], f"VAULT_KEYS={generate_key_setting()}"))
+    async with paydesk("run", DATA_DIR=data) as program:
+        assert await program.ended() == 1
+    assert f'"{old[1]}"' in program.err[-1]
+    assert "put them back behind the first key" in program.err[-1]
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
-    database_url: str, database: Database, tmp_path: Path, workers: str
+    own_database_url: str, tmp_path: Path, workers: str
 ) -> None:
     keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
     vault = Vault.from_settings(keys["VAULT_KEYS"], keys["SECRET_KEY"])
-    merchant = await create_merchant(database, vault, name="Corner Shop", email="o@shop.example", now=utc_now())
-    settings = {"DATABASE_URL": database_url, "DATA_DIR": tmp_path / "data", "SIMULATOR_LATENCY": 2, **keys}
-    async with paydesk("serve", "--workers", workers, **settings) as program, browsing() as browser:
+    settings = {"DATABASE_URL": own_database_url, "DATA_DIR": tmp_path / "data", "SIMULATOR_LATENCY": 2, **keys}
+    async with (
+        connected(own_database_url, most=2) as database,
+        paydesk("serve", "--workers", workers, **settings) as program,
+        browsing() as browser,
+    ):
+        merchant = await create_merchant(database, vault, name="Corner Shop", email="o@shop.example", now=utc_now())
         await eventually(lambda: any('"ready to answer"' in line for line in program.err), "it serves")
         gateway = Gateway(merchant.public_key, merchant.private_key, base_url=program.address)
         checkout = await browser.post(**order(gateway, "in-flight"))
@@ -443,7 +476,7 @@ async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
         await state_of_payment(database, merchant.id, "processing")
         assert await program.stop(signal.SIGTERM) == 0
         assert (await paying).headers["Location"] == "https://shop.example/thanks"
-    await state_of_payment(database, merchant.id, "captured")
+        await state_of_payment(database, merchant.id, "captured")
 
 
 async def state_of_payment(database: Database, merchant_id: int, state: str) -> None:
@@ -456,7 +489,7 @@ async def state_of_payment(database: Database, merchant_id: int, state: str) -> 
 
 @pytest.mark.parametrize("words", [("work",), ("serve",), ("serve", "--workers", "2")], ids=" ".join)
 async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_stops(
-    words: tuple[str, ...], database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], own_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -468,7 +501,7 @@ async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_s
 
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         monkeypatch.setenv("WATCHDOG_USEC", "1000000")
-        async with paydesk(*words, DATABASE_URL=database_url, DATA_DIR=tmp_path / "data", **keys) as program:
+        async with paydesk(*words, DATABASE_URL=own_database_url, DATA_DIR=tmp_path / "data", **keys) as program:
             assert await said() == "READY=1\nWATCHDOG=1", program.err
             assert [await said() for _ in range(3)] == ["WATCHDOG=1"] * 3
             assert await program.stop(signal.SIGTERM) == 0
@@ -478,11 +511,9 @@ async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_s
         assert words_of_the_end[-1] == "STOPPING=1"
 
 
-async def test_all_processes_of_a_service_answer_for_its_metrics(
-    database_url: str, database: Database, tmp_path: Path
-) -> None:
+async def test_all_processes_of_a_service_answer_for_its_metrics(own_database_url: str, tmp_path: Path) -> None:
     keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
-    settings = {"DATABASE_URL": database_url, "DATA_DIR": tmp_path / "data", **keys}
+    settings = {"DATABASE_URL": own_database_url, "DATA_DIR": tmp_path / "data", **keys}
     async with paydesk("serve", "--workers", "2", **settings) as program, browsing() as browser:
         await eventually(lambda: sum('"ready to answer"' in line for line in program.err) == 2, "both serve")
         for _ in range(40):

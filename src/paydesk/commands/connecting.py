@@ -24,6 +24,7 @@ from paydesk.core.errors import PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.settings import Settings, load_settings, require_keys
 
 STARTING_PATIENCE = 60.0
@@ -67,7 +68,9 @@ async def database_address(settings: Settings, *, supervised: bool = False) -> A
 
 @asynccontextmanager
 async def checked_database(settings: Settings) -> AsyncIterator[str]:
-    """The address of a database, watched over, whose schema is current; one that is just starting is waited for.
+    """The address of a database, watched over, whose schema is current and whose sealed values can be opened.
+
+    One that is just starting is waited for.
 
     Raises: SetupError.
     """
@@ -77,6 +80,7 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
             try:
                 async with connected(address, most=1) as database:
                     await require_current_schema(database)
+                    await require_vault_keys(database, vault_of(settings))
                 break
             except asyncpg.CannotConnectNowError as error:
                 if time.monotonic() > patience:

@@ -28,6 +28,7 @@ from paydesk.commands.starting import (
 from paydesk.commands.supervising import Process
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
+from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched
@@ -68,10 +69,15 @@ async def run() -> None:
 
 
 async def _prepare(settings: Settings, address: str) -> Sample:
-    """Bring the schema up to date and open the sample shop's accounts."""
+    """Bring the schema up to date and open the sample shop's accounts.
+
+    Raises: SetupError if a key is missing that something rests under.
+    """
+    vault = vault_of(settings)
     async with connected(address, most=2) as pool:
         await migrate(pool)
-        return await open_sample(settings, pool, vault_of(settings), demo_address(settings))
+        await require_vault_keys(pool, vault)
+        return await open_sample(settings, pool, vault, demo_address(settings))
 
 
 def _part(name: str, settings: Settings, address: str, metrics: Path, *files: int) -> Process:

@@ -192,3 +192,41 @@ async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, b
     assert await settle_challenge(limited.desk, checkout, checkout.attempt, now=utc_now()) == Paid()
     await limited.desk.finish()
     assert await try_card(limited, VISA) == Paid()
+
+
+async def test_nobody_confirms_a_guessed_number_by_the_secret_key_and_a_dump(
+    till: Any, asked: Asked, database: Database, deployment_keys: dict[str, str]
+) -> None:
+    """What rests is made under the vault's newest key, which is in no dump; the other secret makes nothing alike."""
+    await database.execute("delete from card_try")
+    await try_card(till, DECLINED)
+    rows = await database.fetch("select subject from card_try")
+    rest = {row["subject"] for row in rows}
+    card, holder = CardDetails(DECLINED, 12, 2040, "Ada Lovelace", "123"), "192.0.2.1"
+    ours = {count.subject for count in counts_of(till.desk.vault, card, holder, is_check=True)}
+    assert rest & ours, "this is how it is found"
+    thief = Vault.from_settings(generate_key_setting(), deployment_keys["secret_key"])
+    guessed = {count.subject for count in counts_of(thief, card, holder, is_check=True)}
+    kinds = {subject.partition(" ")[0] for subject in rest}
+    guessed |= {
+        f"{kind} {thief.fingerprint(text, purpose=purpose).hex()}"
+        for kind in kinds
+        for text in (DECLINED, f"{kind} {DECLINED}")
+        for purpose in ("card try", "card number", "card")
+    }
+    assert not rest & guessed
+    fingerprints = await database.fetchval("select count(*) from card where fingerprint <> ''")
+    assert fingerprints == 0, "none beside the first and last digits"
+
+
+async def test_with_a_new_key_the_counts_begin_anew_and_the_old_ones_go(
+    till: Any, asked: Asked, database: Database, deployment_keys: dict[str, str]
+) -> None:
+    limited = with_limits(till, asked, tries_per_card=1)
+    assert await try_card(limited, DECLINED) == Refused("declined")
+    assert await try_card(limited, DECLINED, "192.0.2.2") == STOPPED
+    keys = f"{generate_key_setting()},{deployment_keys['vault_keys']}"
+    rotated = replace(limited.desk, vault=Vault.from_settings(keys, deployment_keys["secret_key"]))
+    assert await try_card(replace(limited, desk=rotated), DECLINED) == Refused("declined")
+    await guarding.forget_tries(database, now=utc_now() + timedelta(days=1, minutes=1))
+    assert await database.fetchval("select count(*) from card_try") == 0

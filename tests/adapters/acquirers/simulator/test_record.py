@@ -9,7 +9,7 @@ import pytest
 
 from paydesk.adapters.acquirers.interface import Approved, CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank, Record
-from paydesk.adapters.acquirers.simulator.record import Kind, Operation, plain
+from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, plain
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.cards import Brand, parse_number
 
@@ -114,7 +114,15 @@ def test_the_bytes_of_the_file_hold_no_card_number_and_no_name(record: Record) -
 
 def test_card_marks_of_different_purchases_can_not_be_linked(record: Record) -> None:
     assert record.card_token("one", "4242424242424242") == record.card_token("one", "4242424242424242")
-    assert record.card_token("one", "4242424242424242") != record.card_token("two", "4242424242424242")
+    marks = {record.card_token(f"key {n}", "4242424242424242") for n in range(100)}
+    assert len(marks) > 50
+
+
+def test_a_card_mark_confirms_no_guess(record: Record) -> None:
+    """Who has the file has the key of its marks; of the numbers that end alike many have the same one."""
+    mark = record.card_token("one", "4242424242424242")
+    assert len(mark) == MARK_LENGTH
+    assert any(record.card_token("one", f"{n:012}4242") == mark for n in range(2_000_000))
 
 
 def test_only_its_owner_may_read_the_file(record: Record) -> None:

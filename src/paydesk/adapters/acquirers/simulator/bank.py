@@ -34,7 +34,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.simulator import disputing, failing, refusing
 from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
-from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
+from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 from paydesk.core.clock import utc_now
 
@@ -356,5 +356,5 @@ class Bank:
 
 def _is_same(standing: Standing, asked: Operation) -> bool:
     """Whether a repeated key asks for what was decided under it."""
-    before = (standing.amount, standing.currency, standing.card_token, standing.capture)
+    before = (standing.amount, standing.currency, standing.card_token[:MARK_LENGTH], standing.capture)
     return before == (asked.amount, asked.currency, asked.card_token, asked.capture)

@@ -22,6 +22,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+MARK_LENGTH: Final = 4
+"""Hexadecimal digits of a card's mark; files of older versions have longer ones, which begin alike."""
+
 _BUSY_SECONDS: Final = 30
 _SWITCH_TRIES: Final = 600
 _PAGE: Final = 1000
@@ -198,8 +201,11 @@ class Record:
         return self._read(f"where seq > ? and kind = 'refund_failed' order by seq limit {int(limit)}", after)
 
     def card_token(self, key: str, card: str) -> str:
-        """A mark by which a repeated key is seen to name the same card; of no use across keys, so it links nobody."""
-        return hmac.new(self._token_key, f"{key}\n{card}".encode(), hashlib.sha256).hexdigest()
+        """A mark by which a repeated key is seen to name the same card; of no use across keys, so it links nobody.
+
+        It is too short to confirm a guess: the key that it is made under stands in the same file, beside last digits.
+        """
+        return hmac.new(self._token_key, f"{key}\n{card}".encode(), hashlib.sha256).hexdigest()[:MARK_LENGTH]
 
     def _read(self, condition: str, value: str | int) -> list[Operation]:
         """Operations that meet one condition."""

@@ -1,0 +1,34 @@
+"""Which keys of the vault are needed: a start without one of them would fail later, at a charge or a payout."""
+
+from __future__ import annotations
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import SetupError
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.sealing.resealing import PLACES
+
+queries = load_statements(__package__ or "", "needing.sql")
+
+
+async def keys_needed(database: Database) -> dict[str, list[str]]:
+    """The ids of the keys that anything rests under, each with the names of its places; cheap at any size."""
+    found: dict[str, list[str]] = {}
+    async for row in queries.keys_needed(database):
+        found.setdefault(row["key_id"], []).append(row["place"])
+    return found
+
+
+async def require_vault_keys(database: Database, vault: Vault) -> None:
+    """Refuse to start without a key that something rests under.
+
+    Raises: SetupError, naming each key that is missing, what it is needed for and the next step.
+    """
+    needed = {place.name: place.needed for place in PLACES}
+    missing = {key: places for key, places in (await keys_needed(database)).items() if not vault.knows(key)}
+    if missing:
+        keys = "; ".join(f'"{key}" ({", ".join(needed[place] for place in places)})' for key, places in missing.items())
+        raise SetupError(
+            f"PAYDESK_VAULT_KEYS lacks keys under which data rests: {keys}; put them back behind the first key "
+            "(see: paydesk vault status)"
+        )
