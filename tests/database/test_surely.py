@@ -10,6 +10,7 @@ from paydesk.core.errors import Unsure
 from paydesk.database import surely as module
 from paydesk.database.pool import Database
 from paydesk.database.surely import drawn_key, surely
+from paydesk.domain.merchants.api_calls import check_request_key
 
 GONE = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 Step = Callable[[Any], Awaitable[str | None]]
@@ -76,4 +77,9 @@ async def test_where_nothing_could_be_sent_the_database_is_simply_away() -> None
 
 def test_a_drawn_key_is_nobody_elses() -> None:
     assert drawn_key() != drawn_key()
-    assert " " in drawn_key(), "a caller's own key has no space"
+    assert len(drawn_key()) > 32, "too long to be guessed"
+
+
+def test_a_caller_may_send_the_key_that_was_drawn() -> None:
+    key = drawn_key()
+    assert check_request_key(key) == key

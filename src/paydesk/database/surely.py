@@ -23,8 +23,8 @@ log = structlog.get_logger()
 
 
 def drawn_key() -> str:
-    """A name for one wish that its caller has not named; with a space, which no caller's own key has."""
-    return f"drawn {secrets.token_hex(16)}"
+    """A name for one wish that its caller has not named, and may name by it from then on; nobody else can know it."""
+    return f"drawn-{secrets.token_hex(16)}"
 
 
 async def surely(

@@ -13,12 +13,14 @@ from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.errors import Conflict, Malformed, NotFound, Unsure
+from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirming
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments import movements
 
 WEEK = timedelta(days=7)
 
@@ -185,6 +187,30 @@ class TestAConnectionThatBreaks:
         assert len(await warehouse.rows("delivery", payment_id)) == 1
         assert (await warehouse.at_the_bank(payment_id)).count(Kind.CAPTURE) == 1
         assert await warehouse.problems() == []
+
+    async def test_for_long_over_a_shipment_leaves_one_that_can_be_confirmed_again(
+        self, warehouse: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        payment_id = await warehouse.sell()
+        honest = confirming.queries.record_delivery
+
+        async def lose(connection: Any, **said: Any) -> Any:
+            await honest(connection, **said)
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+        async def stay_away(*_: Any, **__: Any) -> Any:
+            raise OSError("the database is away")
+
+        with monkeypatch.context() as away:
+            away.setattr(confirming.queries, "record_delivery", lose)
+            away.setattr(movements.queries, "find_intent", stay_away)
+            away.setattr(surely, "PATIENCE", 0)
+            with pytest.raises(Unsure):
+                await warehouse.confirm(payment_id)
+        await movements.finish_movements(warehouse.desk, now=utc_now() + movements.FIRST_LOOK * 2)
+        assert (await warehouse.confirm(payment_id)).result is Result.CAPTURED
+        assert len(await warehouse.rows("delivery", payment_id)) == 1
+        assert (await warehouse.at_the_bank(payment_id)).count(Kind.CAPTURE) == 1
 
 
 class TestTheBankInBetween:

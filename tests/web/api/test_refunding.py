@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -365,6 +366,34 @@ class TestAConnectionThatBreaks:
         assert (again.status_code, again.json()["data"]["status"]) == (200, "processing")
         await movements.finish_movements(desk, now=utc_now() + movements.FIRST_LOOK * 2)
         assert kept(bank) == 6
+
+    @pytest.mark.parametrize("amount", ["4.00", None])
+    @pytest.mark.parametrize("named", [False, True], ids=["as it was", "by the key that was told"])
+    async def test_for_long_leaves_a_call_without_a_key_that_can_simply_be_sent_again(
+        self, server: Any, paid: int, bank: Bank, desk: Any, database: Database, amount: str | None, named: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        options: dict[str, Any] = {} if amount is None else {"json": {"amount": amount}}
+        with monkeypatch.context() as away:
+
+            async def lost(*_: Any, **__: Any) -> None:
+                raise OSError("the database is away")
+
+            broken_after(away)
+            away.setattr(movements.queries, "find_intent", lost)
+            away.setattr(surely, "PATIENCE", 0)
+            unsure = await refund(server, paid, **options)
+        refused(unsure, 503, "it is not known whether a refund")
+        if named:
+            (key,) = re.findall(r'"Idempotency-Key: (\S+)"', unsure.json()["message"])
+            options["headers"] = {"Idempotency-Key": key}
+        await movements.finish_movements(desk, now=utc_now() + movements.FIRST_LOOK * 2)
+        await database.execute("update movement set unanswered_since = unanswered_since - interval '1 minute'")
+        again = await refund(server, paid, **options)
+        assert again.status_code == 200
+        assert again.headers["idempotent-replayed"] == "true"
+        assert again.json()["data"]["refund_amount"] == Decimal(amount or 10)
+        assert kept(bank) == 10 - Decimal(amount or 10)
 
     async def test_before_anything_else_says_that_nobody_knows(
         self, server: Any, paid: int, monkeypatch: pytest.MonkeyPatch

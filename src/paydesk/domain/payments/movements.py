@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -73,9 +73,10 @@ async def find_intent(connection: Any, shop: Shop, request_key: str) -> Mapping[
 async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
     """Ask the acquirer for a movement whose intent is committed, and record its answer. Moves money.
 
-    Who asked may go away meanwhile: the outcome is written down all the same. `now` is the shop's time, UTC.
+    Who asked waits for it, but may go away meanwhile: the outcome is written down all the same. `now` is the shop's
+    time, UTC.
     """
-    call = asyncio.create_task(_call_and_record(desk, movement, now=now))
+    call = asyncio.create_task(_call_and_record(desk, replace(movement, answered=True), now=now))
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)

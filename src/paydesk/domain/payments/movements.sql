@@ -1,5 +1,5 @@
--- name: begin_void(merchant_id, live, payment_id, requested_by, request_key, lookup_at, now)^
--- The intent to let go of an authorization because the merchant asks for it.
+-- name: begin_void(merchant_id, live, payment_id, requested_by, request_key, drawn, lookup_at, now)^
+-- The intent to let go of an authorization because the merchant asks for it; `drawn` if the key is ours.
 with held as (
     update payment
        set moving_id = nextval('movement_id_seq')
@@ -8,9 +8,10 @@ with held as (
  returning *
 ), begun as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
-                          requested_by, request_key, created_at, lookup_at)
+                          requested_by, request_key, created_at, lookup_at, unanswered_since)
     select h.merchant_id, h.live, h.moving_id, h.id, 'void', 'processing', h.amount, h.currency,
-           h.moving_id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at
+           h.moving_id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at,
+           case when :drawn::boolean then clock_timestamp() end
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *
@@ -20,11 +21,13 @@ select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
 
--- name: begin_refund(merchant_id, live, payment_id, amount, most_of_payment, most_of_day, requested_by, request_key, lookup_at, now)^
+-- name: begin_refund(merchant_id, live, payment_id, amount, seen, most_of_payment, most_of_day, requested_by, request_key, drawn, lookup_at, now)^
 -- The intent to give money back (null: all that is left). The payment's row keeps account of what refunds in progress
 -- have reserved, so that however many race, no more is ever asked of the acquirer than was captured and is not charged
 -- back; nor, where limits are given, than whoever asks may give back of a payment and in a day, both in units. The
--- day's row is what refunds of several payments wait for each other at.
+-- day's row is what refunds of several payments wait for each other at. Under a key of ours (`drawn`) the payment must
+-- have given back what was `seen` before: a first try that the database still has under way after its caller was sent
+-- away changes nothing once the repeat has been made.
 with asked as materialized (
     select p.merchant_id, p.live, p.id, p.state, p.amount, p.refunded, p.refunding, p.charged_back,
            coalesce(:amount::numeric, p.amount - p.refunded - p.refunding - greatest(p.charged_back, 0)) as asked,
@@ -37,6 +40,7 @@ with asked as materialized (
       from asked
      where state in ('captured', 'partially_refunded', 'charged_back')
        and asked > 0 and refunded + refunding + greatest(charged_back, 0) + asked <= amount
+       and (not :drawn::boolean or refunded + refunding = :seen::numeric)
        and (:most_of_payment::numeric is null or refunded + refunding + asked <= :most_of_payment::numeric * units)
 ), counted as (
     insert into refund_day as d (merchant_id, live, requested_by, day, units)
@@ -56,9 +60,10 @@ with asked as materialized (
  returning p.*, l.asked
 ), begun as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
-                          requested_by, request_key, created_at, lookup_at, fees_returned)
+                          requested_by, request_key, created_at, lookup_at, unanswered_since, fees_returned)
     select h.merchant_id, h.live, fresh.id, h.id, 'refund', 'processing', h.asked, h.currency,
            fresh.id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at,
+           case when :drawn::boolean then clock_timestamp() end,
            (select fees_returned from fee_plan where merchant_id = h.merchant_id)
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
@@ -108,7 +113,7 @@ select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.
   join fee_plan f on f.merchant_id = m.merchant_id
  where m.state = 'processing';
 
--- name: record_movements(merchant_ids, lives, movement_ids, revisions, references, states, refunded, pending_taken, reserve_taken, fees_taken, funds_due_ats, events, pingback_urls, pingback_formats, payloads, posting_movements, posting_accounts, posting_amounts, now)
+-- name: record_movements(merchant_ids, lives, movement_ids, revisions, references, states, refunded, pending_taken, reserve_taken, fees_taken, funds_due_ats, events, pingback_urls, pingback_formats, payloads, answered, posting_movements, posting_accounts, posting_amounts, now)
 -- Money moved at the acquirer: payment and movement follow, the ledger gets its posting and the merchant the pingback,
 -- or nothing does. Each was worked out from one revision of its payment; rows come back for those that still fit.
 -- Payments are locked first, then movements, each in order, as in all that end one: who ends a movement sees how it stands
@@ -118,9 +123,9 @@ with outcome as (
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :revisions::integer[],
                   :references::text[], :states::text[], :refunded::numeric[], :pending_taken::numeric[],
                   :reserve_taken::numeric[], :fees_taken::numeric[], :funds_due_ats::timestamptz[], :events::text[],
-                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[])
+                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[], :answered::boolean[])
         as o (merchant_id, live, movement_id, revision, reference, state, refunded, pending_taken, reserve_taken,
-              fees_taken, funds_due_at, event, pingback_url, pingback_format, payload)
+              fees_taken, funds_due_at, event, pingback_url, pingback_format, payload, answered)
 ), held as materialized (
     select p.merchant_id, p.live, p.id
       from (select distinct m.merchant_id, m.live, m.payment_id
@@ -156,11 +161,12 @@ with outcome as (
        and p.revision = o.revision
        and (m.kind = 'refund' or p.moving_id = m.id)
  returning p.*, m.id as movement_id, m.kind, o.reference, o.event, o.pingback_url as send_to, o.pingback_format,
-           o.payload
+           o.payload, o.answered
 ), done as (
     update movement m
        set state = 'done', acquirer_reference = moved.reference, finished_at = :now, lookup_at = null,
-           leased_until = null, muted = moved.event is null and moved.kind <> 'capture'
+           leased_until = null, muted = moved.event is null and moved.kind <> 'capture',
+           unanswered_since = case when moved.answered then null else m.unanswered_since end
       from moved
      where m.merchant_id = moved.merchant_id and m.live = moved.live and m.id = moved.movement_id
 ), posting as materialized (

@@ -40,7 +40,8 @@ CAPTURED_MEANWHILE = "the bank has captured the money already, so there is no ho
 class Movement:
     """A capture, void or refund whose intent is committed; `of_key` and `reference` name its purchase at the bank.
 
-    `number` counts the janitor's questions; `clock` is how far the shop's time is ahead of real time.
+    `number` counts the janitor's questions; `clock` is how far the shop's time is ahead of real time; `answered` if
+    whoever asked for it waits for its outcome and is told.
     """
 
     shop: Shop
@@ -57,6 +58,7 @@ class Movement:
     number: int = 0
     alerted: bool = False
     clock: timedelta = timedelta(0)
+    answered: bool = False
 
 
 _Happened = tuple[Movement, str]
@@ -129,7 +131,7 @@ async def _record_done(database: Database, done: Sequence[_Happened], *, now: da
     changes = await _changes(database, [movement for movement, _ in done], now=now)
     if not changes:
         return []
-    written = await _write(database, changes, {movement.id: reference for movement, reference in done}, now)
+    written = await _write(database, changes, {movement.id: (movement, reference) for movement, reference in done}, now)
     return [(change.movement_id, change.movement_id in written) for change in changes]
 
 
@@ -145,7 +147,7 @@ async def _changes(database: Database, movements: Sequence[Movement], *, now: da
 
 
 async def _write(
-    database: Database, changes: Sequence[Change], references: Mapping[int, str], now: datetime
+    database: Database, changes: Sequence[Change], done: Mapping[int, _Happened], now: datetime
 ) -> set[int]:
     """Write the changes that still fit; returns the ids of their movements."""
     entries = [(change.movement_id, *entry) for change in changes for entry in change.entries]
@@ -155,7 +157,7 @@ async def _write(
         lives=[change.shop.live for change in changes],
         movement_ids=[change.movement_id for change in changes],
         revisions=[change.revision for change in changes],
-        references=[references[change.movement_id] for change in changes],
+        references=[done[change.movement_id][1] for change in changes],
         states=[str(change.state) for change in changes],
         refunded=[change.refunded for change in changes],
         pending_taken=[change.pending_taken for change in changes],
@@ -166,6 +168,7 @@ async def _write(
         pingback_urls=[change.pingback_url for change in changes],
         pingback_formats=[change.pingback_format for change in changes],
         payloads=[change.payload for change in changes],
+        answered=[done[change.movement_id][0].answered for change in changes],
         posting_movements=[movement_id for movement_id, _, _ in entries],
         posting_accounts=[account for _, account, _ in entries],
         posting_amounts=[amount for _, _, amount in entries],

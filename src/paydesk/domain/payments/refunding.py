@@ -18,9 +18,9 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments import movements
+from paydesk.domain.payments import asked_again, movements
 from paydesk.domain.payments.after import PART, WHOLE
-from paydesk.domain.payments.movements import carry_out, find_intent, first_look
+from paydesk.domain.payments.movements import Unsettled, carry_out, find_intent, first_look
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import movement_of
 from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
@@ -103,7 +103,8 @@ async def refund(
     Of an authorization that is not captured yet the hold is let go, which is possible for all of it only. `amount` is
     in main units of the payment's currency; zeros that it has no decimals for do no harm. `request_key` is the caller's
     own name for this request: one key moves money once, whoever sends it again gets what became of it. Without one a
-    name is drawn, so that a refund whose intent may or may not have been committed is looked for and not made twice.
+    name is drawn, so that a refund whose intent may or may not have been committed is looked for and not made twice;
+    an equal request that follows one of which nobody was told is its repeat (asked_again.py).
     `now` is the shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells of its
     end.
 
@@ -117,15 +118,28 @@ async def refund(
         may_be_known = request_key is not None or looked
         if may_be_known and (known := await _known(desk.database, shop, key)) is not None:
             return await _same(desk.database, shop, known, payment_id, amount)
+        if request_key is None:
+            before = await asked_again.find_unanswered(desk.database, shop, payment_id, amount)
+            if before is not None:
+                return replace(await _shown(desk.database, shop, before), again=True)
         row = await queries.refundable(desk.database, **names)
         if row is None:
             raise NotFound(f"there is no payment {payment_id}")
         kind = _what_to_do(row, payment_id, amount)
-        asked = {"requested_by": requested_by, "request_key": key, "lookup_at": first_look(), "now": now}
+        asked = {
+            "requested_by": requested_by,
+            "request_key": key,
+            "drawn": request_key is None,
+            "lookup_at": first_look(),
+            "now": now,
+        }
         await _refuse_over(desk.database, shop, row, amount, limits, requested_by=requested_by, now=now)
-        begun = await _begin(desk.database, kind, amount, names | asked, limits)
+        seen = row["refunded"] + row["refunding"]
+        begun = await _begin(desk.database, kind, amount, names | asked, limits, seen=seen)
         if begun is not None:
-            await carry_out(desk, movement_of(begun), now=now)
+            outcome = await carry_out(desk, movement_of(begun), now=now)
+            if isinstance(outcome, Unsettled) and request_key is None:
+                await asked_again.mark_answered(desk.database, shop, begun["id"])
             return await _shown_or_begun(desk.database, shop, row, begun)
     raise Unavailable(f"payment {payment_id} is being changed by many at once; nothing was begun, try again")
 
@@ -217,7 +231,13 @@ async def _refuse_over(
 
 
 async def _begin(
-    database: Database, kind: MovementKind, amount: Decimal | None, asked: dict[str, Any], limits: Limits | None
+    database: Database,
+    kind: MovementKind,
+    amount: Decimal | None,
+    asked: dict[str, Any],
+    limits: Limits | None,
+    *,
+    seen: Decimal,
 ) -> Mapping[str, Any] | None:
     """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
 
@@ -230,6 +250,7 @@ async def _begin(
                 connection,
                 **asked,
                 amount=amount,
+                seen=seen,
                 most_of_payment=limits.of_payment if limits else None,
                 most_of_day=limits.of_day if limits else None,
             )
@@ -242,15 +263,17 @@ async def _begin(
         return found if amount in (None, found["amount"]) else None
 
     try:
-        return await surely(database, write, look, unsure=_unsure(asked["payment_id"]))
+        return await surely(database, write, look, unsure=_unsure(asked))
     except asyncpg.UniqueViolationError:
         return None
 
 
-def _unsure(payment_id: int) -> str:
+def _unsure(asked: Mapping[str, Any]) -> str:
+    named = f'send the same again with the header "Idempotency-Key: {asked["request_key"]}" or, within a day, as it is'
+    again = named if asked["drawn"] else "ask again with the same key"
     return (
-        f"it is not known whether a refund of payment {payment_id} was begun: the database went away over it. Ask "
-        "again with the same key, and money moves once; without one look at the payment's refunds before you ask again"
+        f"it is not known whether a refund of payment {asked['payment_id']} was begun: the database went away over it; "
+        f"{again}, and money moves once"
     )
 
 
@@ -272,6 +295,8 @@ async def _same(
     is_refund = known["kind"] in (MovementKind.REFUND, MovementKind.VOID) and known["payment_id"] == payment_id
     if not is_refund or amount not in (None, known["amount"]):
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
+    if known["unanswered_since"] is not None:
+        await asked_again.mark_answered(database, shop, known["id"])
     return replace(await _shown(database, shop, known["id"]), again=True)
 
 

@@ -18,7 +18,7 @@ from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.payments.refunding import INVALID_AMOUNT, Refund, refund
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly
-from paydesk.web.api.idempotency import ByIdempotencyKey
+from paydesk.web.api.idempotency import REPLAYED, ByIdempotencyKey
 from paydesk.web.api.ids import payment_in_path
 from paydesk.web.api.refund_shapes import OneRefund, Refunded
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
@@ -70,7 +70,8 @@ async def post_refund(
     order that is not captured yet is let go, which is possible for all of it only. If the bank answers late the status
     is `processing` and the pingback follows. 400 `Invalid requested amount: …` says what is wrong with it, and
     `This transaction was already refunded` that nothing is left; 409 if it is not paid, is charged back, or the bank
-    refuses. Send an `Idempotency-Key`, so that you can safely try again.
+    refuses. Send an `Idempotency-Key`, so that you can safely try again; without one an equal call within a day of one
+    that was never answered is taken for its repeat, and answered with `Idempotent-Replayed: true`.
     """
     return await once.answer(caller.shop, partial(_refund, request, caller, services, payment_id))
 
@@ -82,7 +83,10 @@ async def _refund(
     fields = await read_strictly(request, "amount")
     amount = None if fields is None else _amount(fields["amount"])
     given = await refund(services.desk, caller.shop, known, amount, requested_by="api", request_key=key, now=caller.now)
-    return answer(OneRefund(True, _shape(given)))
+    answered = answer(OneRefund(True, _shape(given)))
+    if given.again:
+        answered.headers[REPLAYED] = "true"
+    return answered
 
 
 def _amount(given: object) -> Decimal:

@@ -1,0 +1,74 @@
+"""Refunds that are asked for without a key: one whose caller was never told of it is not made once more.
+
+Old clients send no Idempotency-Key and simply repeat a call that failed. A movement of theirs is `unanswered` from its
+intent on, in the same row, until the process that began it has its outcome or has told that it is on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.errors import Busy
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import load_statements
+from paydesk.database.surely import PATIENCE
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "", "asked_again.sql")
+
+TAKEN_FOR_THE_SAME = timedelta(days=1)
+"""How long after a refund of which nobody was told an equal one is taken for its repeat."""
+
+AT_WORK = timedelta(seconds=PATIENCE)
+"""Younger than this, a refund may still be told of by the process that began it; an equal one waits for that."""
+
+LONGEST_WAIT = 3 * PATIENCE
+_SOON = 0.02
+
+
+async def find_unanswered(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> int | None:
+    """The refund or void of which an equal request, without a key, is the repeat; None if this one is a new wish.
+
+    It counts as told of from now on. Equal ones that are at work are waited for. Moves no money.
+
+    Raises: Busy if they have no end.
+    """
+    until = time.monotonic() + LONGEST_WAIT
+    while (same := await _equal(database, shop, payment_id, amount)) is not None:
+        if same["age"] >= AT_WORK and await _take(database, shop, same["id"]):
+            return int(same["id"])
+        if time.monotonic() > until:
+            raise Busy(f"equal refunds of payment {payment_id} are being made; ask anew in a moment")
+        await asyncio.sleep(_SOON)
+    return None
+
+
+async def mark_answered(database: Database, shop: Shop, movement_id: int) -> None:
+    """Whoever asked is told of it now; if the database is away, an equal request stays a repeat, and moves nothing."""
+    with suppress(*AWAY):
+        await _take(database, shop, movement_id)
+
+
+async def _equal(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> Mapping[str, Any] | None:
+    """The oldest that nobody was told of and that gives back the same: this amount, or (None) all that was left."""
+    rows = queries.unanswered(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        payment_id=payment_id,
+        taken_for_the_same=TAKEN_FOR_THE_SAME,
+    )
+    same = [row async for row in rows if (row["gives_all"] if amount is None else row["amount"] == amount)]
+    return same[0] if same else None
+
+
+async def _take(database: Database, shop: Shop, movement_id: int) -> bool:
+    """Whether this call is the one that tells of it."""
+    told = await queries.mark_answered(database, merchant_id=shop.merchant_id, live=shop.live, id=movement_id)
+    return told is not None
