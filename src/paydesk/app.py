@@ -30,6 +30,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError, SetupError, TooMany
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.database.readiness import commits
 from paydesk.database.waiting import RETRY_AFTER, NoConnection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
@@ -361,8 +362,9 @@ async def _healthy(_request: Request) -> Response:
 
 
 async def _ready(request: Request) -> Response:
-    """Whether this process can serve customers: the database answers, and its clock is not alone off."""
-    await request.state.database.fetchval("select 1")
+    """Whether this process can serve customers: the database commits writes, and its clock is not alone off."""
+    if not await commits(request.state.database):
+        return PlainTextResponse("the database does not commit writes", status_code=503)
     clock: ClockWatch | None = getattr(request.state, "clock", None)
     if clock is not None and not clock.serves_customers:
         return PlainTextResponse("this machine's clock is off; set its time (NTP)", status_code=503)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import asyncpg
 
 from paydesk.database.metrics import watch_pool
+from paydesk.database.servers import Servers, takes_writes
 from paydesk.database.tls import database_tls
 from paydesk.database.waiting import NoConnection, Waiting, current
 
@@ -24,8 +25,10 @@ AWAY = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.ReadOnlySQLTransactionError,
 )
-"""Raised when the server restarts, is full or can't be reached: what was just sent may be done or not (see surely.py).
+"""Raised when the server restarts, is full, can't be reached or takes no writes any more: what was just sent may be
+done or not (see surely.py).
 
 The driver calls it an internal error (InternalClientError) when the server's last words reach a connection just as it
 is used: it is in no state to take the statement.
@@ -91,7 +94,8 @@ async def connected(url: str, *, most: int = 16, least: int = 1, name: str = "")
 
     `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed. A pool with
     a name is measured under it.
-    Raises: one of AWAY if the server can't be reached, SetupError if the address lets anybody be the server.
+    Of several servers that it names the one that takes writes is spoken to.
+    Raises: one of AWAY if no such server can be reached, SetupError if the address lets anybody be the server.
     """
     async with _RequestsPool(
         url,
@@ -106,14 +110,17 @@ async def connected(url: str, *, most: int = 16, least: int = 1, name: str = "")
         command_timeout=60,
         server_settings=SESSION,
         reset=_keep_session,
+        connect=Servers(url).connect,
     ) as pool:
         if name:
             watch_pool(pool, name)
         yield pool
 
 
-async def _keep_session(_connection: object) -> None:
+async def _keep_session(connection: asyncpg.Connection) -> None:
     """Save the round trip that cleans up a returned connection's session: no statement of ours changes one.
 
-    A transaction left open is rolled back all the same.
+    A transaction left open is rolled back all the same. A server that takes no writes any more is left.
     """
+    if not takes_writes(connection):
+        connection.terminate()
