@@ -35,7 +35,7 @@ from paydesk.database.waiting import RETRY_AFTER, NoConnection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
-from paydesk.domain.payments.guarding import Limits
+from paydesk.domain.payments.guarding import Limits, in_test_mode
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -208,11 +208,9 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
     return StripeAcquirer(settings.stripe_secret_key.get_secret_value(), api_base=settings.stripe_api_base)
 
 
-def payment_desk(
-    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
-) -> Desk:
-    """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones."""
-    limits = Limits(
+def card_limits(settings: Settings) -> Limits:
+    """The operator's limits against card testing."""
+    return Limits(
         attempts_per_checkout=settings.attempts_per_checkout,
         declines_per_hour=settings.declines_per_hour,
         tries_per_card=settings.tries_per_card,
@@ -220,9 +218,22 @@ def payment_desk(
         checks_per_card=settings.checks_per_card,
         declines_before_challenge=settings.declines_before_challenge,
     )
-    acquirers = {each.name: each for each in (acquirer, live) if each is not None}
-    name = live.name if live is not None else None
-    return Desk(database, vault, acquirers, test_acquirer=acquirer.name, live_acquirer=name, limits=limits)
+
+
+def payment_desk(
+    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
+) -> Desk:
+    """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones."""
+    limits = card_limits(settings)
+    return Desk(
+        database,
+        vault,
+        {each.name: each for each in (acquirer, live) if each is not None},
+        test_acquirer=acquirer.name,
+        live_acquirer=live.name if live is not None else None,
+        limits=limits,
+        test_limits=in_test_mode(limits),
+    )
 
 
 def checkout_services(

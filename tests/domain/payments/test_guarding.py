@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.accounts import Shop, create_merchant
 from paydesk.domain.payments import guarding
 from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
 from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Paid, Payer, Refused, Result, pay, settle_challenge
@@ -42,9 +43,10 @@ def asked(till: Any) -> Asked:
 
 
 def with_limits(till: Any, asked: Asked, **limits: int) -> Any:
-    """The till with limits of its own; what is not named is far away."""
-    far = dict.fromkeys((*Limits.__slots__,), 1000)
-    return replace(till, desk=replace(till.desk, acquirers={"simulator": asked}, limits=Limits(**{**far, **limits})))
+    """The till with limits of its own, live or test; what is not named is far away."""
+    own = Limits(**{**dict.fromkeys((*Limits.__slots__,), 1000), **limits})
+    desk = replace(till.desk, acquirers={"simulator": asked}, live_acquirer="simulator", limits=own, test_limits=own)
+    return replace(till, desk=desk)
 
 
 async def try_card(till: Any, number: str, address: str = "192.0.2.1", *, token: str = "", cvc: str = "123") -> Result:
@@ -125,9 +127,11 @@ async def test_a_wide_network_gets_no_more_than_its_share(till: Any, asked: Aske
 def test_a_card_is_counted_under_a_vault_key_and_the_secret_key_tells_nothing() -> None:
     secret, card = generate_secret(), CardDetails(VISA, 12, 2040, "Ada Lovelace", "123")
     one, other = (Vault.from_settings(generate_key_setting(), secret) for _ in range(2))
-    subjects = [{count.subject for count in counts_of(vault, card, "::1", is_check=True)} for vault in (one, other)]
+    subjects = [
+        {count.subject for count in counts_of(vault, card, "::1", live=True, is_check=True)} for vault in (one, other)
+    ]
     assert not subjects[0] & subjects[1]
-    assert len(subjects[0]) == 7
+    assert len(subjects[0]) == 9
     assert not any(VISA in subject or "::1" in subject for subject in subjects[0])
 
 
@@ -140,7 +144,7 @@ async def test_everybody_is_asked_for_3ds_when_most_are_declined_then_the_mercha
         await try_card(limited, DECLINED, f"192.0.2.{host}")
     assert isinstance(await try_card(limited, VISA), ConfirmWithBank)
     assert asked.purchases[-1].authenticate
-    await _declines_after(database, till.shop, limited.desk.limits, count=4)
+    await _declines_after(limited, count=4)
     assert await try_card(limited, VISA) == STOPPED
     alarm = await database.fetchrow("select kind, merchant_id, reason from alarm where kind = 'card_testing'")
     assert alarm is not None
@@ -149,12 +153,12 @@ async def test_everybody_is_asked_for_3ds_when_most_are_declined_then_the_mercha
     assert isinstance(await try_card(limited, VISA), ConfirmWithBank), "goes on with 3-D Secure"
 
 
-async def _declines_after(database: Database, shop: Shop, limits: Limits, *, count: int) -> None:
+async def _declines_after(till: Any, *, count: int) -> None:
     """Declines of the minutes after 3-D Secure was first asked for."""
-    later = utc_now() + timedelta(minutes=11)
+    later, database = utc_now() + timedelta(minutes=11), till.desk.database
     await database.execute("update card_guard set authenticate_until = $1", later + timedelta(hours=1))
     for _ in range(count):
-        await guarding.count_declines(database, [shop], limits, now=later)
+        await guarding.count_declines(database, [till.shop], till.desk.limits_of, now=later)
 
 
 async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: Asked, database: Database) -> None:
@@ -171,14 +175,118 @@ async def test_a_merchant_may_lower_a_limit_and_not_raise_it(till: Any, asked: A
     for own, passing in ((1, 1), (99, 3)):
         await database.execute("delete from card_try")
         await database.execute("delete from card_guard")
-        await database.execute(
-            "insert into card_guard (merchant_id, live, limits)"
-            " values ($1, false, jsonb_build_object('address', $2::int))",
-            till.shop.merchant_id,
-            own,
-        )
+        await _own_limits(database, till.shop, address=own)
         results = [await try_card(limited, DECLINED, f"192.0.2.{own}") for _ in range(4)]
         assert results.count(Refused("declined")) == passing
+
+
+async def test_no_test_card_stops_a_developers_tests(till: Any, asked: Asked) -> None:
+    tested = replace(till, desk=replace(till.desk, acquirers={"simulator": asked}))
+    for number in [DECLINED] * 35 + [WRONG_CVC] * 15 + [ASKS] * 25:
+        await try_card(tested, number)
+    assert await try_card(tested, VISA) == Paid()
+    assert len(asked.purchases) == 76
+    assert not any(purchase.authenticate for purchase in asked.purchases)
+
+
+async def test_in_test_mode_one_checkout_shows_what_a_stopped_customer_sees(till: Any) -> None:
+    token = await till.order()
+    results = [await try_card(till, DECLINED, token=token) for _ in range(11)]
+    assert results == [Refused("declined")] * 10 + [STOPPED]
+
+
+async def test_a_live_card_is_counted_at_all_merchants_together(
+    till: Any, asked: Asked, other_shops: list[Shop]
+) -> None:
+    limited = with_limits(till, asked, tries_per_card=2, wrong_cvcs_per_card=1)
+    shops = [replace(limited, shop=Shop(shop.merchant_id, live=True)) for shop in (till.shop, *other_shops)]
+    for number, shop in enumerate(shops[:3]):
+        assert await try_card(shop, WRONG_CVC, f"192.0.2.{number}") == Refused("wrong_cvc")
+    assert await try_card(shops[3], WRONG_CVC, "192.0.2.9") == STOPPED, "three times as many codes as at one merchant"
+    assert await try_card(shops[3], VISA, "192.0.2.9") == Paid(), "another card"
+    for shop in (*shops[:3], *shops[:3]):
+        await try_card(shop, DECLINED, f"198.51.100.{shop.shop.merchant_id % 200}")
+    assert await try_card(shops[3], DECLINED, "192.0.2.9") == STOPPED, "three times as many tries as at one merchant"
+
+
+async def test_who_pays_at_many_merchants_is_not_counted(till: Any, asked: Asked, other_shops: list[Shop]) -> None:
+    limited = with_limits(till, asked, tries_per_card=1, wrong_cvcs_per_card=1)
+    for _ in range(2):
+        for shop in (till.shop, *other_shops):
+            assert await try_card(replace(limited, shop=Shop(shop.merchant_id, live=True)), VISA) == Paid()
+
+
+async def test_test_cards_are_counted_for_nobody_else(till: Any, asked: Asked, other_shops: list[Shop]) -> None:
+    limited = with_limits(till, asked, tries_per_card=1, wrong_cvcs_per_card=1)
+    for shop in (till.shop, *other_shops):
+        assert await try_card(replace(limited, shop=shop), WRONG_CVC) == Refused("wrong_cvc")
+
+
+@pytest.fixture
+async def other_shops(database: Database, vault: Vault) -> list[Shop]:
+    """Test sides of three more merchants; nobody's cards were tried anywhere yet."""
+    await database.execute("delete from card_try where merchant_id = 0")
+    made = [
+        await create_merchant(database, vault, name=f"Shop {n}", email="o@shop.example", now=utc_now())
+        for n in range(3)
+    ]
+    return [Shop(merchant.id, live=False) for merchant in made]
+
+
+async def test_tries_that_reach_no_bank_do_not_hide_the_share_of_declines(
+    till: Any, asked: Asked, database: Database
+) -> None:
+    limited = with_limits(till, asked, attempts_per_checkout=3)
+    token = await limited.order()
+    checkout = await limited.find(token)
+    payer = Payer(CardDetails(DECLINED, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1")
+    await asyncio.gather(
+        *(pay(limited.desk, checkout, payer, return_url="", now=utc_now()) for _ in range(12)), return_exceptions=True
+    )
+    await limited.desk.finish()
+    for _ in range(12):
+        await try_card(limited, DECLINED, token=token)
+    figures = await database.fetchrow(
+        "select sum(tries) as tries, sum(declines) as declines, sum(refused) as refused from card_guard_minute"
+        " where merchant_id = $1",
+        till.shop.merchant_id,
+    )
+    assert figures is not None
+    assert figures["tries"] == figures["declines"] == len(asked.purchases) == 3
+    assert figures["refused"] >= 10
+
+
+async def test_customers_who_confirm_with_their_bank_are_not_taken_for_guessing_codes(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, wrong_cvcs_per_card=1)
+    for _ in range(3):
+        assert isinstance(await try_card(limited, ASKS), ConfirmWithBank)
+
+
+async def test_a_merchant_may_let_fewer_attempts_pass_at_a_checkout(
+    till: Any, asked: Asked, database: Database
+) -> None:
+    limited = with_limits(till, asked)
+    await _own_limits(database, till.shop, checkout=2)
+    token = await limited.order()
+    results = [await try_card(limited, DECLINED, token=token) for _ in range(3)]
+    assert results == [Refused("declined"), Refused("declined"), STOPPED]
+
+
+async def test_a_merchant_may_ask_for_3ds_after_fewer_declines(till: Any, asked: Asked, database: Database) -> None:
+    limited = with_limits(till, asked)
+    await _own_limits(database, till.shop, declines=2)
+    for host in range(2):
+        await try_card(limited, DECLINED, f"192.0.2.{host}")
+    assert isinstance(await try_card(limited, VISA), ConfirmWithBank)
+
+
+async def _own_limits(database: Database, shop: Shop, **limits: int) -> None:
+    await database.execute(
+        "insert into card_guard (merchant_id, live, limits) values ($1, $2, $3)",
+        shop.merchant_id,
+        shop.live,
+        json.dumps(limits),
+    )
 
 
 async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, bank: Bank) -> None:
@@ -203,10 +311,10 @@ async def test_nobody_confirms_a_guessed_number_by_the_secret_key_and_a_dump(
     rows = await database.fetch("select subject from card_try")
     rest = {row["subject"] for row in rows}
     card, holder = CardDetails(DECLINED, 12, 2040, "Ada Lovelace", "123"), "192.0.2.1"
-    ours = {count.subject for count in counts_of(till.desk.vault, card, holder, is_check=True)}
+    ours = {count.subject for count in counts_of(till.desk.vault, card, holder, live=False, is_check=True)}
     assert rest & ours, "this is how it is found"
     thief = Vault.from_settings(generate_key_setting(), deployment_keys["secret_key"])
-    guessed = {count.subject for count in counts_of(thief, card, holder, is_check=True)}
+    guessed = {count.subject for count in counts_of(thief, card, holder, live=False, is_check=True)}
     kinds = {subject.partition(" ")[0] for subject in rest}
     guessed |= {
         f"{kind} {thief.fingerprint(text, purpose=purpose).hex()}"

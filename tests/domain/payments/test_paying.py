@@ -18,6 +18,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.payments import paying
 from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
+from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.paying import Paid, Payer, Refused, Unsettled, pay
 
 Charges = Callable[[], list[Standing]]
@@ -173,6 +174,7 @@ async def test_without_a_live_acquirer_nothing_live_is_tried(till: Any) -> None:
 
 
 async def test_guards_count_what_they_should(till: Any, database: Database) -> None:
+    till = replace(till, desk=replace(till.desk, test_limits=Limits()))
     token = await till.order()
     for _ in range(10):
         assert isinstance(await till.pay(token, DECLINED), Refused)

@@ -397,14 +397,14 @@ async def test_a_charge_in_flight_counts_whatever_card_is_given_meanwhile(
 
 
 async def test_a_subscription_stops_testing_cards_after_some_attempts(holder: Holder) -> None:
-    limited = replace(holder, desk=replace(holder.desk, limits=Limits(attempts_per_checkout=2)))
+    limited = replace(holder, desk=replace(holder.desk, test_limits=Limits(attempts_per_checkout=2)))
     assert await limited.give(DECLINED) == Refused("declined")
     assert await limited.give(DECLINED) == Refused("declined")
     assert await limited.give(VISA) == Refused("too_many_attempts")
 
 
 async def test_a_client_address_stops_testing_cards_after_some_declines(holder: Holder) -> None:
-    limited = replace(holder, desk=replace(holder.desk, limits=Limits(declines_per_hour=1)))
+    limited = replace(holder, desk=replace(holder.desk, test_limits=Limits(declines_per_hour=1)))
     assert await limited.give(DECLINED) == Refused("declined")
     assert await limited.give(VISA) == Refused("too_many_attempts")
     assert await limited.give(VISA, address="192.0.2.9") == Replaced()
@@ -428,9 +428,23 @@ async def test_what_was_paid_runs_until_the_next_period_begins(holder: Holder) -
 
 
 async def test_checks_of_one_card_are_counted_even_if_the_bank_approves_them(holder: Holder) -> None:
-    limited = replace(holder, desk=replace(holder.desk, limits=Limits(attempts_per_checkout=100, checks_per_card=2)))
+    limited = replace(
+        holder, desk=replace(holder.desk, test_limits=Limits(attempts_per_checkout=100, checks_per_card=2))
+    )
     for host in (1, 2):
         assert await limited.give(VISA, address=f"192.0.2.{host}") == Replaced()
         await limited.desk.finish()
     assert await limited.give(VISA, address="192.0.2.3") == Refused("too_many_attempts")
     assert await limited.give(MASTERCARD, address="192.0.2.3") == Replaced()
+
+
+async def test_changes_that_the_customer_does_not_confirm_count_as_declines(holder: Holder, database: Database) -> None:
+    for _ in range(3):
+        assert isinstance(await holder.give(ASKS_CUSTOMER), ConfirmWithBank)
+    await holder.desk.finish()
+    figures = await database.fetchrow(
+        "select sum(tries) as tries, sum(declines) as declines from card_guard_minute where merchant_id = $1",
+        holder.shop.merchant_id,
+    )
+    assert figures is not None
+    assert figures["declines"] == 2, "each but the last, which may still be confirmed"

@@ -16,8 +16,10 @@ from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import Desk
+from paydesk.web.checkout.services import CheckoutServices
 from paydesk_client.signature import encode_form
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -313,10 +315,12 @@ async def test_declines_are_limited_for_an_hour_for_one_client_of_one_merchant(
     open_web: OpenWeb, signed_form: SignedForm
 ) -> None:
     clock = [utc_now()]
-    options: dict[str, Any] = {
-        "declines_per_hour": 3,
-        "wire": lambda services: replace(services, now=lambda: clock[0]),
-    }
+
+    def wired(services: CheckoutServices) -> CheckoutServices:
+        desk = replace(services.desk, test_limits=Limits(declines_per_hour=3))
+        return replace(services, desk=desk, now=lambda: clock[0])
+
+    options: dict[str, Any] = {"wire": wired}
     web = await open_web(**options)
     for _ in range(3):
         assert (await pay(web, await checkout(web, signed_form()), DECLINED)).status_code == 402

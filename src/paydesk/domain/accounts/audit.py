@@ -81,6 +81,9 @@ class Action(StrEnum):
     customer_erased = "customer_erased"
     customer_exported = "customer_exported"
     missed_periods_wanted = "missed_periods_wanted"
+    card_guard_changed = "card_guard_changed"
+    card_pause_lifted = "card_pause_lifted"
+    card_tries_forgotten = "card_tries_forgotten"
 
 
 @dataclass(frozen=True, slots=True)

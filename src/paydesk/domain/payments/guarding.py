@@ -7,8 +7,8 @@ merchant whose customers are mostly declined has everybody asked for 3-D Secure,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Network, ip_address
@@ -38,6 +38,9 @@ MINUTES_KEPT = timedelta(days=1)
 AUTHENTICATE_FOR = timedelta(hours=1)
 PAUSE_FOR = timedelta(minutes=15)
 
+ABOUT = "checkouts"
+"""What the alarm of a pause is about."""
+
 MOSTLY = 0.5
 """The share of declines from which customers are no longer believed to be customers."""
 
@@ -48,13 +51,22 @@ WIDER = {64: 1, 56: 2, 48: 4}
 """IPv6 prefixes that are counted, and how many times as much passes as from one /64, which one household has."""
 
 
+ANYWHERE = 3
+"""How many times as much of a card passes at all merchants together as at one: else each more would be more guesses."""
+
+OUT_OF_THE_WAY = 1_000_000
+"""A limit that nobody meets: the test side's, so that no test card ever stops a developer's own tests."""
+
+
 class Counted(StrEnum):
     """What is counted; a merchant may lower each limit by this name."""
 
+    CHECKOUT = "checkout"
     ADDRESS = "address"
     CARD = "card"
     WRONG_CVC = "wrong_cvc"
     CHECK = "check"
+    DECLINES = "declines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +87,43 @@ class Limits:
     def most(self, kind: Counted) -> int:
         """How many of a kind pass."""
         return {
+            Counted.CHECKOUT: self.attempts_per_checkout,
             Counted.ADDRESS: self.declines_per_hour,
             Counted.CARD: self.tries_per_card,
             Counted.WRONG_CVC: self.wrong_cvcs_per_card,
             Counted.CHECK: self.checks_per_card,
+            Counted.DECLINES: self.declines_before_challenge,
         }[kind]
+
+
+def in_test_mode(limits: Limits) -> Limits:
+    """The limits of test sides: only a checkout's stays, until a merchant sets others to see the guard at work."""
+    return replace(
+        limits,
+        declines_per_hour=OUT_OF_THE_WAY,
+        tries_per_card=OUT_OF_THE_WAY,
+        wrong_cvcs_per_card=OUT_OF_THE_WAY,
+        checks_per_card=OUT_OF_THE_WAY,
+        declines_before_challenge=OUT_OF_THE_WAY,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One thing that a try is counted by; `factor` is how many times the limit of its kind passes."""
+    """One thing that a try is counted by; `factor` is how many times the limit of its kind passes.
+
+    `anywhere`: the count is one for all merchants, whose own limits don't touch it.
+    """
 
     kind: Counted
     subject: str
     factor: int = 1
+    anywhere: bool = False
+
+    @property
+    def name(self) -> str:
+        """What its limit is called in metrics; merchants' own limits are by this name, too."""
+        return f"{self.kind}_anywhere" if self.anywhere else str(self.kind)
 
     @property
     def span(self) -> timedelta:
@@ -96,18 +131,24 @@ class Count:
         return DAY if self.kind is Counted.WRONG_CVC else HOUR
 
 
-def counts_of(vault: Vault, card: CardDetails, client_address: str, *, is_check: bool) -> list[Count]:
+def counts_of(vault: Vault, card: CardDetails, client_address: str, *, live: bool, is_check: bool) -> list[Count]:
     """What a try is counted by; `is_check` if an approval takes little or nothing: a check of a card, a trial.
 
-    Cards and addresses are known by fingerprints under the newest vault key, kept for a day at most.
+    Cards and addresses are known by fingerprints under the newest vault key, kept for a day at most. A live card is
+    counted at all merchants together, besides; test cards are everybody's.
     """
-    counts = [*address_counts(vault, client_address), Count(Counted.CARD, _subject(vault, "card", card.number))]
-    if card.cvc is not None:
-        counts.append(Count(Counted.WRONG_CVC, _subject(vault, "cvc", card.number)))
+    kinds = [Counted.CARD, *([Counted.WRONG_CVC] if card.cvc is not None else [])]
+    subjects = [(kind, _subject(vault, _CALLED[kind], card.number)) for kind in kinds]
+    counts = [*address_counts(vault, client_address), *(Count(kind, subject) for kind, subject in subjects)]
+    if live:
+        counts += [Count(kind, f"any {subject}", ANYWHERE, anywhere=True) for kind, subject in subjects]
     if is_check:
         counts.append(Count(Counted.CHECK, _subject(vault, "check", card.number)))
         counts.append(Count(Counted.CHECK, _subject(vault, "checks", client_address), CHECKS_PER_ADDRESS))
     return counts
+
+
+_CALLED = {Counted.CARD: "card", Counted.WRONG_CVC: "cvc"}
 
 
 def address_counts(vault: Vault, client_address: str) -> list[Count]:
@@ -131,53 +172,65 @@ def _subject(vault: Vault, what: str, name: str) -> str:
     return f"{what} {vault.passing_fingerprint(f'{what} {name}', purpose='card try').hex()}"
 
 
-def count_row(limits: Limits, counts: Sequence[Count]) -> dict[str, object]:
+def count_row(limits: Limits, counts: Sequence[Count]) -> dict[str, Any]:
     """Counts as the statements that prepare a try take them."""
     return {
-        "kinds": [str(count.kind) for count in counts],
-        "subjects": subjects_of(counts),
+        "kinds": [count.name for count in counts],
+        "subjects": [count.subject for count in counts],
+        "anywhere": [count.anywhere for count in counts],
         "mosts": [limits.most(count.kind) for count in counts],
         "factors": [count.factor for count in counts],
         "spans": [count.span for count in counts],
+        "checkout_most": limits.most(Counted.CHECKOUT),
+        "address_most": limits.most(Counted.ADDRESS),
         "real_now": utc_now(),
     }
 
 
-def subjects_of(counts: Sequence[Count]) -> list[str]:
-    """What counts are found by."""
-    return [count.subject for count in counts]
-
-
-def is_refused(known: Mapping[str, Any], limits: Limits) -> bool:
+def is_refused(known: Mapping[str, Any]) -> bool:
     """Whether what was counted lets no further try pass."""
-    refused = [str(kind) for kind in known["refused"]]
-    if known["paused"]:
-        refused = ["paused"]
-    if known["attempts"] >= limits.attempts_per_checkout:
-        refused.append("checkout")
-    if known["declines"] >= limits.declines_per_hour and Counted.ADDRESS not in refused:
-        refused.append(str(Counted.ADDRESS))
+    refused = ["paused"] if known["paused"] else known["refused"]
     for guard in refused:
         metrics.GUARDED.labels(guard).inc()
     return bool(refused)
 
 
-def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[str]:
-    """The subjects that an answer clears: an approval all but checks, a decline for another reason the code alone."""
+def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[Count]:
+    """What an answer clears: an approval all but checks; the code alone what says nothing of it.
+
+    That is a decline for another reason, and 3-D Secure: whoever gets through that has the customer's phone.
+    """
     if isinstance(answer, Approved):
-        return [count.subject for count in counts if count.kind is not Counted.CHECK]
-    if isinstance(answer, Declined) and answer.reason is not DeclineReason.WRONG_CVC:
-        return [count.subject for count in counts if count.kind is Counted.WRONG_CVC]
+        return [count for count in counts if count.kind is not Counted.CHECK]
+    if not isinstance(answer, Declined) or answer.reason is not DeclineReason.WRONG_CVC:
+        return [count for count in counts if count.kind is Counted.WRONG_CVC]
     return []
 
 
-async def forgive(database: Database, shop: Shop, subjects: Sequence[str]) -> None:
+async def forgive(database: Database, shop: Shop, counts: Sequence[Count]) -> None:
     """Take tries back that were no card testing. Moves no money."""
-    if subjects:
-        await queries.forgive(database, merchant_id=shop.merchant_id, live=shop.live, subjects=list(subjects))
+    if counts:
+        await queries.forgive(database, **_names(shop, counts))
 
 
-async def count_declines(database: Database, shops: Sequence[Shop], limits: Limits, *, now: datetime) -> None:
+async def take_back(database: Database, shop: Shop, counts: Sequence[Count], *, counted_at: datetime) -> None:
+    """Take a try back that no bank was asked about after all: it counts in no share of declines either."""
+    await forgive(database, shop, counts)
+    await queries.untry(database, merchant_id=shop.merchant_id, live=shop.live, counted_at=counted_at)
+
+
+def _names(shop: Shop, counts: Sequence[Count]) -> dict[str, object]:
+    return {
+        "merchant_id": shop.merchant_id,
+        "live": shop.live,
+        "subjects": [count.subject for count in counts],
+        "anywhere": [count.anywhere for count in counts],
+    }
+
+
+async def count_declines(
+    database: Database, shops: Sequence[Shop], limits_of: Callable[[Shop], Limits], *, now: datetime
+) -> None:
     """Count declines, and guard the merchants whose customers are mostly declined; now is real. Moves no money.
 
     First everybody is asked for 3-D Secure, for an hour; if as many are declined again, the merchant takes no cards for
@@ -193,7 +246,7 @@ async def count_declines(database: Database, shops: Sequence[Shop], limits: Limi
         since=now - RATE_WINDOW,
     )
     found = [row async for row in rows]
-    tested = [row for row in found if _is_tested(row, limits)]
+    tested = [row for row in found if _is_tested(row, limits_of(Shop(row["merchant_id"], row["live"])))]
     if first := [row for row in tested if not row["authenticate"]]:
         names = {"merchant_ids": [row["merchant_id"] for row in first], "lives": [row["live"] for row in first]}
         new = queries.demand_authentication(database, **names, now=now, until=now + AUTHENTICATE_FOR)
@@ -204,7 +257,8 @@ async def count_declines(database: Database, shops: Sequence[Shop], limits: Limi
 
 def _is_tested(row: Mapping[str, Any], limits: Limits) -> bool:
     """Whether there are many declines, and most tries are declined."""
-    return bool(row["declines"] >= limits.declines_before_challenge and row["declines"] >= MOSTLY * row["tries"])
+    many = min(limits.declines_before_challenge, row["own_limit"] or limits.declines_before_challenge)
+    return bool(row["declines"] >= many and row["declines"] >= MOSTLY * row["tries"])
 
 
 async def _pause(database: Database, tested: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
@@ -222,7 +276,7 @@ async def _pause(database: Database, tested: Sequence[Mapping[str, Any]], *, now
     reason = (
         f"most cards are declined although everybody is asked for 3-D Secure; no card is taken until {until:%H:%M} UTC"
     )
-    await raise_alarms(database, [Alarm(AlarmKind.card_testing, "checkouts", reason, shop) for shop in new], now=now)
+    await raise_alarms(database, [Alarm(AlarmKind.card_testing, ABOUT, reason, shop) for shop in new], now=now)
 
 
 async def forget_tries(database: Database, *, now: datetime) -> None:

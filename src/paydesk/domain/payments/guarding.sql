@@ -1,16 +1,24 @@
--- name: forgive(merchant_id, live, subjects)!
+-- name: forgive(merchant_id, live, subjects, anywhere)!
 -- These tries were no card testing. Rows are locked in the order in which they are counted.
 with counted as materialized (
-    select merchant_id, live, subject
-      from card_try
-     where merchant_id = :merchant_id and live = :live and subject = any(:subjects::text[])
-     order by subject
-       for update
+    select t.merchant_id, t.live, t.subject
+      from card_try t
+      join unnest(:subjects::text[], :anywhere::boolean[]) as a (subject, anywhere)
+        on t.merchant_id = case when a.anywhere then 0 else :merchant_id end and t.subject = a.subject
+     where t.live = :live
+     order by t.merchant_id, t.subject
+       for update of t
 )
 update card_try t
    set tries = greatest(t.tries - 1, 0)
   from counted c
  where t.merchant_id = c.merchant_id and t.live = c.live and t.subject = c.subject;
+
+-- name: untry(merchant_id, live, counted_at)!
+-- Whoever makes many tries that reach no bank must not make the share of declines look small.
+update card_guard_minute
+   set tries = greatest(tries - 1, 0)
+ where merchant_id = :merchant_id and live = :live and minute = date_trunc('minute', :counted_at::timestamptz);
 
 -- name: count_declines(merchant_ids, lives, now, since)
 -- Counts declines, and returns how the merchants' tries have gone since then; where 3-D Secure is asked for from all,
@@ -29,6 +37,7 @@ with said as materialized (
 ), guarded as (
     select said.merchant_id, said.live,
            coalesce(g.authenticate_until > :now, false) as authenticate,
+           (g.limits ->> 'declines')::bigint as own_limit,
            case when g.authenticate_until > :now
                 then greatest(:since, date_trunc('minute', g.authenticate_since) + interval '1 minute')
                 else :since::timestamptz
@@ -36,7 +45,7 @@ with said as materialized (
       from said
       left join card_guard g on g.merchant_id = said.merchant_id and g.live = said.live
 )
-select g.merchant_id, g.live, g.authenticate, sum(each.tries)::bigint as tries, sum(each.declines)::bigint as declines
+select g.merchant_id, g.live, g.authenticate, g.own_limit, sum(each.tries)::bigint as tries, sum(each.declines)::bigint as declines
   from guarded g
  cross join lateral (
        select m.tries, m.declines
@@ -47,7 +56,7 @@ select g.merchant_id, g.live, g.authenticate, sum(each.tries)::bigint as tries, 
        select c.tries, c.declines
          from counted c
         where c.merchant_id = g.merchant_id and c.live = g.live and c.minute >= g.since) each
- group by g.merchant_id, g.live, g.authenticate;
+ group by g.merchant_id, g.live, g.authenticate, g.own_limit;
 
 -- name: demand_authentication(merchant_ids, lives, now, until)
 -- From now on everybody who pays these merchants is asked for 3-D Secure; rows come back for whom that is new.

@@ -198,7 +198,7 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
             ended = await record_endings(desk.database, endings, now=now + clock, real_now=now)
             settled |= ended
             tested = [ending.shop for ending in endings if ending.attempt_id in ended and _is_of_customer(ending)]
-            await count_declines(desk.database, tested, desk.limits, now=now)
+            await count_declines(desk.database, tested, desk.limits_of, now=now)
     return settled
 
 

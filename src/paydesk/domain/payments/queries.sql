@@ -39,23 +39,30 @@ select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.fir
   left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
  where c.merchant_id = :merchant_id and c.live = :live and c.token = :token;
 
--- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since, kinds, subjects, mosts, factors, spans, now, real_now)^
+-- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since, kinds, subjects, anywhere, mosts, factors, spans, checkout_most, address_most, now, real_now)^
 -- Counts a try before any bank is asked. What must be known besides: how often the payment was tried, and ids to which
 -- secrets can be bound.
-select (select count(*)
-          from payment_attempt
-         where merchant_id = :merchant_id and live = :live and checkout_id = :checkout_id) as attempts,
-       (select count(*)
-          from payment_attempt
-         where merchant_id = :merchant_id and live = :live and client_address = :client_address
-           and state = 'declined' and finished_at > :declined_since) as declines,
-       (select shipped_goods from merchant where id = :merchant_id) as shipped_goods,
+with known as materialized (
+    select (select count(*)
+              from payment_attempt
+             where merchant_id = :merchant_id and live = :live and checkout_id = :checkout_id) as attempts,
+           (select count(*)
+              from (select 1
+                      from payment_attempt
+                     where merchant_id = :merchant_id and live = :live and client_address = :client_address
+                       and state = 'declined' and finished_at > :declined_since
+                     limit :address_most) few) as declines
+)
+select (select shipped_goods from merchant where id = :merchant_id) as shipped_goods,
        :live and (select suspended_at is not null from merchant where id = :merchant_id) as suspended,
        nextval('payment_attempt_id_seq') as attempt_id,
        nextval('card_id_seq') as card_id,
        g.refused, g.authenticate, g.paused
-  from count_card_try(:merchant_id, :live, :kinds::text[], :subjects::text[], :mosts::bigint[], :factors::bigint[],
-                      :spans::interval[], :now, :real_now) g;
+  from known k
+ cross join lateral count_card_try(
+       :merchant_id, :live, :kinds::text[], :subjects::text[], :anywhere::boolean[], :mosts::bigint[],
+       :factors::bigint[], :spans::interval[], array['checkout', 'address'], array[k.attempts, k.declines],
+       array[:checkout_most, :address_most]::bigint[], :now, :real_now) g;
 
 -- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it

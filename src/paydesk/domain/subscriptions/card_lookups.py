@@ -113,13 +113,13 @@ async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: 
     if finding is None:
         return False
     if change.state is CardChangeState.CHALLENGED:
-        return not isinstance(await record_finding(desk.database, change, finding, now=now), Unsettled)
+        return not isinstance(await record_finding(desk, change, finding, now=now), Unsettled)
     if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.change.not_after + GRACE):
         failed, reason = CardChangeState.FAILED, DeclineReason.PROCESSING_ERROR
         return not isinstance(await record_ending(desk.database, change, failed, reason, now=now), Unsettled)
     if isinstance(finding, NotFound):
         return False
-    return not isinstance(await record(desk.database, change, finding, now=now), Unsettled)
+    return not isinstance(await record(desk, change, finding, now=now), Unsettled)
 
 
 async def _ask_later(desk: Desk, lookup: Lookup, *, now: datetime) -> None:

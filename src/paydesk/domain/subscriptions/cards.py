@@ -131,16 +131,17 @@ async def _commit_intent(
     """
     shop = Shop(subscription.merchant_id, subscription.live)
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
-    counts = guarding.counts_of(desk.vault, new.card, new.client_address, is_check=True)
+    counts = guarding.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
+    row = guarding.count_row(desk.limits_of(shop), counts)
     known = await queries.prepare_card_change(
         desk.database,
         **names,
         client_address=new.client_address,
         since=now - GUARD_WINDOW,
-        **guarding.count_row(desk.limits, counts),
+        **row,
         now=now,
     )
-    if guarding.is_refused(known, desk.limits):
+    if guarding.is_refused(known):
         return Refused("too_many_attempts")
     change = CardChange(
         shop=shop,
@@ -163,6 +164,7 @@ async def _commit_intent(
         now=now,
     )
     if begun is None:
+        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))
         raise Conflict("another change of this card is under way, or the subscription has ended")
     check = Purchase(
         key=change.key,
@@ -186,9 +188,7 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
         answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
         if forgiven := guarding.forgiven_by(answer, intent.counts):
             desk.later(guarding.forgive(desk.database, change.shop, forgiven))
-        if isinstance(answer, Declined):
-            desk.later(guarding.count_declines(desk.database, [change.shop], desk.limits, now=now))
-        return await record(desk.database, change, answer, now=now)
+        return await record(desk, change, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
     except AWAY as error:
@@ -199,14 +199,14 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
     return Unsettled()
 
 
-async def record(database: Database, change: CardChange, answer: Outcome, *, now: datetime) -> Result:
+async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: datetime) -> Result:
     """Record an answer; if somebody else was faster, what they recorded counts. `now` is real time. Moves no money."""
     if isinstance(answer, Approved):
-        return await _record_replaced(database, change, answer.network_reference, now=now)
+        return await _record_replaced(desk.database, change, answer.network_reference, now=now)
     if isinstance(answer, Declined):
-        return await record_ending(database, change, CardChangeState.DECLINED, answer.reason, now=now)
+        return await _record_refusal(desk, change, CardChangeState.DECLINED, answer.reason, now=now)
     asked = await queries.challenge_card_change(
-        database, **_names(change), challenge_url=answer.url, lookup_at=now + CHALLENGE_LOOK
+        desk.database, **_names(change), challenge_url=answer.url, lookup_at=now + CHALLENGE_LOOK
     )
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
@@ -234,6 +234,16 @@ async def _record_replaced(
     return Unsettled()
 
 
+async def _record_refusal(
+    desk: Desk, change: CardChange, state: CardChangeState, reason: DeclineReason, *, now: datetime
+) -> Refused | Unsettled:
+    """Record that a bank or its customer refused, and count it against card testing."""
+    result = await record_ending(desk.database, change, state, reason, now=now)
+    if isinstance(result, Refused):
+        desk.later(guarding.count_declines(desk.database, [change.shop], desk.limits_of, now=now))
+    return result
+
+
 async def record_ending(
     database: Database, change: CardChange, state: CardChangeState, reason: DeclineReason, *, now: datetime
 ) -> Refused | Unsettled:
@@ -253,7 +263,7 @@ async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> 
         return Unsettled()
     if isinstance(finding, Challenged):
         return ConfirmWithBank(change.challenge_url)
-    return await record_finding(desk.database, change, finding, now=now)
+    return await record_finding(desk, change, finding, now=now)
 
 
 async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> Result:
@@ -262,17 +272,17 @@ async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> R
         finding = await desk.acquirers[change.acquirer].end_challenge(change.key)
     except OutcomeUnknown:
         return Unsettled()
-    return await record_finding(desk.database, change, finding, now=now)
+    return await record_finding(desk, change, finding, now=now)
 
 
-async def record_finding(database: Database, change: CardChange, finding: Finding, *, now: datetime) -> Result:
+async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, now: datetime) -> Result:
     """Record what a challenge came to. The acquirer knew the key: that it knows nothing now is no answer."""
     if isinstance(finding, Challenged | NotFound):
         return Unsettled()
     if isinstance(finding, Approved | Declined):
-        return await record(database, change, finding, now=now)
+        return await record(desk, change, finding, now=now)
     reason = DeclineReason.AUTHENTICATION_FAILED
-    return await record_ending(database, change, CardChangeState.ABANDONED, reason, now=now)
+    return await _record_refusal(desk, change, CardChangeState.ABANDONED, reason, now=now)
 
 
 def _names(change: CardChange) -> dict[str, object]:

@@ -1,23 +1,32 @@
--- name: prepare_card_change(merchant_id, live, subscription_id, client_address, since, kinds, subjects, mosts, factors, spans, now, real_now)^
+-- name: prepare_card_change(merchant_id, live, subscription_id, client_address, since, kinds, subjects, anywhere, mosts, factors, spans, checkout_most, address_most, now, real_now)^
 -- Counts a try before any bank is asked. What must be known besides: how often the card was changed, and ids to which
 -- secrets can be bound.
-select (select count(*)
-          from card_change
-         where merchant_id = :merchant_id and live = :live and subscription_id = :subscription_id
-           and created_at > :since) as attempts,
-       (select count(*)
-          from card_change
-         where merchant_id = :merchant_id and live = :live and client_address = :client_address
-           and state = 'declined' and finished_at > :since)
-       + (select count(*)
-            from payment_attempt
-           where merchant_id = :merchant_id and live = :live and client_address = :client_address
-             and state = 'declined' and finished_at > :since) as declines,
-       nextval('card_change_id_seq') as change_id,
+with known as materialized (
+    select (select count(*)
+              from card_change
+             where merchant_id = :merchant_id and live = :live and subscription_id = :subscription_id
+               and created_at > :since) as attempts,
+           (select count(*)
+              from (select 1
+                      from card_change
+                     where merchant_id = :merchant_id and live = :live and client_address = :client_address
+                       and state = 'declined' and finished_at > :since
+                     limit :address_most) few)
+           + (select count(*)
+                from (select 1
+                        from payment_attempt
+                       where merchant_id = :merchant_id and live = :live and client_address = :client_address
+                         and state = 'declined' and finished_at > :since
+                       limit :address_most) few) as declines
+)
+select nextval('card_change_id_seq') as change_id,
        nextval('card_id_seq') as card_id,
        g.refused, g.authenticate, g.paused
-  from count_card_try(:merchant_id, :live, :kinds::text[], :subjects::text[], :mosts::bigint[], :factors::bigint[],
-                      :spans::interval[], :now, :real_now) g;
+  from known k
+ cross join lateral count_card_try(
+       :merchant_id, :live, :kinds::text[], :subjects::text[], :anywhere::boolean[], :mosts::bigint[],
+       :factors::bigint[], :spans::interval[], array['checkout', 'address'], array[k.attempts, k.declines],
+       array[:checkout_most, :address_most]::bigint[], :now, :real_now) g;
 
 -- name: begin_card_change(merchant_id, live, subscription_id, change_id, idempotency_key, acquirer, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is asked about the card. A subscription that ended has none, and only one
