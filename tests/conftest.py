@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -21,13 +22,15 @@ from tests.databases import drop_database
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
-from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
 from paydesk.app import create_app, payment_desk
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant, shop_of
+from paydesk.domain.merchants.profile_changes import accept, seen_now
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.services import CheckoutServices
@@ -224,6 +227,32 @@ async def submit_profile(database: Database, merchant_id: int) -> None:
         """,
         merchant_id,
     )
+
+
+async def propose_change(
+    database: Database, merchant_id: int, legal_name: str = "Other Shop Ltd", iban: Sealed | None = None
+) -> None:
+    """A live merchant wants another profile, with another bank account if one is given."""
+    await database.execute(
+        """
+        insert into profile_change (merchant_id, legal_name, street, postal_code, city, country, registration,
+               vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed,
+               vault_key_id, iban_last4, proposed_at, proposed_by)
+        values ($1, $2, '', '', '', 'GB', '', '', '', '', '', '', '', '', $3, $4, '', now(), 1)
+        """,
+        merchant_id,
+        legal_name,
+        iban.blob if iban else None,
+        iban.key_id if iban else "",
+    )
+
+
+async def accept_waiting(
+    database: Database, merchant_id: int, *, seen: datetime | None = None, now: datetime | None = None
+) -> None:
+    """An operator accepts what waits: a request to go live, or a change; another bank account waits three days."""
+    seen, wait = seen or await seen_now(database, merchant_id), timedelta(days=3)
+    await accept(database, COMMAND_LINE, merchant_id, seen=seen, iban_wait=wait, now=now or utc_now())
 
 
 SignedForm = Callable[..., dict[str, Any]]

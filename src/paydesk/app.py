@@ -269,6 +269,7 @@ def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServi
         trusted_proxies=settings.proxy_networks(),
         address=settings.address,
         sandbox_address=settings.sandbox_address,
+        iban_wait=settings.iban_wait,
         now=utc_now,
         sender=partial(sender_for_a_call, settings, desk),
     )

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Literal
@@ -101,6 +102,9 @@ class Settings(BaseSettings):
     breached_passwords: str = Field(
         "", description="File of SHA-1 hashes of leaked passwords, sorted by hash; such passwords are refused."
     )
+    iban_wait_days: int = Field(
+        3, ge=0, le=60, description="Days that payouts wait when a merchant's new bank account was accepted."
+    )
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
     pingbacks_in_flight: int = Field(
         768,
@@ -150,6 +154,11 @@ class Settings(BaseSettings):
     def address(self) -> str:
         """The public address without a trailing slash."""
         return (self.base_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+    @property
+    def iban_wait(self) -> timedelta:
+        """How long payouts to a newly accepted bank account wait."""
+        return timedelta(days=self.iban_wait_days)
 
     @property
     def sandbox_address(self) -> str:

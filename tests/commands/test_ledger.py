@@ -11,7 +11,7 @@ import pytest
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
-from paydesk.domain.ledger import payouts
+from paydesk.domain.ledger.payouts import Payout, record_payout_on
 from paydesk.domain.merchants.profiles import PURPOSE
 
 
@@ -75,8 +75,8 @@ async def test_a_payout_whose_answer_is_lost_counts_once(
     paydesk: Any, account: dict[str, Any], subscription: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await paydesk("clock", "advance", account["id"], "8d")
-    honest = payouts.record_payout_on
-    lost: list[payouts.Payout] = []
+    honest = record_payout_on
+    lost: list[Payout] = []
 
     async def commit_and_lose(connection: Any, *args: Any, **named: Any) -> Any:
         payout = await honest(connection, *args, **named)
@@ -87,24 +87,52 @@ async def test_a_payout_whose_answer_is_lost_counts_once(
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
         return payout
 
-    monkeypatch.setattr(payouts, "record_payout_on", commit_and_lose)
+    monkeypatch.setattr("paydesk.domain.operations.money.record_payout_on", commit_and_lose)
     said = await paydesk("payout", "record", account["id"], "2.00", "USD", "--reference", "TRF-1", "--json")
     assert (said.status, len(lost)) == (0, 1)
     (listed,) = (await paydesk("payout", "list", account["id"], "--json")).result
     assert listed["id"] == lost[0].id
 
 
+async def test_a_payout_to_a_new_bank_account_waits_unless_the_command_says_why(
+    paydesk: Any, account: dict[str, Any], subscription: int, database: Database
+) -> None:
+    await database.execute(
+        "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
+        " select merchant_id, true, 1, 'settlement', id, e.account, 'USD', e.amount, now()"
+        "   from payment cross join (values ('available', -9), ('acquirer', 9)) e (account, amount)"
+        "  where merchant_id = $1",
+        account["id"],
+    )
+    await database.execute(
+        "insert into business_profile (merchant_id, status, changed_at, payouts_from)"
+        " values ($1, 'accepted', now(), now() + interval '1 day')",
+        account["id"],
+    )
+    words = ("payout", "record", account["id"], "2.00", "USD", "--reference", "TRF-1", "--live")
+    refused = await paydesk(*words)
+    assert (refused.status, "has a new bank account" in refused.err, refused.out) == (1, True, "")
+    assert (await paydesk(*words, "--despite-wait", "The owner called")).status == 0
+    (entry,) = await database.fetch(
+        "select details from audit_entry where merchant_id = $1 and action = 'payout_changed'", account["id"]
+    )
+    assert json.loads(entry["details"])["despite_wait"] == "The owner called"
+
+
 async def test_an_operator_reads_where_to_pay_to_and_the_log_keeps_it(
     paydesk: Any, account: dict[str, Any], database: Database, environment: dict[str, str]
 ) -> None:
     none = await paydesk("payout", "account", account["id"])
-    assert (none.status, none.err) == (1, f"paydesk: merchant {account['id']} has given no bank account\n")
+    assert (none.status, none.err) == (
+        1,
+        f"paydesk: merchant {account['id']} has no accepted bank account; see: paydesk profile show {account['id']}\n",
+    )
     vault = Vault.from_settings(environment["PAYDESK_VAULT_KEYS"], environment["PAYDESK_SECRET_KEY"])
     iban = "DE89370400440532013000"
     sealed = vault.seal(iban.encode(), purpose=PURPOSE, merchant_id=account["id"], row_id=account["id"])
     await database.execute(
         "insert into business_profile (merchant_id, status, account_holder, iban_sealed, vault_key_id, iban_last4,"
-        " changed_at) values ($1, 'draft', 'Corner Shop Ltd', $2, $3, '3000', now())",
+        " changed_at) values ($1, 'accepted', 'Corner Shop Ltd', $2, $3, '3000', now())",
         account["id"],
         sealed.blob,
         sealed.key_id,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conftest import submit_profile
+from tests.conftest import propose_change, submit_profile
 
 from paydesk.database.pool import Database
 
@@ -55,3 +55,29 @@ async def test_a_profile_that_was_not_submitted_is_not_answered(
     environment |= LIVE
     said = await paydesk("profile", "accept", account["id"])
     assert (said.status, "not waiting for an answer" in said.err) == (1, True)
+
+
+async def test_a_change_of_a_live_profile_is_listed_shown_and_answered(
+    paydesk: Any, account: dict[str, Any], environment: dict[str, str], database: Database
+) -> None:
+    environment |= LIVE
+    await submit_profile(database, account["id"])
+    await paydesk("profile", "accept", account["id"])
+    await propose_change(database, account["id"], "Other Shop Ltd")
+    (listed,) = [
+        one for one in (await paydesk("profile", "list", "--json")).result if one["merchant_id"] == account["id"]
+    ]
+    assert listed["change"]
+    assert (
+        "change of legal_name Corner Shop Ltd -> Other Shop Ltd"
+        in (await paydesk("profile", "show", account["id"])).out
+    )
+    seen = (await paydesk("profile", "show", account["id"], "--json")).result["seen"]
+    refused = (await paydesk("profile", "refuse", account["id"], "--reason", "Why?", "--json")).result
+    assert (refused["status"], refused["legal_name"], refused["change"]) == ("accepted", "Corner Shop Ltd", {})
+    await propose_change(database, account["id"], "Evil Ltd")
+    stale = await paydesk("profile", "accept", account["id"], "--seen", seen)
+    assert (stale.status, "look at it anew" in stale.err) == (1, True)
+    assert (await paydesk("profile", "accept", account["id"], "--seen", "soon")).status == 1
+    accepted = (await paydesk("profile", "accept", account["id"], "--json")).result
+    assert (accepted["legal_name"], accepted["payouts_from"]) == ("Evil Ltd", None)

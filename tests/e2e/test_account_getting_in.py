@@ -16,19 +16,17 @@ import pytest
 from argon2 import PasswordHasher
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.conftest import accept_waiting
 from tests.e2e.looks import flaws, violations
 
 import paydesk.app
 from paydesk.adapters.vault import Vault
 from paydesk.app import create_app
-from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.accounts import Merchant
-from paydesk.domain.merchants.profiles import accept_profile
 from paydesk.settings import Settings
 
 pytestmark = pytest.mark.browser
@@ -270,7 +268,7 @@ async def test_who_waits_for_the_operator_sees_the_answer_without_asking(
     await page.get_by_role("button", name="Save the profile").click()
     await page.get_by_role("button", name="Ask to go live").click()
     await expect(page.get_by_text("We look at your profile")).to_be_visible()
-    await accept_profile(database, COMMAND_LINE, int(merchant_path(page).split("/")[2]), now=utc_now())
+    await accept_waiting(database, int(merchant_path(page).split("/")[2]))
     await expect(page.get_by_text("You may take real payments")).to_be_visible(timeout=30_000)
     assert complaints == []
 

@@ -22,11 +22,10 @@ from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
 from paydesk.core.spreadsheets import csv_line
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
-from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
+from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, browse_payouts
 from paydesk.domain.merchants.accounts import find_merchant, shop_of
 from paydesk.domain.merchants.api_calls import check_request_key
-from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.operations.money import read_bank_account
+from paydesk.domain.operations.money import pay_out, read_bank_account
 
 ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
 payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)
@@ -98,6 +97,9 @@ async def record(
     currency: Annotated[str, typer.Argument(metavar="CURRENCY", help="Which currency, like USD.")],
     reference: Annotated[str, typer.Option(help="What the merchant's bank statement shows.")],
     key: Annotated[str, typer.Option(help="Your name for this transfer, if its reference is not its own.")] = "",
+    despite_wait: Annotated[
+        str, typer.Option(help="Why it is recorded although a new bank account waits; the audit log keeps it.")
+    ] = "",
     live: Live = False,
     as_json: AsJson = False,
 ) -> None:
@@ -109,16 +111,16 @@ async def record(
     wish = f"command {check_request_key(key, '--key')}" if key else None
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
-        payout = await record_payout(
-            here.database,
-            shop,
+        sent = Sent(
             parse_typed(amount, known, "AMOUNT"),
             known,
-            reference=reference,
-            recorded_by="command",
-            request_key=wish,
-            now=await shop_time(here.database, shop, real_now=utc_now()),
+            reference,
+            "command",
+            wish,
+            repeats=wish is not None,
+            despite_wait=despite_wait.strip()[:LONGEST_REASON],
         )
+        payout = await pay_out(here.database, COMMAND_LINE, shop, sent, now=utc_now())
     if payout.again:
         note("this was recorded before; another transfer needs a reference of its own, or a --key")
     if as_json:

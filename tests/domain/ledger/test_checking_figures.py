@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.domain.ledger.paying_out import record_payout
 from tests.domain.ledger.test_checking_after import (
     authorized,
     broken,
@@ -22,7 +23,6 @@ from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.ledger.checking import FIGURE_RULES, check
-from paydesk.domain.ledger.payouts import record_payout
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import refund

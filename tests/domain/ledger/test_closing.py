@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from tests.conftest import database_at
 from tests.domain.ledger.conftest import Till
+from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -20,7 +21,6 @@ from paydesk.domain.ledger import closing
 from paydesk.domain.ledger.balances import Balance, balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.closing import close_ledger, run_closing
-from paydesk.domain.ledger.payouts import record_payout
 from paydesk.domain.merchants.accounts import Shop
 
 ENTRY = (

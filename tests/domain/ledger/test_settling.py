@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
@@ -20,7 +21,7 @@ from paydesk.domain.ledger.balances import (
     reserve_calendar,
     statement,
 )
-from paydesk.domain.ledger.payouts import browse_payouts, record_payout
+from paydesk.domain.ledger.payouts import browse_payouts
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.paying import Desk

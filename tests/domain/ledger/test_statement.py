@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from tests.conftest import database_at
 from tests.domain.ledger.conftest import Till
+from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
@@ -20,7 +21,6 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger import balances
 from paydesk.domain.ledger.balances import browse_postings, statement
 from paydesk.domain.ledger.closing import close_ledger
-from paydesk.domain.ledger.payouts import record_payout
 from paydesk.domain.merchants.accounts import Shop
 
 ENTRY = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.conftest import accept_waiting
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
@@ -18,7 +19,7 @@ from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
-from paydesk.domain.merchants.profiles import accept_profile, refuse_profile
+from paydesk.domain.merchants.profile_changes import refuse, seen_now
 from paydesk.web.mails.writing import write
 
 
@@ -102,16 +103,17 @@ async def test_what_is_rolled_back_is_not_told(team: Team) -> None:
 async def test_a_profiles_answers_are_told(team: Team) -> None:
     await team.hand_in()
     merchant_id = team.shop.merchant_id
-    await refuse_profile(team.database, COMMAND_LINE, merchant_id, reason="Name your towels.", now=utc_now())
+    seen, now = await seen_now(team.database, merchant_id), utc_now()
+    await refuse(team.database, COMMAND_LINE, merchant_id, seen=seen, reason="Name your towels.", now=now)
     await team.database.execute(
         "update business_profile set status = 'submitted' where merchant_id = $1", team.shop.merchant_id
     )
-    await accept_profile(team.database, COMMAND_LINE, merchant_id, now=utc_now())
+    await accept_waiting(team.database, merchant_id, seen=seen)
     refused, accepted = await team.mails()
     assert (refused["kind"], json.loads(refused["facts"])["reason"]) == ("profile_refused", "Name your towels.")
     assert accepted["kind"] == "profile_accepted"
     with pytest.raises(Conflict):
-        await accept_profile(team.database, COMMAND_LINE, merchant_id, now=utc_now())
+        await accept_waiting(team.database, merchant_id, seen=seen)
     assert len(await team.mails()) == 2
 
 

@@ -12,6 +12,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any, TypeVar
 
+from tests.domain.ledger.paying_out import record_payout
+
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     CardDetails,
@@ -37,7 +39,6 @@ from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.ledger.payouts import record_payout
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout

@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from tests.domain.ledger.paying_out import record_payout
 from tests.domain.payments.conftest import Till
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
@@ -18,7 +19,7 @@ from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.ledger.payouts import Payout, browse_payouts, record_payout
+from paydesk.domain.ledger.payouts import Payout, browse_payouts
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from tests.conftest import propose_change
 from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
 from tests.domain.subscriptions.test_card_numbers import Challenging, buy
 
@@ -73,6 +74,7 @@ async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop
         "insert into business_profile (merchant_id, iban_sealed, vault_key_id, changed_at) values ($1, $2, $3, now())",
         merchant.id, iban.blob, iban.key_id,
     )  # fmt: skip
+    await propose_change(database, merchant.id, iban=iban)
     facts = {"link": seal_fact(vault, "token", row_id=person), "name": "Ada", "count": 3}
     await database.execute(
         "insert into mail (merchant_id, kind, recipient, language, facts, once, due_at, created_at)"
@@ -123,7 +125,9 @@ async def test_who_needs_what_is_kept(database: Database, whole: Subscriber, mer
         for place in PLACES
         if place.table != "person"
     }
-    assert counts == {"private_keys": 1, "card_numbers": 1, "bank_accounts": 1, "mail_facts": 1}
+    assert counts == dict.fromkeys(
+        ("private_keys", "card_numbers", "bank_accounts", "proposed_accounts", "mail_facts"), 1
+    )
     rows = await database.fetch(
         "select s.state, a.state as attempt, c.number_sealed is not null as kept"
         "  from payment_attempt a"
@@ -154,7 +158,7 @@ async def test_everything_moves_to_the_newest_key_and_still_opens(
     moved = await reseal(database, newer, report=lambda: looked.append(None))
     assert set(moved) == {place.name for place in PLACES}
     assert len(looked) >= sum(moved.values()) >= len(PLACES)
-    for place in ("merchant_key", "card", "business_profile"):
+    for place in ("merchant_key", "card", "business_profile", "profile_change"):
         keys = await database.fetch(f"select vault_key_id from {place} where merchant_id = $1", merchant.id)
         assert [row["vault_key_id"] for row in keys] == [newer.current_key_id], place
     alone = Vault.from_settings(new_key, deployment_keys["secret_key"])
@@ -165,9 +169,10 @@ async def test_everything_moves_to_the_newest_key_and_still_opens(
     facts = json.loads(await database.fetchval("select facts from mail where merchant_id = $1", merchant.id))
     assert open_facts(alone, facts) == {"link": "token", "name": "Ada", "count": 3}
     assert (PURPOSE, set(facts["link"])) == ("mail", {"sealed", "vault_key_id", "row_id"})
-    profile = await database.fetchrow("select * from business_profile where merchant_id = $1", merchant.id)
     bound = {"purpose": "bank account", "merchant_id": merchant.id, "row_id": merchant.id}
-    assert alone.open(Sealed(profile["vault_key_id"], profile["iban_sealed"]), **bound) == b"DE02"
+    for place in ("business_profile", "profile_change"):
+        profile = await database.fetchrow(f"select * from {place} where merchant_id = $1", merchant.id)
+        assert alone.open(Sealed(profile["vault_key_id"], profile["iban_sealed"]), **bound) == b"DE02"
     assert sum((await reseal(database, newer)).values()) == 0, "a second time there is nothing to do"
 
 

@@ -4,12 +4,12 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from tests.domain.ledger.paying_out import record_payout
 from tests.web.account.conftest import Join, SignUp, Visitor, text_of
 from tests.web.account.selling import Seller, seller_of
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.ledger.payouts import record_payout
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import refund

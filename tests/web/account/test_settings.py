@@ -1,23 +1,20 @@
 import re
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.conftest import accept_waiting
 from tests.web.account.conftest import PASSWORD, Join, LinkInMail, OpenVisitor, Visitor, leads_to, text_of
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.merchants.accounts import find_merchant
-from paydesk.domain.merchants.profiles import (
-    accept_profile,
-    bank_account_of,
-    find_profile,
-    refuse_profile,
-    waiting_profiles,
-)
+from paydesk.domain.merchants.profile_changes import refuse, seen_now
+from paydesk.domain.merchants.profiles import bank_account_of, find_profile, waiting_profiles
 
 COMPLETE = {
     "legal_name": "Corner Shop Ltd",
@@ -93,6 +90,9 @@ async def test_the_bank_account_is_kept_sealed_and_shown_by_its_end(
     assert "3000" in shown
     assert "0532" not in shown
     await save(owner, iban="")
+    with pytest.raises(NotFound, match="no accepted bank account"):
+        await bank_account_of(database, vault, merchant_id(owner))
+    await database.execute("update business_profile set status = 'accepted' where merchant_id = $1", merchant_id(owner))
     assert await bank_account_of(database, vault, merchant_id(owner)) == ("Corner Shop Ltd", "DE89370400440532013000")
     stored = await database.fetchval(
         "select iban_sealed from business_profile where merchant_id = $1", merchant_id(owner)
@@ -110,12 +110,12 @@ async def test_a_complete_profile_goes_to_the_operator_and_opens_the_way_to_live
     waiting = await confirmed.see(settings(confirmed, "profile"))
     assert "We look at your profile" in text_of(waiting)
     assert "disabled" in waiting.text
-    now = utc_now()
-    await accept_profile(database, COMMAND_LINE, merchant_id(confirmed), now=now)
+    now, seen = utc_now(), await seen_now(database, merchant_id(confirmed))
+    await accept_waiting(database, merchant_id(confirmed), now=now)
     assert (await find_merchant(database, merchant_id(confirmed))).went_live_at == now
     assert "You may take real payments" in text_of(await confirmed.see(settings(confirmed, "profile")))
     with pytest.raises(Conflict):
-        await accept_profile(database, COMMAND_LINE, merchant_id(confirmed), now=now)
+        await accept_waiting(database, merchant_id(confirmed), seen=seen)
 
 
 async def test_what_waits_for_the_operator_cannot_be_changed_but_taken_back(confirmed: Visitor) -> None:
@@ -131,11 +131,11 @@ async def test_a_refusal_says_why(confirmed: Visitor, database: Database) -> Non
     page = settings(confirmed, "profile")
     await save(confirmed)
     await confirmed.send(page, f"{page}/submit")
+    answer = partial(refuse, database, COMMAND_LINE, merchant_id(confirmed))
+    seen, now = await seen_now(database, merchant_id(confirmed)), utc_now()
     with pytest.raises(Malformed):
-        await refuse_profile(database, COMMAND_LINE, merchant_id(confirmed), reason=" ", now=utc_now())
-    await refuse_profile(
-        database, COMMAND_LINE, merchant_id(confirmed), reason="The website <b>shows nothing</b>.", now=utc_now()
-    )
+        await answer(seen=seen, reason=" ", now=now)
+    await answer(seen=seen, reason="The website <b>shows nothing</b>.", now=now)
     shown = await confirmed.see(page)
     assert "The website <b>shows nothing</b>." in text_of(shown).replace("&lt;", "<") or "&lt;b&gt;" in shown.text
     assert "<b>shows" not in shown.text

@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import read_disputes
-from paydesk.domain.ledger.payouts import record_payout
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.paying import Desk

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
-from tests.conftest import submit_profile
+from tests.conftest import accept_waiting, submit_profile
 from tests.web.checkout.test_paying import SHOP, checkout, leads_to, pay, text_of
 
 from paydesk.adapters.acquirers.interface import Approved
@@ -24,7 +24,6 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Merchant, go_live, shop_of
 from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
-from paydesk.domain.merchants.profiles import accept_profile
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Desk
@@ -54,7 +53,7 @@ async def live_web(
     open_web: OpenWeb, live: dict[str, Any], database: Database, merchant: Merchant
 ) -> httpx.AsyncClient:
     await submit_profile(database, merchant.id)
-    await accept_profile(database, COMMAND_LINE, merchant.id, now=utc_now())
+    await accept_waiting(database, merchant.id)
     await go_live(database, merchant.id, now=utc_now())
     return await open_web(**live)
 
@@ -251,7 +250,7 @@ async def test_without_a_live_acquirer_a_live_customer_is_told_and_nothing_is_st
     open_web: OpenWeb, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     await submit_profile(database, merchant.id)
-    await accept_profile(database, COMMAND_LINE, merchant.id, now=utc_now())
+    await accept_waiting(database, merchant.id)
     await go_live(database, merchant.id, now=utc_now())
     web = await open_web()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -59,6 +59,8 @@ FACTS: dict[Kind, dict[str, Any]] = {
     Kind.authorization_voided: _HELD,
     Kind.profile_accepted: {"merchant_id": 7, "name": "Zaphod"},
     Kind.profile_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
+    Kind.profile_change_accepted: {"merchant_id": 7, "name": "Zaphod", "payouts_from": "2030-03-04T05:06:07+00:00"},
+    Kind.profile_change_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
     Kind.merchant_suspended: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
     Kind.merchant_restored: {"merchant_id": 7, "name": "Zaphod"},
     Kind.security_notice: {

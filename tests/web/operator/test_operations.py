@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -120,7 +120,7 @@ async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line
     sealed = vault.seal(iban.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
     await database.execute(
         "insert into business_profile (merchant_id, status, account_holder, iban_sealed, vault_key_id, iban_last4,"
-        " changed_at) values ($1, 'draft', 'Corner Shop Ltd', $2, $3, '3000', now())",
+        " changed_at) values ($1, 'accepted', 'Corner Shop Ltd', $2, $3, '3000', now())",
         merchant_id,
         sealed.blob,
         sealed.key_id,
@@ -162,6 +162,62 @@ async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(
     answer = await post(operator, payout_page, amount="1.00", reference="T")
     assert answer.status_code == 409
     assert "is suspended" in text_of(answer)
+    assert await payouts_of(seller) == []
+
+
+async def accepted_account(seller: Seller, *, status: str = "accepted", payouts_from: datetime | None = None) -> None:
+    """The merchant has a business profile, with a bank account to which payouts may wait."""
+    await seller.database.execute(
+        "insert into business_profile (merchant_id, status, account_holder, iban_last4, changed_at, payouts_from)"
+        " values ($1, $2, 'Corner Shop Ltd', '3000', now(), $3)",
+        seller.shop.merchant_id,
+        status,
+        payouts_from,
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "badge", "said"),
+    [
+        ("accepted", "New bank account", "has a new bank account"),
+        ("draft", "Profile not accepted", "nobody has accepted"),
+    ],
+)
+async def test_a_payout_to_a_new_bank_account_waits_unless_an_operator_says_why(
+    operator: Visitor, owner: Visitor, seller: Seller, status: str, badge: str, said: str
+) -> None:
+    page = await payable(seller, live=True)
+    waits = utc_now() + timedelta(days=1) if status == "accepted" else None
+    await accepted_account(seller, status=status, payouts_from=waits)
+    listed = text_of(await operator.see(f"/operator/payouts?merchant={seller.shop.merchant_id - 1}"))
+    assert badge in listed
+    for reason in ({}, {"despite_wait": "  "}):
+        answer = await post(operator, page, amount="1.00", reference="T", **reason)
+        assert (answer.status_code, said in text_of(answer)) == (409, True)
+    assert await payouts_of(seller) == []
+    done = await post(operator, page, amount="1.00", reference="T", despite_wait="Called the owner, it is hers")
+    assert leads_to(done) == "/operator/payouts/past"
+    assert await payouts_of(seller) == [("1.00", "T")]
+    assert "Called the owner" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+
+
+async def test_payouts_go_on_when_the_days_of_a_new_bank_account_are_over_and_in_test_mode(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    page, test_page = await payable(seller, live=True), await payable(seller, live=False)
+    await accepted_account(seller, payouts_from=utc_now() + timedelta(days=1))
+    assert (await post(operator, test_page, amount="1.00", reference="T-0")).status_code == 303
+    await database.execute("update business_profile set payouts_from = now() - interval '1 second'")
+    assert "despite_wait" not in (await operator.see(page)).text
+    assert (await post(operator, page, amount="1.00", reference="T-1")).status_code == 303
+
+
+async def test_a_reason_pays_no_suspended_merchant_out(operator: Visitor, seller: Seller, database: Database) -> None:
+    page = await payable(seller, live=True)
+    await accepted_account(seller, payouts_from=utc_now() + timedelta(days=1))
+    await database.execute("update merchant set suspended_at = now() where id = $1", seller.shop.merchant_id)
+    answer = await post(operator, page, amount="1.00", reference="T", despite_wait="I want to")
+    assert (answer.status_code, "is suspended" in text_of(answer)) == (409, True)
     assert await payouts_of(seller) == []
 
 

@@ -39,7 +39,8 @@ async def test_an_accepted_profile_lets_the_merchant_go_live(
     assert leads_to(await operator.send(page, f"{page}/accept")) == "/operator/profiles"
     assert await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
     token = fields_of((await operator.see("/account/security")).text, "/account/logout")
-    again = await operator.web.post(f"{page}/accept", data=token)
+    seen = fields_of(shown.text, f"{page}/accept")["seen"]
+    again = await operator.web.post(f"{page}/accept", data={**token, "seen": seen})
     assert again.status_code == 409
 
 

@@ -79,7 +79,11 @@ select count(distinct posting_id) from ledger_entry where merchant_id = :merchan
 
 -- name: lock_merchant(merchant_id)^
 -- Payouts of a merchant come one after the other, or two could spend the same balance; a suspension waits its turn, too.
-select id, suspended_at from merchant where id = :merchant_id for no key update;
+select m.id, m.suspended_at, p.status <> 'accepted' as unaccepted, p.payouts_from
+  from merchant m
+  left join business_profile p on p.merchant_id = m.id
+ where m.id = :merchant_id
+   for no key update of m;
 
 -- name: payout_of_request(merchant_id, live, request_key)^
 select * from payout where merchant_id = :merchant_id and live = :live and request_key = :request_key;
@@ -92,8 +96,9 @@ select *
  order by currency = :currency and amount = :amount::numeric desc, id desc
  limit 1;
 
--- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, request_key, now)^
--- Money that an operator has sent to the merchant's bank, if so much was available; of a suspended merchant's live side none.
+-- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, request_key, despite_wait, now)^
+-- Money that an operator has sent to the merchant's bank, if so much was available; of a suspended merchant's live side
+-- none, and none while its bank account is too new or its profile is not accepted, unless the operator says that it shall be.
 with available as (
     select coalesce(-sum(amount), 0) as amount
       from (select amount
@@ -110,6 +115,9 @@ with available as (
       from available
      where available.amount >= :amount::numeric
        and not exists (select from merchant where id = :merchant_id and :live and suspended_at is not null)
+       and (:despite_wait or not :live
+            or not exists (select from business_profile
+                            where merchant_id = :merchant_id and (status <> 'accepted' or payouts_from > :now)))
  returning *
 ), posting as materialized (
     select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid

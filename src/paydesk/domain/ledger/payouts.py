@@ -19,8 +19,9 @@ from paydesk.domain.merchants.accounts import Shop
 queries = load_statements(__package__ or "", "balances.sql")
 
 LONGEST_REFERENCE = 140
-
-
+LONGEST_REASON = 500
+"""Of a payout to a bank account that waits."""
+_UNLESS = "to record one all the same, say why"
 _UNSURE = (
     "it is not known whether the payout was recorded: the database went away over it. Record it again with the same "
     "reference and key: it counts once"
@@ -48,7 +49,8 @@ class Sent:
     """Money that was sent to a merchant and is to be recorded; `amount` is positive, in main units of `currency`.
 
     `request_key` names this one wish, else the reference does: however often it comes, it counts once. Another transfer
-    has another reference, or if its bank knows only one, a key of its own and `repeats` the reference.
+    has another reference, or if its bank knows only one, a key of its own and `repeats` the reference. `despite_wait`
+    is why it was sent although the merchant's bank account is too new, or its profile not accepted; usually empty.
     """
 
     amount: Decimal
@@ -57,29 +59,7 @@ class Sent:
     recorded_by: str
     request_key: str | None = None
     repeats: bool = False
-
-
-async def record_payout(
-    database: Database,
-    shop: Shop,
-    amount: Decimal,
-    currency: str,
-    *,
-    reference: str,
-    recorded_by: str,
-    now: datetime,
-    request_key: str | None = None,
-) -> Payout:
-    """Record that money was sent to the merchant, out of its available balance. Moves no money itself.
-
-    With a `request_key` the reference may repeat an earlier one; without, the same transfer again is the first one.
-    `amount` is positive, in main units of `currency`; now is the shop's time, UTC.
-    Raises: Malformed without a usable reference; Conflict if less is available, the merchant is suspended (its test
-        side goes on), or key or reference belong to another payout; NotFound if there is no such merchant; Unsure if
-        nobody can say whether it was recorded.
-    """
-    sent = Sent(amount, currency, reference, recorded_by, request_key, repeats=request_key is not None)
-    return await record_sent(database, lambda connection: record_payout_on(connection, shop, sent, now=now))
+    despite_wait: str = ""
 
 
 async def record_sent(database: Database, record: Callable[[Any], Awaitable[Payout]]) -> Payout:
@@ -100,9 +80,12 @@ async def record_sent(database: Database, record: Callable[[Any], Awaitable[Payo
 
 
 async def record_payout_on(connection: Any, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
-    """The same as `record_payout` within a transaction of the caller's. Moves no money itself.
+    """Record that money was sent to the merchant, out of what it has available, on a transaction. Moves none itself.
 
-    Raises: as `record_payout`.
+    now is the shop's time, UTC.
+    Raises: Malformed without a usable reference; Conflict if less is available, the merchant is suspended or its bank
+        account waits (its test side goes on), or key or reference belong to another payout; NotFound if there is no
+        such merchant.
     """
     if not sent.reference.strip() or len(sent.reference) > LONGEST_REFERENCE or not sent.reference.isprintable():
         raise Malformed(
@@ -124,18 +107,31 @@ async def record_payout_on(connection: Any, shop: Shop, sent: Sent, *, now: date
         reference=sent.reference,
         recorded_by=sent.recorded_by,
         request_key=sent.request_key,
+        despite_wait=bool(sent.despite_wait),
         now=now,
     )
-    if row is None and shop.live and merchant["suspended_at"] is not None:
-        raise Conflict(
-            f"merchant {shop.merchant_id} is suspended: its money stays where it is until the suspension is lifted"
-        )
+    if row is None and shop.live:
+        _require_free(merchant, sent, now)
     if row is None:
         found = [one async for one in queries.balances(connection, **side)]
         known = {one["currency"]: one["available"] for one in found}
         available = known.get(sent.currency, Decimal(0))
         raise Conflict(f"only {available} {sent.currency} are available, not {sent.amount}")
     return _payout(row)
+
+
+def _require_free(merchant: Mapping[str, Any], sent: Sent, now: datetime) -> None:
+    """Raises: Conflict, saying why nothing live is paid out to the merchant for now."""
+    name = f"merchant {merchant['id']}"
+    if merchant["suspended_at"] is not None:
+        raise Conflict(f"{name} is suspended: its money stays where it is until the suspension is lifted")
+    if sent.despite_wait:
+        return
+    if merchant["unaccepted"]:
+        raise Conflict(f"{name} has changed its business profile, and nobody has accepted it yet: {_UNLESS}")
+    if merchant["payouts_from"] is not None and merchant["payouts_from"] > now:
+        until = f"{merchant['payouts_from']:%Y-%m-%d %H:%M} UTC"
+        raise Conflict(f"{name} has a new bank account, to which payouts wait until {until}: {_UNLESS}")
 
 
 async def _recorded_before(connection: Any, side: Mapping[str, Any], sent: Sent) -> Payout | None:

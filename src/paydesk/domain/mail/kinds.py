@@ -23,6 +23,8 @@ class Kind(StrEnum):
     authorization_voided = "authorization_voided"
     profile_accepted = "profile_accepted"
     profile_refused = "profile_refused"
+    profile_change_accepted = "profile_change_accepted"
+    profile_change_refused = "profile_change_refused"
     merchant_suspended = "merchant_suspended"
     merchant_restored = "merchant_restored"
     security_notice = "security_notice"
@@ -53,6 +55,8 @@ MERCHANT_KINDS = frozenset(
         Kind.authorization_voided,
         Kind.profile_accepted,
         Kind.profile_refused,
+        Kind.profile_change_accepted,
+        Kind.profile_change_refused,
         Kind.merchant_suspended,
         Kind.merchant_restored,
     }

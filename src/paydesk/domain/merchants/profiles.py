@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -91,6 +91,8 @@ class Profile:
     submitted_at: datetime | None
     decided_at: datetime | None
     reason: str
+    payouts_from: datetime | None
+    """When payouts to a newly accepted bank account may begin."""
     went_live_at: datetime | None
 
     @property
@@ -102,12 +104,13 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class WaitingProfile:
-    """A profile that waits for the operator."""
+    """A profile that waits for the operator, or a change of an accepted one."""
 
     merchant_id: int
     merchant_name: str
     legal_name: str
     country: str
+    change: bool
     submitted_at: datetime
 
 
@@ -171,28 +174,31 @@ async def find_profile(database: Database, merchant_id: int) -> Profile:
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
     if row["merchant_id"] is None:
-        return Profile(merchant_id, ProfileStatus.draft, Details(), "", None, None, None, "", row["went_live_at"])
+        return Profile(merchant_id, ProfileStatus.draft, Details(), "", None, None, None, "", None, row["went_live_at"])
     return Profile(
         merchant_id=merchant_id,
         status=ProfileStatus(row["status"]),
         details=Details(**{name: row[name] for name in Details.__slots__}),
-        **{name: row[name] for name in ("iban_last4", "changed_at", "submitted_at", "decided_at", "reason")},
+        **{
+            name: row[name]
+            for name in ("iban_last4", "changed_at", "submitted_at", "decided_at", "reason", "payouts_from")
+        },
         went_live_at=row["went_live_at"],
     )
 
 
 async def save_profile(gate: Gate, session: Session, details: Details, *, iban: str = "", now: datetime) -> None:
-    """Keep what was said, as a draft; an empty IBAN keeps the one that is there. Who is live stays live.
+    """Keep what was said, as a draft; an empty IBAN keeps the one that is there. An accepted profile stays as it is.
 
     Raises: Forbidden; Malformed for the IBAN; ConfirmationNeeded for another bank account than before; Conflict while
-    the operator looks at the profile.
+    the operator looks at the profile, and once it is accepted (profile_changes.py).
     """
     merchant_id = require(session, Permission.manage_settings).merchant_id
     sealed: Sealed | None = None
     number = parse_iban(iban) if iban else ""
     if number:
         require_recent(session, now=now)
-        sealed = gate.vault.seal(number.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
+        sealed = seal_iban(gate.vault, merchant_id, number)
     async with gate.database.acquire() as connection, connection.transaction():
         saved = await queries.save(
             connection,
@@ -206,7 +212,7 @@ async def save_profile(gate: Gate, session: Session, details: Details, *, iban: 
         if saved is None:
             raise Conflict("the profile is being looked at; take it back to change it")
         changed = {"profile": True, "bank_account": bool(number)}
-        await _record(connection, session.actor, Action.settings_changed, merchant_id, now, changed)
+        await record_profile(connection, session.actor, Action.settings_changed, merchant_id, now, changed)
         if number:
             await warn_owners(connection, BANK_CHANGED, session.actor, merchant_id=merchant_id, now=now)
 
@@ -226,7 +232,7 @@ async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None
         )
         if submitted is None:
             raise Conflict("the profile is with us already, or was changed just now; look at it again")
-        await _record(connection, session.actor, Action.go_live_asked, merchant_id, now)
+        await record_profile(connection, session.actor, Action.go_live_asked, merchant_id, now)
 
 
 async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> None:
@@ -235,54 +241,89 @@ async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> No
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.withdraw(connection, merchant_id=merchant_id) is None:
             raise Conflict("the profile was answered already")
-        await _record(connection, session.actor, Action.settings_changed, merchant_id, now, {"withdrawn": True})
+        await record_profile(connection, session.actor, Action.settings_changed, merchant_id, now, {"withdrawn": True})
 
 
-async def accept_profile(database: Database, actor: Actor, merchant_id: int, *, now: datetime) -> None:
-    """Let a merchant go live: from now on its team may leave test mode. Raises: Conflict if it is not submitted."""
-    async with database.acquire() as connection, connection.transaction():
-        accepted = await queries.accept(connection, merchant_id=merchant_id, person_id=actor.person_id, now=now)
-        if accepted is None:
-            raise _not_submitted(merchant_id)
-        await _record(connection, actor, Action.go_live_approved, merchant_id, now)
-        await tell_owners(connection, merchant_id, Kind.profile_accepted, now=now)
+async def accept_profile(
+    connection: Any, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
+) -> None:
+    """Let a merchant go live, on a transaction: from now on its team may leave test mode.
+
+    `seen` is when it was submitted; payouts to its bank account wait for `iban_wait`.
+    Raises: Conflict if it is not submitted, or again since.
+    """
+    accepted = await queries.accept(
+        connection, merchant_id=merchant_id, seen=seen, person_id=actor.person_id, wait=iban_wait, now=now
+    )
+    if accepted is None:
+        raise not_waiting(merchant_id)
+    await record_profile(connection, actor, Action.go_live_approved, merchant_id, now)
+    await tell_owners(connection, merchant_id, Kind.profile_accepted, now=now)
 
 
-async def refuse_profile(database: Database, actor: Actor, merchant_id: int, *, reason: str, now: datetime) -> None:
-    """Send a profile back with a reason. Raises: Malformed without one; Conflict if it is not submitted."""
+def parse_reason(reason: str) -> str:
+    """Why something is sent back, as the merchant reads it. Raises: Malformed if nothing is said."""
     words = reason.strip()[:_TEXT]
     if not words:
         raise Malformed("say why, so that the merchant knows what to change", "reason")
-    async with database.acquire() as connection, connection.transaction():
-        refused = await queries.refuse(
-            connection, merchant_id=merchant_id, person_id=actor.person_id, reason=words, now=now
-        )
-        if refused is None:
-            raise _not_submitted(merchant_id)
-        await _record(connection, actor, Action.go_live_refused, merchant_id, now, {"reason": words})
-        await tell_owners(connection, merchant_id, Kind.profile_refused, now=now, reason=words)
+    return words
+
+
+async def refuse_profile(
+    connection: Any, actor: Actor, merchant_id: int, *, seen: datetime, reason: str, now: datetime
+) -> None:
+    """Send a profile back with a reason, on a transaction. Raises: Conflict if it is not submitted, or again since."""
+    refused = await queries.refuse(
+        connection, merchant_id=merchant_id, seen=seen, person_id=actor.person_id, reason=reason, now=now
+    )
+    if refused is None:
+        raise not_waiting(merchant_id)
+    await record_profile(connection, actor, Action.go_live_refused, merchant_id, now, {"reason": reason})
+    await tell_owners(connection, merchant_id, Kind.profile_refused, now=now, reason=reason)
 
 
 async def waiting_profiles(database: Database, most: int = 100) -> list[WaitingProfile]:
-    """The profiles that wait for the operator, longest first."""
+    """The profiles and changes of profiles that wait for the operator, longest first."""
     return [WaitingProfile(**dict(row)) async for row in queries.waiting(database, most=most)]
 
 
 async def bank_account_of(database: Database, vault: Vault, merchant_id: int) -> tuple[str, str]:
-    """Holder and IBAN to pay a merchant out to; who shows them to an operator writes that down. Raises: NotFound."""
+    """Holder and IBAN to pay a merchant out to: the accepted ones, whatever is proposed.
+
+    Who shows them to an operator writes that down. Raises: NotFound.
+    """
     row = await queries.find(database, merchant_id=merchant_id)
-    if row is None or row["iban_sealed"] is None:
-        raise NotFound(f"merchant {merchant_id} has given no bank account")
+    number = _opened(row, vault, merchant_id)
+    if not number:
+        raise NotFound(f"merchant {merchant_id} has no accepted bank account; see: paydesk profile show {merchant_id}")
+    return row["account_holder"], number
+
+
+async def accepted_iban(database: Database, vault: Vault, merchant_id: int) -> str:
+    """The accepted bank account's number, empty if there is none; nobody is shown it."""
+    return _opened(await queries.find(database, merchant_id=merchant_id), vault, merchant_id)
+
+
+def _opened(row: Mapping[str, Any] | None, vault: Vault, merchant_id: int) -> str:
+    if row is None or row["iban_sealed"] is None or row["status"] != ProfileStatus.accepted:
+        return ""
     sealed = Sealed(row["vault_key_id"], row["iban_sealed"])
-    opened = vault.open(sealed, purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
-    return row["account_holder"], opened.decode()
+    return vault.open(sealed, purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id).decode()
 
 
-def _not_submitted(merchant_id: int) -> Conflict:
-    return Conflict(f"the profile of merchant {merchant_id} is not waiting for an answer")
+def seal_iban(vault: Vault, merchant_id: int, number: str) -> Sealed:
+    """An IBAN as it rests, bound to the merchant."""
+    return vault.seal(number.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
 
 
-async def _record(
+def not_waiting(merchant_id: int) -> Conflict:
+    """What was to be answered is not there any more, or was replaced after it was looked at."""
+    return Conflict(
+        f"the profile of merchant {merchant_id} is not waiting for an answer, or was sent again since; look at it anew"
+    )
+
+
+async def record_profile(
     connection: Any,
     actor: Actor,
     action: Action,
@@ -290,5 +331,6 @@ async def _record(
     now: datetime,
     details: Mapping[str, object] | None = None,
 ) -> None:
+    """Write down what was done to a business profile."""
     subject = "business profile"
     await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)

@@ -5,7 +5,8 @@ select p.*, m.went_live_at
  where m.id = :merchant_id;
 
 -- name: save(merchant_id, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, now)$
--- What waits for the operator stays as it was handed in: no row. A null IBAN keeps the one that is there.
+-- What waits for the operator stays as it was handed in, and what was accepted as it is: no row. A null IBAN keeps the
+-- one that is there.
 insert into business_profile as p
        (merchant_id, status, legal_name, street, postal_code, city, country, registration, vat_number, website,
         support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, changed_at)
@@ -22,7 +23,7 @@ values (:merchant_id, 'draft', :legal_name, :street, :postal_code, :city, :count
        vault_key_id = case when excluded.iban_sealed is null then p.vault_key_id else excluded.vault_key_id end,
        iban_last4 = case when excluded.iban_sealed is null then p.iban_last4 else excluded.iban_last4 end,
        changed_at = excluded.changed_at
- where p.status in ('draft', 'refused', 'accepted')
+ where p.status in ('draft', 'refused')
 returning merchant_id;
 
 -- name: submit(merchant_id, changed_at, person_id, now)$
@@ -35,12 +36,14 @@ returning merchant_id;
 -- name: withdraw(merchant_id)$
 update business_profile set status = 'draft' where merchant_id = :merchant_id and status = 'submitted' returning merchant_id;
 
--- name: accept(merchant_id, person_id, now)$
--- From now on the merchant may leave test mode; its team decides when.
+-- name: accept(merchant_id, seen, person_id, wait, now)$
+-- From now on the merchant may leave test mode; its team decides when. Only what was looked at: the merchant may have
+-- taken it back and submitted something else.
 with accepted as (
     update business_profile
-       set status = 'accepted', decided_at = :now, decided_by = :person_id, reason = ''
-     where merchant_id = :merchant_id and status = 'submitted'
+       set status = 'accepted', decided_at = :now, decided_by = :person_id, reason = '',
+           payouts_from = case when iban_sealed is not null then :now::timestamptz + :wait::interval end
+     where merchant_id = :merchant_id and status = 'submitted' and submitted_at = :seen
  returning merchant_id
 )
 update merchant m
@@ -49,17 +52,26 @@ update merchant m
  where m.id = a.merchant_id
 returning m.id;
 
--- name: refuse(merchant_id, person_id, reason, now)$
+-- name: refuse(merchant_id, seen, person_id, reason, now)$
 update business_profile
    set status = 'refused', decided_at = :now, decided_by = :person_id, reason = :reason
- where merchant_id = :merchant_id and status = 'submitted'
+ where merchant_id = :merchant_id and status = 'submitted' and submitted_at = :seen
 returning merchant_id;
 
 -- name: waiting(most)
--- Who waits for the operator, longest first.
-select p.merchant_id, m.name as merchant_name, p.legal_name, p.country, p.submitted_at
-  from business_profile p
-  join merchant m on m.id = p.merchant_id
- where p.status = 'submitted'
- order by p.submitted_at, p.merchant_id
+-- Who waits for the operator, with a request to go live or a change, longest first.
+select w.merchant_id, m.name as merchant_name, w.legal_name, w.country, w.change, w.submitted_at
+  from ((select merchant_id, legal_name, country, false as change, submitted_at
+           from business_profile
+          where status = 'submitted'
+          order by submitted_at, merchant_id
+          limit :most)
+        union all
+        (select merchant_id, legal_name, country, true, proposed_at
+           from profile_change
+          where status = 'waiting'
+          order by proposed_at, merchant_id
+          limit :most)) w
+  join merchant m on m.id = w.merchant_id
+ order by w.submitted_at, w.merchant_id
  limit :most;

@@ -121,4 +121,8 @@ select e.merchant_id, coalesce(m.name, '') as merchant_name, e.id, e.at, e.perso
 select id, name from person where operator order by name, id;
 
 -- name: profiles_waiting(most)$
-select count(*) from (select from business_profile where status = 'submitted' limit :most) one;
+select count(*)
+  from (select from business_profile where status = 'submitted'
+         union all
+        select from profile_change where status = 'waiting'
+         limit :most) one;

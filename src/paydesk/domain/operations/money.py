@@ -35,6 +35,15 @@ class Payable:
     available: Decimal
     suspended: bool
     """Nothing is paid out until an operator lifts the suspension."""
+    unaccepted: bool
+    """Nothing is paid out until an operator has accepted the business profile, or says why all the same."""
+    payouts_from: datetime | None
+    """Until then nothing is paid out to the new bank account, unless an operator says why all the same."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether its bank account is a reason to pay nothing out for now."""
+        return self.unaccepted or self.payouts_from is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,42 +103,47 @@ class Dispute:
 
 
 async def payable(
-    database: Database, *, live: bool, most: int, after: tuple[int, str] = (0, ""), merchant_id: int | None = None
+    database: Database,
+    *,
+    live: bool,
+    most: int,
+    now: datetime,
+    after: tuple[int, str] = (0, ""),
+    merchant_id: int | None = None,
 ) -> list[Payable]:
     """Who has money available, by merchant and currency, after a place of that order; of one merchant if asked."""
     rows = queries.payable(
-        database, live=live, merchant_id=merchant_id, after_merchant_id=after[0], after_currency=after[1], most=most
+        database,
+        live=live,
+        merchant_id=merchant_id,
+        after_merchant_id=after[0],
+        after_currency=after[1],
+        most=most,
+        now=now,
     )
     return [Payable(**dict(row)) async for row in rows]
 
 
-async def pay_out(
-    database: Database,
-    actor: Actor,
-    shop: Shop,
-    amount: Decimal,
-    currency: str,
-    *,
-    reference: str,
-    request_key: str,
-    now: datetime,
-) -> Payout:
+async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
     """Record that money was sent to a merchant, and who says so. Moves no money itself.
 
-    `amount` is in main units; `now` is real time (UTC). `request_key` names this one wish: a
-    form that comes twice counts once. The line in the audit log is the operator's and stands in the merchant's too.
+    `now` is real time (UTC). The line in the audit log is the operator's and stands in the merchant's too, with the
+    reason for a payout that did not wait.
 
-    Raises: Malformed without a usable reference; Conflict if less is available, or if the form was changed after it was
-        recorded, or the reference is another payout's; NotFound; Unsure if nobody can say whether it was recorded.
+    Raises: as `record_payout_on`; Unsure if nobody can say whether it was recorded.
     """
     shop_now = await shop_time(database, shop, real_now=now)
-    sent = Sent(amount, currency, reference, f"person {actor.person_id}", request_key)
 
     async def write(connection: Any) -> Payout:
         payout = await record_payout_on(connection, shop, sent, now=shop_now)
         if not payout.again:
-            side = {} if shop.live else {"test": True}
-            details = {"amount": str(amount), "currency": currency, "reference": payout.reference, **side}
+            details: dict[str, object] = {
+                "amount": str(sent.amount),
+                "currency": sent.currency,
+                "reference": payout.reference,
+                **({} if shop.live else {"test": True}),
+                **({"despite_wait": sent.despite_wait} if sent.despite_wait else {}),
+            }
             await _note(connection, actor, Action.payout_changed, shop.merchant_id, f"payout {payout.id}", details, now)
         return payout
 

@@ -1,8 +1,11 @@
--- name: payable(live, merchant_id, after_merchant_id, after_currency, most)
--- Who has money available, by merchant and currency, in their order; of one merchant alone if asked.
+-- name: payable(live, merchant_id, after_merchant_id, after_currency, most, now)
+-- Who has money available, by merchant and currency, in their order; of one merchant alone if asked. What keeps live money
+-- where it is comes with it.
 select m.id as merchant_id, m.name as merchant_name, b.currency, b.available,
-       :live and m.suspended_at is not null as suspended
+       :live and m.suspended_at is not null as suspended, :live and coalesce(p.status <> 'accepted', false) as unaccepted,
+       case when :live and p.payouts_from > :now then p.payouts_from end as payouts_from
   from merchant m
+  left join business_profile p on p.merchant_id = m.id
  cross join lateral (
      select currency, -sum(amount) as available
        from (select currency, amount

@@ -93,6 +93,32 @@ with moved as (
 )
 select count(*) from moved;
 
+-- name: count_proposed_accounts()
+select vault_key_id as key_id, count(*) as values
+  from profile_change
+ where status = 'waiting' and iban_sealed is not null
+ group by vault_key_id;
+
+-- name: read_proposed_accounts(after_merchant, after_id, key_id, most)
+-- A merchant has one, bound to its own id, which is what stands in the accepted one's place later.
+select merchant_id, merchant_id as id, iban_sealed as sealed, vault_key_id as key_id
+  from profile_change
+ where status = 'waiting' and iban_sealed is not null and vault_key_id <> :key_id
+   and (merchant_id, merchant_id) > (:after_merchant::bigint, :after_id::bigint)
+ order by merchant_id
+ limit :most;
+
+-- name: write_proposed_accounts(merchant_ids, ids, were, blobs, key_id)$
+with moved as (
+    update profile_change c
+       set iban_sealed = o.blob, vault_key_id = :key_id
+      from unnest(:merchant_ids::bigint[], :ids::bigint[], :were::bytea[], :blobs::bytea[])
+        as o (merchant_id, id, was, blob)
+     where c.merchant_id = o.merchant_id and c.merchant_id = o.id and c.status = 'waiting' and c.iban_sealed = o.was
+ returning 1
+)
+select count(*) from moved;
+
 -- name: count_mail_facts()
 select f.value ->> 'vault_key_id' as key_id, count(*) as values
   from mail m

@@ -46,6 +46,9 @@ PLACES: Final = (
     Place("card_numbers", "card", "number_sealed", CARD_NUMBER, "to charge running subscriptions"),
     Place("second_factors", "person", "totp_sealed", second_factor.PURPOSE, "to check the codes of a second factor"),
     Place("bank_accounts", "business_profile", "iban_sealed", profiles.PURPOSE, "to pay merchants out"),
+    Place(
+        "proposed_accounts", "profile_change", "iban_sealed", profiles.PURPOSE, "to accept merchants' other accounts"
+    ),
     Place("mail_facts", "mail", "facts", None, "to write links into mails that are not sent yet"),
 )
 """Every column in which the vault's values rest; a test compares them with the schema."""

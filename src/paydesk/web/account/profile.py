@@ -8,16 +8,20 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, PaydeskError
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.merchants import profiles
+from paydesk.domain.merchants import profile_changes, profiles
+from paydesk.domain.merchants.profile_changes import ChangeStatus
 from paydesk.domain.merchants.profiles import Details, ProfileStatus
 from paydesk.web.account.face import FACE
 from paydesk.web.console import shell
 from paydesk.web.console.guards import Section
 from paydesk.web.console.profile_names import NAMES
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
 
 section = Section(FACE)
 _PROFILE = "/account/{merchant_id}/settings/profile"
+_SAVED = mark("Saved.")
+_PROPOSED = mark("Your change waits for us. Until we have looked at it, what is accepted stays in force.")
 
 
 @section.page(_PROFILE, needs=Permission.manage_settings)
@@ -30,12 +34,18 @@ async def _page(
     visit: Visit, details: Details | None = None, errors: dict[str, str] | None = None, status: int = 200
 ) -> Response:
     profile = await profiles.find_profile(visit.database, visit.merchant_id)
+    change = await profile_changes.newest_change(visit.database, visit.merchant_id)
     missing = [visit.texts.get(NAMES[name]) for name in profile.missing]
+    waits = change is not None and change.waits
     return visit.part(
         "profile.html",
         "standing",
         status=status,
         profile=profile,
+        change=change,
+        changes=ChangeStatus,
+        differences=change.differences(profile) if change is not None and waits else [],
+        locked=waits or profile.status == ProfileStatus.submitted,
         details=details or profile.details,
         names={name: visit.texts.get(text) for name, text in NAMES.items()},
         missing=missing,
@@ -60,7 +70,7 @@ _NO_COUNTRY = {"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO"}
 
 @section.action(_PROFILE, needs=Permission.manage_settings)
 async def save(visit: Visit) -> Response:
-    """Keep what is right; what is wrong stands in the form with the reason."""
+    """Keep what is right, or propose it if a profile is accepted; what is wrong stands in the form with the reason."""
     typed = {name: visit.form.text(name, 3000) for name in NAMES}
     details, errors = profiles.parse_details(typed)
     if details.country and details.country not in dict(_countries("en")):
@@ -68,12 +78,15 @@ async def save(visit: Visit) -> Response:
     if errors:
         return await _page(visit, details, {name: shell.sentence(text) for name, text in errors.items()}, 400)
     try:
-        await profiles.save_profile(visit.gate, visit.session, details, iban=typed["iban"], now=visit.now)
+        proposed = await profile_changes.keep_profile(
+            visit.gate, visit.session, details, iban=typed["iban"], now=visit.now
+        )
     except ConfirmationNeeded:
         raise
     except Malformed as error:
-        return await _page(visit, details, {error.fields[0]: shell.sentence(error.message)}, error.status)
-    return visit.go(visit.url("settings/profile"), visit.texts.get("Saved."))
+        wrong = dict.fromkeys(error.fields or ("",), shell.sentence(error.message))
+        return await _page(visit, details, wrong, error.status)
+    return visit.go(visit.url("settings/profile"), visit.texts.get(_PROPOSED if proposed else _SAVED))
 
 
 @section.action(f"{_PROFILE}/submit", needs=Permission.go_live)
@@ -93,3 +106,10 @@ async def withdraw(visit: Visit) -> Response:
     """Take the request back, to change something."""
     await profiles.withdraw_profile(visit.gate, visit.session, now=visit.now)
     return visit.go(visit.url("settings/profile"), visit.texts.get("You can change the profile again."))
+
+
+@section.action(f"{_PROFILE}/withdraw-change", needs=Permission.manage_settings)
+async def withdraw_change(visit: Visit) -> Response:
+    """Take a proposed change back."""
+    await profile_changes.withdraw_change(visit.gate, visit.session, now=visit.now)
+    return visit.go(visit.url("settings/profile"), visit.texts.get("Taken back. What is accepted stays in force."))

@@ -40,6 +40,10 @@ _ACTIONS: dict[Action, str] = {
     Action.test_mode_changed: mark("Switched test mode"),
     Action.test_clock_moved: mark("Moved the test clock"),
     Action.go_live_asked: mark("Asked to go live"),
+    Action.profile_change_asked: mark("Proposed another profile"),
+    Action.profile_change_withdrawn: mark("Took the proposed profile back"),
+    Action.profile_change_approved: mark("Accepted the proposed profile"),
+    Action.profile_change_refused: mark("Refused the proposed profile"),
 }
 """The names of actions; an action that is not among them is called as it is written."""
 

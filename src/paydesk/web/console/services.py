@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from starlette.requests import Request
 
@@ -21,7 +21,8 @@ from paydesk.web.visits import Network, client_address
 class ConsoleServices:
     """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's; `now` reads the clock.
 
-    `sender` makes a sender of pingbacks for one request.
+    `iban_wait` is how long payouts to a newly accepted bank account wait; `sender` makes a sender of pingbacks for one
+    request.
     """
 
     gate: Gate
@@ -29,6 +30,7 @@ class ConsoleServices:
     trusted_proxies: tuple[Network, ...]
     address: str
     sandbox_address: str
+    iban_wait: timedelta
     now: Callable[[], datetime]
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
 

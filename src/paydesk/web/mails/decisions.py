@@ -39,6 +39,36 @@ def profile_refused(telling: Telling) -> Content:
     )
 
 
+def profile_change_accepted(telling: Telling) -> Content:
+    """What was proposed is in force, and payouts to another bank account wait."""
+    say, paused = telling.say, bool(telling.fact("payouts_from"))
+    return Content(
+        say(mark("The change of your business profile is accepted")),
+        (
+            say(mark("What was proposed for %(merchant)s is in force from now on."), merchant=telling.merchant),
+            *((say(mark("The bank account is new, so payouts wait for some days.")),) if paused else ()),
+        ),
+        known((say(mark("Payouts from")), telling.moment("payouts_from"))),
+        account_button(telling, _PROFILE),
+    )
+
+
+def profile_change_refused(telling: Telling) -> Content:
+    """What was accepted before stays in force."""
+    say = telling.say
+    return Content(
+        say(mark("The change of your business profile was refused")),
+        (
+            say(
+                mark("The profile of %(merchant)s that we accepted before stays in force, its bank account too."),
+                merchant=telling.merchant,
+            ),
+        ),
+        known((say(mark("Reason")), telling.fact("reason"))),
+        account_button(telling, _PROFILE),
+    )
+
+
 def merchant_suspended(telling: Telling) -> Content:
     """No real payment begins until the operator lifts it."""
     say = telling.say

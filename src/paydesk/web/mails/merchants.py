@@ -23,6 +23,8 @@ _CHANGES: dict[str, str] = {
     "recovery_code_used": mark("A recovery code was used"),
     "recovery_codes_renewed": mark("Your recovery codes were renewed"),
     "bank_account_changed": mark("The bank account of your shop was changed"),
+    "bank_account_proposed": mark("Somebody gave another bank account for your shop"),
+    "profile_change_proposed": mark("Somebody proposed a change of your shop’s business profile"),
     "key_rotated": mark("A key pair of your shop was renewed"),
     "key_ended": mark("An old key of your shop was ended"),
     "pingback_url_changed": mark("The pingback address of your shop was changed"),
@@ -36,6 +38,8 @@ _IF_NOT_THE_TEAM = mark(
     "If you or your team did this, there is nothing to do. If not, choose a new password at once, which ends your "
     "other sessions, and look through the team, the keys and the settings of your shop."
 )
+
+_PROPOSED = mark("It is in force only once we have looked at it; until then you can take it back in your account.")
 
 _ROLES: dict[str, str] = {
     "owner": mark("Owner"),
@@ -137,10 +141,11 @@ def security_notice(telling: Telling) -> Content:
     """Something was done to an account, or to a shop by its team, that might have been done by somebody else."""
     say = telling.say
     title = say(_CHANGES.get(telling.fact("what"), _OTHER_CHANGE))
+    proposed = (say(_PROPOSED),) if telling.fact("what").endswith("_proposed") else ()
     open_account, address = account_button(telling)
     return Content(
         title,
-        (title, say(_IF_NOT_THE_TEAM if telling.fact("shop") else _IF_NOT_YOU)),
+        (title, *proposed, say(_IF_NOT_THE_TEAM if telling.fact("shop") else _IF_NOT_YOU)),
         known(
             (say(mark("Shop")), telling.fact("shop")),
             (say(mark("Done by")), telling.fact("by")),

@@ -33,6 +33,8 @@ KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
     Kind.authorization_voided: merchants.authorization_voided,
     Kind.profile_accepted: decisions.profile_accepted,
     Kind.profile_refused: decisions.profile_refused,
+    Kind.profile_change_accepted: decisions.profile_change_accepted,
+    Kind.profile_change_refused: decisions.profile_change_refused,
     Kind.merchant_suspended: decisions.merchant_suspended,
     Kind.merchant_restored: decisions.merchant_restored,
     Kind.security_notice: merchants.security_notice,

@@ -51,7 +51,7 @@ async def show_overview(visit: Visit) -> Response:
         "news",
         alarms=_upto(visit, await alarms_waiting(database, most=_MOST + 1)),
         profiles=_upto(visit, await profiles_waiting(database, most=_MOST + 1)),
-        payouts=_upto(visit, len(await payable(database, live=True, most=_MOST + 1))),
+        payouts=_upto(visit, len(await payable(database, live=True, most=_MOST + 1, now=now))),
         disputes=_upto(visit, await disputes_without_evidence(database, most=_MOST + 1)),
         late=_upto(visit, len(late)),
         alerts=_upto(visit, len(_of_a_day(late, visit))),

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.money import minor_digits, parse_known_currency, parse_typed, plain_number
 from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.ledger.payouts import LONGEST_REASON, Sent
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.profiles import find_profile
 from paydesk.domain.operations.money import (
@@ -44,7 +45,7 @@ _KNOWN = mark("This was recorded before: %(amount)s, %(reference)s.")
 async def show_payable(visit: Visit) -> Response:
     """Who has money available, by merchant and currency."""
     after = visit.form.number("merchant") or 0, visit.form.text("currency", 3)
-    found = await payable(visit.database, live=is_live(visit), most=ROWS + 1, after=after)
+    found = await payable(visit.database, live=is_live(visit), most=ROWS + 1, now=visit.now, after=after)
     last, side = found[:ROWS][-1:], side_field(visit)
     more = {"merchant": last[0].merchant_id, "currency": last[0].currency} if len(found) > ROWS else {}
     return visit.page(
@@ -118,7 +119,9 @@ async def show_form(visit: Visit) -> Response:
 async def _available(visit: Visit) -> Payable:
     """What the merchant has of the currency asked for, else of the first. Raises: NotFound if nothing is available."""
     merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 3)
-    found = await payable(visit.database, live=is_live(visit), most=_MOST_CURRENCIES, merchant_id=merchant_id)
+    found = await payable(
+        visit.database, live=is_live(visit), most=_MOST_CURRENCIES, now=visit.now, merchant_id=merchant_id
+    )
     wanted = [one for one in found if not currency or one.currency == currency]
     if not wanted:
         raise NotFound(f"merchant {merchant_id} has nothing available to be paid out")
@@ -140,6 +143,8 @@ def _form(
         exact=partial(exact, visit),
         amount=amount,
         reference=visit.form.text("reference", 200),
+        despite_wait=visit.form.text("despite_wait", 2000),
+        longest_reason=LONGEST_REASON,
         request_key=request_key,
         side="" if is_live(visit) else "test",
         back=list_address(_PAYOUTS, side_field(visit)),
@@ -161,7 +166,7 @@ async def show_account(visit: Visit) -> Response:
     return visit.page(
         "payout_account.html",
         account=account,
-        changed_at=profile.changed_at,
+        profile=profile,
         back=list_address(f"{_PAYOUTS}/{merchant_id}", asked),
     )
 
@@ -172,25 +177,31 @@ async def record_one(visit: Visit) -> Response:
     request_key, amount = visit.form.text("request", 64), visit.form.text("amount", 40)
     shop = Shop(visit.number("merchant_id"), is_live(visit))
     try:
-        visit.form.require_only("request", "currency", "side", "amount", "reference")
+        visit.form.require_only("request", "currency", "side", "amount", "reference", "despite_wait")
         if not request_key:
             raise Malformed("the form is incomplete; open its page again")
         currency = parse_known_currency(visit.form.text("currency", 3))
-        payout = await pay_out(
-            visit.database,
-            visit.session.operator,
-            shop,
+        sent = Sent(
             parse_typed(amount, currency),
             currency,
-            reference=visit.form.text("reference", 200),
-            request_key=f"console {request_key}",
-            now=visit.now,
+            visit.form.text("reference", 200),
+            f"person {visit.session.person.id}",
+            f"console {request_key}",
+            despite_wait=visit.form.text("despite_wait", 2000).strip()[:LONGEST_REASON],
         )
+        payout = await pay_out(visit.database, visit.session.operator, shop, sent, now=visit.now)
     except (NotFound, Unsure):
         raise
     except PaydeskError as error:
         available = await _available(visit)
-        return _form(visit, available, amount, request_key, field_errors(error, "amount", "reference"), error.status)
+        return _form(
+            visit,
+            available,
+            amount,
+            request_key,
+            field_errors(error, "amount", "reference", "despite_wait"),
+            error.status,
+        )
     words = visit.texts.get(_KNOWN if payout.again else _RECORDED) % {
         "amount": exact(visit, payout.currency, payout.amount),
         "reference": payout.reference,

@@ -1,17 +1,14 @@
-"""Business profiles that wait for an answer: the list, one with everything that was said, accepting and refusing."""
+"""What waits for an answer, requests to go live and changes: the list, one with everything said, and the answer."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.domain.merchants.profiles import (
-    ProfileStatus,
-    accept_profile,
-    find_profile,
-    refuse_profile,
-    waiting_profiles,
-)
+from paydesk.domain.merchants import profile_changes
+from paydesk.domain.merchants.profiles import ProfileStatus, find_profile, waiting_profiles
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.profile_names import NAMES
 from paydesk.web.console.visit import Visit
@@ -31,20 +28,27 @@ async def show_profiles(visit: Visit) -> Response:
 
 @section.page(_ONE, needs=Access.operator)
 async def show_profile(visit: Visit) -> Response:
-    """One profile; of the bank account only the last digits."""
+    """One profile, and what the merchant wants to change of it; of bank accounts only the last digits."""
     return await _page(visit)
 
 
 async def _page(visit: Visit, errors: dict[str, str] | None = None, status: int = 200) -> Response:
-    profile = await find_profile(visit.database, visit.number("merchant_id"))
+    merchant_id = visit.number("merchant_id")
+    profile = await find_profile(visit.database, merchant_id)
+    change = await profile_changes.waiting_change(visit.database, merchant_id)
     said = {visit.texts.get(text): getattr(profile.details, name, "") for name, text in NAMES.items() if name != "iban"}
+    differences = change.differences(profile) if change else []
     return visit.page(
         "request.html",
         status=status,
         profile=profile,
+        change=change,
+        differences=[(visit.texts.get(NAMES[name]), name == "iban", old, new) for name, old, new in differences],
+        seen=change.proposed_at if change else profile.submitted_at,
         said=said,
         missing=[visit.texts.get(NAMES[name]) for name in profile.missing],
         states=ProfileStatus,
+        iban_wait=visit.services.iban_wait.days,
         live_possible=visit.services.desk.live_acquirer is not None,
         errors=errors or {},
     )
@@ -52,17 +56,36 @@ async def _page(visit: Visit, errors: dict[str, str] | None = None, status: int 
 
 @section.action(f"{_ONE}/accept", needs=Access.operator, recent=True)
 async def accept(visit: Visit) -> Response:
-    """Let the merchant go live; its team decides when."""
-    await accept_profile(visit.database, visit.session.operator, visit.number("merchant_id"), now=visit.now)
-    return visit.go(_PROFILES, visit.texts.get("Accepted: the merchant may leave test mode."))
+    """Let the merchant go live, or take its change; only what this operator has looked at."""
+    await profile_changes.accept(
+        visit.database,
+        visit.session.operator,
+        visit.number("merchant_id"),
+        seen=_seen(visit),
+        iban_wait=visit.services.iban_wait,
+        now=visit.now,
+    )
+    return visit.go(_PROFILES, visit.texts.get("Accepted. The merchant's owners are told."))
 
 
 @section.action(f"{_ONE}/refuse", needs=Access.operator)
 async def refuse(visit: Visit) -> Response:
-    """Send the profile back with a reason."""
-    reason, merchant_id = visit.form.text("reason", 5000), visit.number("merchant_id")
+    """Send what waits back with a reason; an accepted profile stays in force."""
+    reason, merchant_id, seen = visit.form.text("reason", 5000), visit.number("merchant_id"), _seen(visit)
+    actor = visit.session.operator
     try:
-        await refuse_profile(visit.database, visit.session.operator, merchant_id, reason=reason, now=visit.now)
+        await profile_changes.refuse(visit.database, actor, merchant_id, seen=seen, reason=reason, now=visit.now)
     except Malformed as error:
         return await _page(visit, field_errors(error, "reason"), error.status)
     return visit.go(_PROFILES, visit.texts.get("Sent back. The merchant reads the reason."))
+
+
+def _seen(visit: Visit) -> datetime:
+    """Since when what this operator looked at waits. Raises: Malformed for a form that is not ours."""
+    try:
+        seen = datetime.fromisoformat(visit.form.text("seen", 40))
+    except ValueError:
+        seen = None
+    if seen is None or seen.tzinfo is None:
+        raise Malformed("the form is incomplete; open its page again")
+    return seen
