@@ -79,6 +79,20 @@ class Settings(BaseSettings):
     trusted_proxies: str = Field(
         "", description="Networks of reverse proxies whose `X-Forwarded-For` is believed, separated by commas."
     )
+    connections: int = Field(
+        4000,
+        ge=10,
+        description="Most connections of clients to one process; fewer if it may not open as many files.",
+    )
+    connections_per_address: int = Field(
+        200, ge=1, description="Most connections to one process from one address; proxies and loopback aside."
+    )
+    head_seconds: float = Field(10.0, gt=0, description="Seconds that the head of a request may take to arrive.")
+    body_seconds: float = Field(60.0, gt=0, description="Seconds that the body of a request may take to arrive.")
+    idle_seconds: int = Field(5, ge=0, description="Seconds that a connection is kept open for another request.")
+    unread_seconds: float = Field(
+        30.0, gt=0, description="Seconds that a client may leave its answer unread before its connection ends."
+    )
     forms_per_minute: int = Field(300, ge=1, description="Checkout forms a minute per client address and merchant.")
     calls_per_minute: int = Field(600, ge=1, description="API calls a minute per client address and merchant.")
     attempts_per_checkout: int = Field(10, ge=1, description="Attempts to pay one checkout.")

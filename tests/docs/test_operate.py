@@ -11,7 +11,8 @@ import pytest
 from prometheus_client import REGISTRY
 from typer.main import get_command
 
-import paydesk.app  # for the metrics that it and the worker register
+import paydesk.app  # for the metrics that it, the server around it and the worker register
+import paydesk.commands.serving
 import paydesk.worker
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.cli import app
@@ -22,7 +23,7 @@ from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.domain.merchants.accounts import create_merchant
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.settings import FILE
+from paydesk.settings import FILE, Settings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -90,6 +91,13 @@ def test_each_alert_rises_for_what_is_wrong_and_none_while_all_is_well() -> None
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_proxies_let_go_of_connections_before_the_service_does() -> None:
+    proxies = blocks("caddy", "Reverse proxy and TLS") + blocks("haproxy", "Reverse proxy and TLS")
+    kept = [int(seconds) for one in proxies for seconds in re.findall(r"(?:keepalive|pool-purge-delay) ([0-9]+)s", one)]
+    assert len(kept) == 2
+    assert max(kept) < Settings.model_fields["idle_seconds"].default
 
 
 def test_the_units_start_commands_that_exist() -> None:

@@ -63,7 +63,7 @@ async def serve_web(settings: Settings, channel: Channel, *descriptors: int) -> 
     async with watched("web", on_beat=channel.beat, on_look=measure_pools):
         async with connected(settings.database_url, most=1) as pool:
             sample = await open_sample(settings, pool, vault_of(settings), demo_address(settings))
-        async with _serving(_shop_of(settings, sample), shop), _serving(app, service):
+        async with _serving(_shop_of(settings, sample), settings, shop), _serving(app, settings, service):
             channel.say(READY)
             await stop.wait()
 
@@ -94,9 +94,9 @@ def _shop_of(settings: Settings, sample: Sample) -> Any:
 
 
 @asynccontextmanager
-async def _serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
+async def _serving(app: Any, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
     """Serve an application for the length of a block; requests under way are finished at its end."""
-    server = EmbeddedUvicorn(uvicorn_config(app))
+    server = EmbeddedUvicorn(uvicorn_config(app, settings))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         while not server.started and not serving.done():  # noqa: ASYNC110 -- uvicorn tells it by a flag

@@ -12,7 +12,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, cast
 
 import structlog
 import typer
@@ -23,13 +24,21 @@ from uvicorn.supervisors import Multiprocess
 from paydesk.app import create
 from paydesk.commands.connecting import checked_database, one_line_errors
 from paydesk.commands.measuring import FOLDER, metrics_folder
-from paydesk.commands.starting import listen, raise_file_limit, serve_metrics, warn_of_missing_proxies
+from paydesk.commands.starting import (
+    connection_limits,
+    listen,
+    raise_file_limit,
+    serve_metrics,
+    warn_of_missing_proxies,
+)
 from paydesk.database.metrics import measure_pools
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import Notifier, service_manager
 from paydesk.loops.watching import Watchdog, watched
 from paydesk.settings import PREFIX, Settings, load_settings, require_keys, require_live_key
+from paydesk.web.connections.open import OpenConnections
+from paydesk.web.connections.protocol import LimitedProtocol
 
 log = structlog.get_logger()
 
@@ -59,7 +68,7 @@ def serve(
             log.info("serving", address=settings.address, workers=workers)
             if workers == 1:
                 log.info("metrics", port=serve_metrics(settings))
-                _serve_here(listener)
+                _serve_here(settings, listener)
             else:
                 _serve_by_many(settings, listener, workers)
 
@@ -129,7 +138,7 @@ def _serve_by_many(settings: Settings, listener: socket.socket, workers: int) ->
     with metrics_folder() as (folder, everybody, registry):
         os.environ[FOLDER] = str(folder)
         log.info("metrics", port=serve_metrics(settings, registry))
-        config = uvicorn_config(WATCHED, factory=True, workers=workers)
+        config = uvicorn_config(WATCHED, settings, factory=True, workers=workers)
         watchdog = Watchdog("workers", everybody.heartbeats, notifier=service_manager())
         watchdog.start()
         try:
@@ -138,20 +147,22 @@ def _serve_by_many(settings: Settings, listener: socket.socket, workers: int) ->
             watchdog.end()
 
 
-def _serve_here(listener: socket.socket) -> None:
+def _serve_here(settings: Settings, listener: socket.socket) -> None:
     """Serve in this process until Ctrl-C or a SIGTERM."""
-    server = EmbeddedUvicorn(uvicorn_config(WATCHED, factory=True))
+    server = EmbeddedUvicorn(uvicorn_config(WATCHED, settings, factory=True))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     server.run(sockets=[listener])
 
 
-def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
-    """How uvicorn serves: our own logs, our own proxy rules, no banner."""
+def uvicorn_config(app: Any, settings: Settings, **options: Any) -> uvicorn.Config:
+    """How uvicorn serves: within our limits of connections, with our own logs, our own proxy rules, no banner."""
     return uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        # Called for each connection; pickled for each process, which counts by itself.
+        http=cast("type[asyncio.Protocol]", partial(LimitedProtocol, OpenConnections(connection_limits(settings)))),
+        timeout_keep_alive=settings.idle_seconds,
         ws="none",
         lifespan="on",
         access_log=False,

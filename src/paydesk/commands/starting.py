@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 from contextlib import suppress
+from ipaddress import ip_network
 from pathlib import Path
 
 import structlog
@@ -16,6 +17,12 @@ from prometheus_client.registry import REGISTRY
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.core.errors import SetupError
 from paydesk.settings import FILE, PREFIX, Settings, load_settings
+from paydesk.web.connections.limits import Limits
+
+_LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+_OTHER_FILES = 200
+"""Files that a process opens besides connections: its record, logs, mails, calls to acquirers."""
 
 log = structlog.get_logger()
 
@@ -45,6 +52,24 @@ def raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def connection_limits(settings: Settings) -> Limits:
+    """The limits of clients' connections: as many as are wanted, and leave files for the database and all else.
+
+    Whoever is on this machine, and the proxies that are trusted, bring other people's connections.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = settings.database_connections + settings.console_connections + _OTHER_FILES
+    room = settings.connections if files == resource.RLIM_INFINITY else max(files - needed, files // 2)
+    return Limits(
+        head_seconds=settings.head_seconds,
+        body_seconds=settings.body_seconds,
+        unread_seconds=settings.unread_seconds,
+        in_all=min(settings.connections, room),
+        per_address=settings.connections_per_address,
+        unlimited=(*_LOOPBACK, *settings.proxy_networks()),
+    )
 
 
 def warn_of_missing_proxies(settings: Settings) -> None:

@@ -70,7 +70,7 @@ def client_address(scope: Scope, trusted: tuple[Network, ...]) -> str:
     client = scope.get("client")
     address = str(client[0]) if client else ""
     if not trusted or not _within(address, trusted):
-        return _plain(address)
+        return plain_address(address)
     forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
     for hop in reversed(forwarded.decode("latin-1").split(",")):
         named = _without_port(hop.strip())
@@ -79,7 +79,7 @@ def client_address(scope: Scope, trusted: tuple[Network, ...]) -> str:
         address = named
         if not _within(address, trusted):
             break
-    return _plain(address)
+    return plain_address(address)
 
 
 def _without_port(hop: str) -> str:
@@ -104,7 +104,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _plain(address: str) -> str:
+def plain_address(address: str) -> str:
     """One spelling for one client: IPv6 counts by its /64, which one household has to itself."""
     if not _is_address(address):
         return address[:64]

@@ -1,0 +1,1 @@
+"""What surrounds HTTP itself: how slow, how large and how many requests and connections may be."""
