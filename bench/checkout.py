@@ -185,6 +185,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "terms_agreed": "", "subscription_ids": "{NULL}", "period_numbers": "{NULL}", "subscriptions": "[]",
         "kinds": "{address,card,wrong_cvc}", "subjects": "{a,b,c}", "mosts": "{100000000,100000000,100000000}",
         "factors": "{1,1,1}", "spans": "{1h,1h,1d}", "real_now": now.isoformat(),
+        "pads": rf"\\x{'00' * 128}",
     }  # fmt: skip
     steps = [
         "\\set number random(1, 9000000000000000000)",
@@ -197,7 +198,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         statement(payments, "record_approvals"),
     ]
     script = "\n".join(steps)
-    for unique in ("token", "request_digest", "merchant_order_id", "idempotency_key"):
+    for unique in ("token", "request_digest", "merchant_order_id"):
         script = re.sub(rf"(?<![:\w]):{unique}\b", ":number", script)
     script = re.sub(r"(?<![:\w]):attempt_ids\b", "array[:attempt_id]", script)
     script = re.sub(r"(?<![:\w]):(package_version_id|first_amount)\b", "null", script)

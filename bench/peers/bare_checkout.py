@@ -106,7 +106,7 @@ async def pay(token: str, request: Request) -> Response:
             terms_agreed="",
             previous_attempt_id=None,
             attempt_id=known["attempt_id"],
-            idempotency_key=token,
+            pads=bytes(128),
             acquirer="simulator",
             capture=True,
             card_id=known["card_id"],

@@ -36,6 +36,7 @@ from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.guarding import Limits, in_test_mode
+from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -224,7 +225,7 @@ def payment_desk(
     settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
 ) -> Desk:
     """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones."""
-    limits = card_limits(settings)
+    limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
     return Desk(
         database,
         vault,
@@ -233,6 +234,7 @@ def payment_desk(
         live_acquirer=live.name if live is not None else None,
         limits=limits,
         test_limits=in_test_mode(limits),
+        pads=pads_of(secret.encode()) if secret else b"",
     )
 
 

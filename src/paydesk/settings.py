@@ -30,6 +30,9 @@ PREFIX = "PAYDESK_"
 FILE = "settings.env"
 RUNNING_FILE = "running.env"
 
+SHORTEST_SECRET = 32
+"""The fewest characters of a secret that keys derive from."""
+
 _HOST_NAME = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_-])?")
 
 
@@ -63,6 +66,11 @@ class Settings(BaseSettings):
     secret_key: SecretStr = Field(
         SecretStr(""),
         description="At least 32 random characters; fingerprints of keys, sessions and links derive from it.",
+    )
+    idempotency_secret: SecretStr = Field(
+        SecretStr(""),
+        description="At least 32 random characters that never change: the keys that acquirers are asked under are made "
+        "with it. Live payments need it.",
     )
     vault_keys: SecretStr = Field(
         SecretStr(""),
@@ -271,7 +279,8 @@ def announced(settings: Settings) -> Iterator[None]:
     Keys and database are left out, and the live acquirer, which is of no use without its key.
     """
     path = settings.data_dir / RUNNING_FILE
-    secret = {"data_dir", "database_url", "secret_key", "vault_keys", "smtp_url", "stripe_secret_key", "live_acquirer"}
+    keys = {"secret_key", "idempotency_secret", "vault_keys", "smtp_url", "stripe_secret_key"}
+    secret = {"data_dir", "database_url", "live_acquirer", *keys}
     lines = [
         f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
         for name in sorted(settings.model_fields_set - secret)
@@ -321,15 +330,22 @@ def _is_loopback(url: str) -> bool:
 
 
 def require_live_key(settings: Settings) -> None:
-    """Make sure that the live acquirer, if there is one, has a key that may be one.
+    """Make sure that the live acquirer, if there is one, has a key that may be one, and our own secret for its keys.
 
-    Raises: SetupError, saying where to find it.
+    Raises: SetupError, saying where to find it or how to make it.
     """
     key = settings.stripe_secret_key.get_secret_value()
     if settings.live_acquirer and not key.startswith(("sk_", "rk_")):
         raise SetupError(
             f"{PREFIX}LIVE_ACQUIRER=stripe needs {PREFIX}STRIPE_SECRET_KEY: the account's secret key, starting with "
             "sk_ (Stripe dashboard, Developers, API keys)"
+        )
+    secret = settings.idempotency_secret.get_secret_value().strip()
+    if settings.live_acquirer and len(secret) < SHORTEST_SECRET:
+        raise SetupError(
+            f"{PREFIX}LIVE_ACQUIRER={settings.live_acquirer} needs {PREFIX}IDEMPOTENCY_SECRET, at least "
+            f"{SHORTEST_SECRET} random characters: make it once (`openssl rand -base64 32`), keep it outside the "
+            "database, back it up and never change it, or what was charged may be charged again"
         )
 
 

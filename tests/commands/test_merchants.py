@@ -268,7 +268,11 @@ async def test_the_program_prints_json_alone_on_stdout(environment: dict[str, st
     assert json.loads(out)["private_key"]
 
 
-LIVE = {"PAYDESK_LIVE_ACQUIRER": "stripe", "PAYDESK_STRIPE_SECRET_KEY": "sk_test_of_nobody"}
+LIVE = {
+    "PAYDESK_LIVE_ACQUIRER": "stripe",
+    "PAYDESK_STRIPE_SECRET_KEY": "sk_test_of_nobody",
+    "PAYDESK_IDEMPOTENCY_SECRET": "i" * 40,
+}
 
 
 async def test_nobody_goes_live_without_a_live_acquirer(account: dict[str, Any], paydesk: Any) -> None:

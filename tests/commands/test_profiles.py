@@ -7,7 +7,11 @@ from tests.conftest import propose_change, submit_profile
 
 from paydesk.database.pool import Database
 
-LIVE = {"PAYDESK_LIVE_ACQUIRER": "stripe", "PAYDESK_STRIPE_SECRET_KEY": "sk_test_of_nobody"}
+LIVE = {
+    "PAYDESK_LIVE_ACQUIRER": "stripe",
+    "PAYDESK_STRIPE_SECRET_KEY": "sk_test_of_nobody",
+    "PAYDESK_IDEMPOTENCY_SECRET": "i" * 40,
+}
 
 
 async def waiting(paydesk: Any) -> list[int]:

@@ -456,6 +456,16 @@ async def test_run_refuses_too(tmp_path: Path) -> None:
     assert "put them back behind the first key" in program.err[-1]
 
 
+@pytest.mark.parametrize("command", ["serve", "work"])
+@pytest.mark.parametrize("secret", ["", "short"])
+async def test_live_payments_need_the_secret_of_their_keys(tmp_path: Path, command: str, secret: str) -> None:
+    keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting(), "IDEMPOTENCY_SECRET": secret}
+    live = {"LIVE_ACQUIRER": "stripe", "STRIPE_SECRET_KEY": "sk_test_of_nobody"}
+    async with paydesk(command, DATA_DIR=tmp_path / "data", **keys, **live) as program:
+        assert await program.ended() == 1
+    assert_one_line(program, "PAYDESK_IDEMPOTENCY_SECRET", "openssl rand", "never change it")
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
     own_database_url: str, tmp_path: Path, workers: str

@@ -33,7 +33,7 @@ from paydesk.domain.merchants.integration import parse_pingback_url, public_keys
 from paydesk.domain.merchants.keys import Scope, pairs_of
 from paydesk.domain.merchants.overseeing import inspect_merchant, resume_merchant, suspend_merchant
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
-from paydesk.domain.payments.paying import require_holds
+from paydesk.domain.payments.holding import require_holds
 from paydesk.domain.payments.requests import parse_email
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.domain.subscriptions.missed import charge_all_missed

@@ -108,6 +108,7 @@ def settings_with_keys() -> Settings:
     make_data_dir(settings.data_dir)
     missing = {
         "SECRET_KEY": (settings.secret_key, generate_secret),
+        "IDEMPOTENCY_SECRET": (settings.idempotency_secret, generate_secret),
         "VAULT_KEYS": (settings.vault_keys, generate_key_setting),
     }
     lines = [

@@ -460,7 +460,7 @@ class TestAnAcquirerThat:
         await movement_queries.begin_refund(
             refunds.database, merchant_id=refunds.till.shop.merchant_id, live=False, payment_id=payment_id,
             amount=None, requested_by="api", most_of_payment=None, most_of_day=None,
-            request_key=None, drawn=False, seen=None, lookup_at=utc_now(), now=utc_now(),
+            request_key=None, drawn=False, seen=None, pads=refunds.desk.pads, lookup_at=utc_now(), now=utc_now(),
         )  # fmt: skip
         stop = asyncio.Event()
         janitor = asyncio.create_task(run_janitor(refunds.desk, stop, pause=0.01))
@@ -545,7 +545,7 @@ class TestTheSameKeyAgain:
         await movement_queries.begin_refund(
             refunds.database, merchant_id=refunds.till.shop.merchant_id, live=False, payment_id=payment_id,
             amount=Decimal("2.00"), requested_by="api", most_of_payment=None, most_of_day=None,
-            request_key="k-1", drawn=False, seen=None, lookup_at=first_look(), now=utc_now(),
+            request_key="k-1", drawn=False, seen=None, pads=refunds.desk.pads, lookup_at=first_look(), now=utc_now(),
         )  # fmt: skip
         again = await refunds.refund(payment_id, "2.00", key="k-1")
         assert again.status is RefundStatus.PROCESSING

@@ -120,6 +120,7 @@ async def _record(
         live=shop.live,
         payment_id=found.payment_id,
         takes_money=takes_money,
+        pads=desk.pads,
         request_key=key,
         lookup_at=first_look(),
         now=now,

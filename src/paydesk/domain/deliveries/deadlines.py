@@ -10,7 +10,6 @@ from typing import Any
 import structlog
 
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
@@ -43,7 +42,7 @@ async def act_on_due(
         return 0
     merchant_ids, lives, shop_nows = (list(column) for column in zip(*sides, strict=True))
     asked = {"merchant_ids": merchant_ids, "lives": lives, "shop_nows": shop_nows, "most": most}
-    reminders, movements = await _begin(desk.database, asked, real_now)
+    reminders, movements = await _begin(desk, asked, real_now)
     outcomes = await carry_out_all(desk, movements, real_now=real_now)
     for movement, outcome in zip(movements, outcomes, strict=True):
         if isinstance(outcome, Refused):
@@ -51,14 +50,16 @@ async def act_on_due(
     return reminders + len(movements)
 
 
-async def _begin(database: Database, asked: Mapping[str, Any], real_now: datetime) -> tuple[int, list[Movement]]:
+async def _begin(desk: Desk, asked: Mapping[str, Any], real_now: datetime) -> tuple[int, list[Movement]]:
     """How many reminders were queued, and the voids whose intent was committed; what can't be begun stops no other."""
+    database = desk.database
 
     async def remind(only: Sequence[int] | None) -> list[Any]:
         return [row async for row in queries.remind(database, **asked, real_now=real_now, only=only)]
 
     async def begin_voids(only: Sequence[int] | None) -> list[Movement]:
-        begun = queries.begin_due_voids(database, **asked, real_now=real_now, lookup_at=first_look(), only=only)
+        called = {"real_now": real_now, "lookup_at": first_look()}
+        begun = queries.begin_due_voids(database, **asked, **called, pads=desk.pads, only=only)
         return [movement_of(row) async for row in begun]
 
     async def due() -> list[DueRow]:

@@ -15,7 +15,7 @@ select p.id as payment_id, p.merchant_order_id, p.state, p.amount, p.currency, p
                   end)
  order by p.id;
 
--- name: record_delivery(merchant_id, live, payment_id, takes_money, status, type, carrier, tracking_id, tracking_url, refundable, notify_user, product_description, details, reason, estimated_at, attachments, shipping_address, digest, request_key, lookup_at, now)^
+-- name: record_delivery(merchant_id, live, payment_id, takes_money, status, type, carrier, tracking_id, tracking_url, refundable, notify_user, product_description, details, reason, estimated_at, attachments, shipping_address, digest, pads, request_key, lookup_at, now)^
 -- One more line of an order's timeline, and if it takes the money of an authorization, the intent to capture it: of a
 -- capture and a void one gets through, and only before ship_by. What comes too late for that is not written either, nor
 -- is the same confirmation a second time.
@@ -43,7 +43,8 @@ with held as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
                           requested_by, request_key, created_at, lookup_at)
     select h.merchant_id, h.live, h.moving_id, h.id, 'capture', 'processing', h.amount, h.currency,
-           h.moving_id || '-' || gen_random_uuid(), a.acquirer, 'delivery', :request_key, :now, :lookup_at
+           movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, 'capture', :request_key), a.acquirer,
+           'delivery', :request_key, :now, :lookup_at
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *
@@ -133,7 +134,7 @@ select p.merchant_id, p.live, 'void_reminder', m.email, 'en',
     on conflict (merchant_id, once) do nothing
 returning id;
 
--- name: begin_due_voids(merchant_ids, lives, shop_nows, most, lookup_at, real_now, only)
+-- name: begin_due_voids(merchant_ids, lives, shop_nows, most, pads, lookup_at, real_now, only)
 -- Authorizations that nobody shipped in time: the intent to let go of each, unless a capture is in progress. One that the
 -- acquirer refuses to void is looked at again an hour later. (What the guard hides in coalesce the planner can't
 -- guess, so the index by time leads.)
@@ -165,7 +166,8 @@ with side as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
                           requested_by, created_at, lookup_at)
     select h.merchant_id, h.live, h.moving_id, h.id, 'void', 'processing', h.amount, h.currency,
-           h.moving_id || '-' || gen_random_uuid(), a.acquirer, 'deadline', h.shop_now, :lookup_at
+           movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, 'void', 'drawn '), a.acquirer,
+           'deadline', h.shop_now, :lookup_at
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *

@@ -1,5 +1,8 @@
 -- name: pause_subscriptions(merchant_id)!
--- Nothing more falls due while the data goes.
+-- Nothing more falls due while the data goes; orders made from now on get other keys at the acquirer than those deleted.
+with raised as (
+    update merchant set test_generation = test_generation + 1 where id = :merchant_id
+)
 update subscription
    set date_next = null
  where merchant_id = :merchant_id and live = false and date_next is not null;
@@ -80,7 +83,8 @@ with gone as (
  returning merchant_id, acquirer, idempotency_key
 )
 insert into forgotten_attempt (merchant_id, acquirer, idempotency_key)
-select merchant_id, acquirer, idempotency_key from gone;
+select merchant_id, acquirer, idempotency_key from gone
+    on conflict do nothing;
 
 -- name: delete_payments(merchant_id, most)!
 delete from payment

@@ -17,7 +17,7 @@ from paydesk.domain.accounts.people import parse_name, parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
-from paydesk.domain.payments.paying import require_holds
+from paydesk.domain.payments.holding import require_holds
 from paydesk.domain.payments.requests import parse_email
 
 queries = load_statements(__package__ or "", "shop_settings.sql")

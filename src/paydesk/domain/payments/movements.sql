@@ -1,4 +1,4 @@
--- name: begin_void(merchant_id, live, payment_id, requested_by, request_key, drawn, lookup_at, now)^
+-- name: begin_void(merchant_id, live, payment_id, pads, requested_by, request_key, drawn, lookup_at, now)^
 -- The intent to let go of an authorization because the merchant asks for it; `drawn` if the key is ours.
 with held as (
     update payment
@@ -10,7 +10,8 @@ with held as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
                           requested_by, request_key, created_at, lookup_at, unanswered_since)
     select h.merchant_id, h.live, h.moving_id, h.id, 'void', 'processing', h.amount, h.currency,
-           h.moving_id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at,
+           movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, 'void', :request_key), a.acquirer,
+           :requested_by, :request_key::text, :now, :lookup_at,
            case when :drawn::boolean then clock_timestamp() end
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
@@ -21,7 +22,7 @@ select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
 
--- name: begin_refund(merchant_id, live, payment_id, amount, seen, most_of_payment, most_of_day, requested_by, request_key, drawn, lookup_at, now)^
+-- name: begin_refund(merchant_id, live, payment_id, amount, seen, most_of_payment, most_of_day, pads, requested_by, request_key, drawn, lookup_at, now)^
 -- The intent to give money back (null: all that is left). The payment's row keeps account of what refunds in progress
 -- have reserved, so that however many race, no more is ever asked of the acquirer than was captured and is not charged
 -- back; nor, where limits are given, than whoever asks may give back of a payment and in a day, both in units. The
@@ -62,7 +63,8 @@ with asked as materialized (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
                           requested_by, request_key, created_at, lookup_at, unanswered_since, fees_returned)
     select h.merchant_id, h.live, fresh.id, h.id, 'refund', 'processing', h.asked, h.currency,
-           fresh.id || '-' || gen_random_uuid(), a.acquirer, :requested_by, :request_key::text, :now, :lookup_at,
+           movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, 'refund', :request_key), a.acquirer,
+           :requested_by, :request_key::text, :now, :lookup_at,
            case when :drawn::boolean then clock_timestamp() end,
            (select fees_returned from fee_plan where merchant_id = h.merchant_id)
       from held h

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -33,6 +32,8 @@ from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.guarding import Limits, in_test_mode
+from paydesk.domain.payments.holding import require_holds
+from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.states import AttemptState
@@ -49,9 +50,6 @@ CARD_NUMBER = "card number"
 FIRST_LOOK = timedelta(seconds=5)
 """When the janitor first asks about an attempt that has not ended."""
 
-TIME_TO_SHIP = timedelta(days=7)
-"""How long an authorization waits for a confirmed shipment before it is voided (spec: Limits)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Desk:
@@ -64,8 +62,15 @@ class Desk:
     live_acquirer: str | None = None
     limits: Limits = field(default_factory=Limits)
     test_limits: Limits = field(default_factory=lambda: in_test_mode(Limits()))
+    pads: bytes = b""
+    """What acquirers' keys are made with (`keying.pads_of`); without, it comes of the vault's secret, for test data."""
     under_way: set[asyncio.Task[Any]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
+
+    def __post_init__(self) -> None:
+        """Give a desk that has no secret of its own for keys one that derives from the vault's."""
+        if not self.pads:
+            object.__setattr__(self, "pads", pads_of(self.vault.fingerprint("", purpose="keys of acquirers")))
 
     def later(self, accounting: Coroutine[Any, Any, None]) -> None:
         """Let something be written down that nobody waits for, and that may be lost."""
@@ -98,23 +103,6 @@ async def _unless_away(accounting: Coroutine[Any, Any, None]) -> None:
         await accounting
     except AWAY as error:
         log.warning("the guard against card testing could not count", why=type(error).__name__)
-
-
-def require_holds(acquirer: Acquirer) -> None:
-    """Make sure that an acquirer holds money for as long as an order may wait to be shipped.
-
-    Raises: Unavailable, naming the acquirer.
-    """
-    if acquirer.hold_period < TIME_TO_SHIP:
-        raise Unavailable(
-            f"{acquirer.name} holds money for {_in_words(acquirer.hold_period)}, and goods that are shipped need "
-            f"{_in_words(TIME_TO_SHIP)}; choose another acquirer or sell without --shipped-goods"
-        )
-
-
-def _in_words(period: timedelta) -> str:
-    hours = int(period / timedelta(hours=1))
-    return f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +217,6 @@ async def _commit_intent(
         require_holds(acquirer)
     keep = checkout.terms is not None and not acquirer.keeps_cards
     attempt_id = known["attempt_id"]
-    key = f"{attempt_id}-{secrets.token_hex(12)}"
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
     begun = await queries.begin_attempt(
@@ -240,7 +227,7 @@ async def _commit_intent(
         terms_agreed=payer.agreed,
         previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
         attempt_id=attempt_id,
-        idempotency_key=key,
+        pads=desk.pads,
         acquirer=acquirer.name,
         capture=capture,
         **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"], keep=keep),
@@ -254,7 +241,7 @@ async def _commit_intent(
         desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))
         raise Conflict("another attempt to pay this order is under way")
     purchase = Purchase(
-        key=key,
+        key=begun["idempotency_key"],
         amount=begun["amount"],
         currency=begun["currency"],
         card=payer.card,

@@ -64,15 +64,16 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
        :factors::bigint[], :spans::interval[], array['checkout', 'address'], array[k.attempts, k.declines],
        array[:checkout_most, :address_most]::bigint[], :now, :real_now) g;
 
--- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, idempotency_key, acquirer, capture, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
+-- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, pads, acquirer, capture, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
--- merchant's customer gets none either.
+-- merchant's customer gets none either. The key is made of the order and the number of its attempts: that no other is
+-- under way is what makes the number right. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, as from attempts_to_report.
 with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
-    select c.*
+    select c.*, m.key_tag, m.test_generation
       from checkout c
       join merchant m on m.id = c.merchant_id and not (c.live and m.suspended_at is not null)
      where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id
@@ -88,7 +89,14 @@ with who as (
            card_id = excluded.card_id, sign_version = excluded.sign_version, key_id = excluded.key_id,
            pingback_url = excluded.pingback_url
      where p.state = 'declined' and p.attempt_id = :previous_attempt_id::bigint
- returning *
+ returning p.*, p.xmax = 0 as is_first
+), numbered as materialized (
+    select held.*, case when is_first then 1 else next_attempt(merchant_id, live, id) end as number from held
+), keyed as materialized (
+    select n.*, derived_key(:pads::bytea, 'order ' || c.key_tag || ' '
+               || case when n.live then 'live' else 'test ' || c.test_generation end || ' ' || n.number || ' '
+               || n.merchant_order_id) as idempotency_key
+      from numbered n cross join chosen c
 ), customer_kept as (
     insert into customer (merchant_id, live, id, email, first_name, last_name, username, country, language, created_at)
     select merchant_id, live, customer_id, :email, :first_name, :last_name, :username, :country, :language, :now
@@ -106,12 +114,13 @@ with who as (
      where :terms_agreed <> '' and c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
 ), tried as (
     insert into payment_attempt (merchant_id, live, id, payment_id, checkout_id, state, idempotency_key, acquirer,
-                                 capture, amount, currency, card_id, client_address, not_after, created_at, lookup_at)
-    select merchant_id, live, attempt_id, id, checkout_id, 'processing', :idempotency_key, :acquirer,
-           :capture, amount, currency, card_id, :client_address, :not_after, :now, :lookup_at
-      from held
+                                 capture, amount, currency, card_id, client_address, not_after, created_at, lookup_at,
+                                 number)
+    select merchant_id, live, attempt_id, id, checkout_id, 'processing', idempotency_key, :acquirer,
+           :capture, amount, currency, card_id, :client_address, :not_after, :now, :lookup_at, number
+      from keyed
 )
-select held.merchant_id, held.live, held.attempt_id, held.amount, held.currency, held.id as payment_id,
+select held.idempotency_key, held.number, held.merchant_id, held.live, held.attempt_id, held.amount, held.currency, held.id as payment_id,
        held.merchant_order_id, :first_name as first_name, :last_name as last_name, :username as username,
        :country as country, :email as email, f.rate, f.fixed, f.reserve_rate,
        held.pingback_url as form_url, held.sign_version, m.pingback_url as account_url, m.test_pingback_url,
@@ -119,7 +128,7 @@ select held.merchant_id, held.live, held.attempt_id, held.amount, held.currency,
        held.customer_id, held.card_id, held.key_id, :acquirer as acquirer,
        case when :terms_agreed <> '' then :terms_agreed else c.terms_agreed end as terms_agreed, c.package_version_id,
        case when c.package_version_id is not null then nextval('subscription_id_seq') end as fresh_subscription_id
-  from held
+  from keyed held
   join chosen c on c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
   join merchant m on m.id = held.merchant_id
   cross join lateral fees_in(held.merchant_id, held.currency) f;

@@ -128,6 +128,7 @@ async def refund(
         kind = _what_to_do(row, payment_id, amount)
         asked = {
             "requested_by": requested_by,
+            "pads": desk.pads,
             "request_key": key,
             "drawn": request_key is None,
             "lookup_at": first_look(),

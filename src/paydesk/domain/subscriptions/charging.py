@@ -160,7 +160,7 @@ class BillingRun:
         }
 
         async def begin(only: Sequence[int] | None) -> list[Any]:
-            keys = {"not_after": not_after, "lookup_at": lookup_at}
+            keys = {"pads": self._desk.pads, "not_after": not_after, "lookup_at": lookup_at}
             begun = queries.begin_renewals(
                 database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=only
             )

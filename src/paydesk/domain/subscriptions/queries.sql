@@ -109,10 +109,11 @@ select timed.merchant_id, timed.live, timed.shop_now,
   from timed
  order by merchant_id, live;
 
--- name: begin_renewals(merchant_ids, lives, shop_nows, not_after, lookup_at, per_side, most, only)
+-- name: begin_renewals(merchant_ids, lives, shop_nows, pads, not_after, lookup_at, per_side, most, only)
 -- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
 -- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too;
--- none of a merchant that has been suspended since.
+-- none of a merchant that has been suspended since. The key is made of that of the subscription's first purchase, the
+-- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, and the subscription as it stands, so that neither is read again.
 with timed as (
     select side.*
@@ -120,8 +121,7 @@ with timed as (
         as side (merchant_id, live, shop_now)
       join merchant m on m.id = side.merchant_id and not (side.live and m.suspended_at is not null)
 ), due as materialized (
-    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id,
-           replace(gen_random_uuid()::text, '-', '') as nonce
+    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
       from timed
      cross join lateral (
          select *
@@ -148,7 +148,16 @@ with timed as (
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
         do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
      where p.state = 'declined'
- returning *
+ returning p.*, p.xmax = 0 as is_first
+), numbered as materialized (
+    select held.*, case when is_first then 1 else next_attempt(merchant_id, live, id) end as number from held
+), keyed as materialized (
+    select n.*, derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || n.period_number || ' '
+                                          || n.number) as idempotency_key
+      from numbered n
+      join due on due.merchant_id = n.merchant_id and due.live = n.live and due.id = n.subscription_id
+      join payment i on i.merchant_id = due.merchant_id and i.id = due.init_payment_id
+      join payment_attempt f on f.merchant_id = i.merchant_id and f.id = i.attempt_id
 ), marked as (
     update subscription s
        set charging_attempt_id = held.attempt_id
@@ -156,15 +165,15 @@ with timed as (
      where s.merchant_id = held.merchant_id and s.live = held.live and s.id = held.subscription_id
 ), tried as (
     insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
-                                 currency, card_id, client_address, not_after, created_at, lookup_at)
-    select held.merchant_id, held.live, held.attempt_id, held.id, 'processing',
-           held.attempt_id || '-' || due.nonce, due.acquirer, true, held.amount,
-           held.currency, held.card_id, '', :not_after, due.shop_now, :lookup_at
-      from held
+                                 currency, card_id, client_address, not_after, created_at, lookup_at,
+                                 number)
+    select held.merchant_id, held.live, held.attempt_id, held.id, 'processing', held.idempotency_key, due.acquirer, true, held.amount,
+           held.currency, held.card_id, '', :not_after, due.shop_now, :lookup_at, held.number
+      from keyed held
       join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
 )
 select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amount, held.subscription_id,
-       held.period_number, held.renewal, held.attempt_id || '-' || due.nonce as idempotency_key,
+       held.period_number, held.renewal, held.idempotency_key, held.number,
        due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
        due.pingback_url as form_url,
        due.id, due.state, due.init_payment_id, due.init_merchant_order_id, due.time_zone, due.anchor, due.next_period,
@@ -177,7 +186,7 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, c.refused_as,
        u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
-  from held
+  from keyed held
   join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
   join package_terms t
     on t.merchant_id = due.merchant_id and t.live = due.live and t.package_version_id = due.package_version_id

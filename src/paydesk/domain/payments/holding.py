@@ -1,0 +1,28 @@
+"""How long money must be held for goods that are shipped, and which acquirers hold it for so long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.core.errors import Unavailable
+
+TIME_TO_SHIP = timedelta(days=7)
+"""How long an authorization waits for a confirmed shipment before it is voided (spec: Limits)."""
+
+
+def require_holds(acquirer: Acquirer) -> None:
+    """Make sure that an acquirer holds money for as long as an order may wait to be shipped.
+
+    Raises: Unavailable, naming the acquirer.
+    """
+    if acquirer.hold_period < TIME_TO_SHIP:
+        raise Unavailable(
+            f"{acquirer.name} holds money for {_in_words(acquirer.hold_period)}, and goods that are shipped need "
+            f"{_in_words(TIME_TO_SHIP)}; choose another acquirer or sell without --shipped-goods"
+        )
+
+
+def _in_words(period: timedelta) -> str:
+    hours = int(period / timedelta(hours=1))
+    return f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours"

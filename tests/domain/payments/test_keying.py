@@ -1,0 +1,292 @@
+"""A database that forgets asks for the same thing under the same key, and the bank does nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.conftest import database_at
+from tests.databases import drop_database
+from tests.domain.payments.conftest import Till
+from tests.domain.subscriptions.subscriber import Subscriber
+
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
+from paydesk.database.migrating import migrate
+from paydesk.database.pool import Database, connected
+from paydesk.domain.deliveries.confirmations import read_delivery, read_order
+from paydesk.domain.deliveries.confirming import confirm
+from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
+from paydesk.domain.merchants.resetting import reset_test_side
+from paydesk.domain.payments.keying import pads_of
+from paydesk.domain.payments.paying import Desk, Paid
+from paydesk.domain.payments.refunding import refund
+
+VISA, DECLINED = "4242424242424242", "4000000000000002"
+SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+async def empty(server_url: str) -> AsyncIterator[str]:
+    """The name of a database that is migrated, and that nobody is connected to."""
+    admin, name = await asyncpg.connect(server_url), f"paydesk_test_{secrets.token_hex(6)}"
+    await admin.execute(f"create database {name} template template0")
+    async with connected(database_at(server_url, name), most=2) as database:
+        await migrate(database)
+    yield name
+    await drop_database(admin, name)
+    await admin.close()
+
+
+@pytest.fixture
+async def copies(server_url: str, empty: str) -> AsyncIterator[Open]:
+    """Databases to copy, as a dump and its restore do: each is made from another, by its name, or from an empty one."""
+    admin, made = await asyncpg.connect(server_url), list[str]()
+
+    @asynccontextmanager
+    async def open_copy(of: str = "") -> AsyncIterator[tuple[str, Database]]:
+        made.append(f"paydesk_test_{secrets.token_hex(6)}")
+        await admin.execute(f"create database {made[-1]} template {of or empty}")
+        async with connected(database_at(server_url, made[-1]), most=6) as database:
+            yield made[-1], database
+
+    try:
+        yield open_copy
+    finally:
+        for name in made:
+            await drop_database(admin, name)
+        await admin.close()
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """A deployment whose database is put back to what it was after `begin`, and goes on as if nothing had been."""
+
+    copies: Any
+    desk: Desk
+    bank: Bank
+
+    async def twice(
+        self, begin: Callable[[Till], Awaitable[Any]], go_on: Callable[[Till, Any], Awaitable[None]]
+    ) -> tuple[list[str], list[str]]:
+        """The keys of each time that `go_on` was played, of what it did."""
+        async with self.copies() as (name, database):
+            made = await create_merchant(database, self.desk.vault, name="Shop", email="o@shop.example", now=utc_now())
+            shop = shop_of(made, live=False)
+            known = await begin(Till(replace(self.desk, database=database), shop))
+        played = []
+        for _ in range(2):
+            async with self.copies(name) as (_, database):
+                till = Till(replace(self.desk, database=database), shop)
+                before = await _keys(database)
+                await go_on(till, known)
+                played.append(sorted(await _keys(database) - before))
+        return played[0], played[1]
+
+    def taken(self) -> list[Standing]:
+        """What took money at the bank."""
+        return [one for one in standings(self.bank.record.operations()).values() if one.captured]
+
+
+async def _keys(database: Database) -> set[str]:
+    rows = await database.fetch(
+        "select idempotency_key as key from payment_attempt union all select idempotency_key from movement"
+    )
+    return {row["key"] for row in rows}
+
+
+@pytest.fixture
+def forgetful(copies: Open, desk: Desk, bank: Bank) -> Forgetful:
+    return Forgetful(copies, desk, bank)
+
+
+async def _paid(till: Till) -> int:
+    assert await till.pay(await till.order("mug"), VISA) == Paid()
+    return int(await till.desk.database.fetchval("select id from payment"))
+
+
+async def test_an_order_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
+    async def begin(till: Till) -> str:
+        return await till.order("mug")
+
+    async def pay(till: Till, token: str) -> None:
+        assert await till.pay(token, VISA) == Paid()
+
+    first, second = await forgetful.twice(begin, pay)
+    assert first == second
+    assert len(forgetful.taken()) == 1
+
+
+async def test_an_order_that_the_shop_asks_for_anew_is_not_charged_again(forgetful: Forgetful) -> None:
+    async def begin(till: Till) -> None:
+        """The order itself is forgotten too, and other orders come first: ids go to others."""
+
+    async def pay(till: Till, _: None) -> None:
+        if forgetful.taken():
+            await till.order("other")
+        assert await till.pay(await till.order("mug"), VISA) == Paid()
+
+    first, second = await forgetful.twice(begin, pay)
+    assert first == second
+    assert len(forgetful.taken()) == 1
+
+
+async def test_each_attempt_of_an_order_has_its_number(forgetful: Forgetful) -> None:
+    async def begin(till: Till) -> str:
+        return await till.order("mug")
+
+    async def pay(till: Till, token: str) -> None:
+        for _ in range(3):
+            await till.pay(token, DECLINED)
+        assert await till.pay(token, VISA) == Paid()
+        assert [row["number"] for row in await till.attempts()] == [1, 2, 3, 4]
+
+    first, second = await forgetful.twice(begin, pay)
+    assert len(set(first)) == 4
+    assert first == second
+    assert len(forgetful.taken()) == 1
+
+
+async def test_a_renewal_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
+    async def begin(till: Till) -> Any:
+        return await Subscriber(till.desk, till.shop).subscribe()
+
+    async def renew(till: Till, subscription: Any) -> None:
+        await Subscriber(till.desk, till.shop).charge_due(subscription)
+
+    first, second = await forgetful.twice(begin, renew)
+    assert first == second
+    assert len(first) == 1
+    assert len(forgetful.taken()) == 2
+
+
+@pytest.mark.parametrize("request_key", ["K1", None])
+async def test_a_refund_that_was_forgotten_is_not_made_again(forgetful: Forgetful, request_key: str | None) -> None:
+    async def give_back(till: Till, payment_id: int) -> None:
+        four = Decimal("4.00")
+        await refund(till.desk, till.shop, payment_id, four, requested_by="api", request_key=request_key, now=utc_now())
+
+    first, second = await forgetful.twice(_paid, give_back)
+    assert first == second
+    assert [one.refunded for one in forgetful.taken()] == [Decimal("4.00")]
+
+
+async def test_a_void_and_a_capture_that_were_forgotten_have_the_same_keys(forgetful: Forgetful) -> None:
+    async def begin(till: Till) -> list[int]:
+        await till.desk.database.execute("update merchant set shipped_goods = true")
+        for order in ("kept", "left"):
+            await till.pay(await till.order(order), VISA)
+        return [row["id"] for row in await till.desk.database.fetch("select id from payment order by id")]
+
+    async def ship_and_void(till: Till, payments: list[int]) -> None:
+        said: dict[str, Any] = {**SHIPPED, "payment_order_id": payments[0]}
+        await confirm(till.desk, till.shop, read_order(said), read_delivery(said), now=utc_now())
+        await refund(till.desk, till.shop, payments[1], None, requested_by="api", now=utc_now())
+
+    first, second = await forgetful.twice(begin, ship_and_void)
+    assert first == second
+    assert len(first) == 2
+
+
+async def test_another_secret_makes_other_keys(till: Till) -> None:
+    till = replace(till, desk=replace(till.desk, pads=pads_of(b"one" * 20)))
+    await till.pay(await till.order("mug"), DECLINED)
+    (row,) = await till.attempts()
+    other = pads_of(b"two" * 20)
+    tag = await till.desk.database.fetchval("select key_tag from merchant where id = $1", till.shop.merchant_id)
+    wish = f"order {tag} test 0 1 mug"
+    made = [
+        await till.desk.database.fetchval("select derived_key($1, $2)", pads, wish) for pads in (till.desk.pads, other)
+    ]
+    assert made[0] == row["idempotency_key"]
+    assert made[1] != made[0]
+
+
+async def test_keys_are_hmacs_in_the_form_of_a_uuid_of_version_4(database: Database) -> None:
+    secret, wish = b"s" * 40, "order 0a live 1 Größe 💶"
+    key = hashlib.sha256(b"paydesk keys of acquirers: " + secret).digest()
+    digest = hmac.digest(key, wish.encode(), "sha256").hex()
+    made = uuid.UUID(await database.fetchval("select derived_key($1, $2)", pads_of(secret), wish))
+    assert (made.version, made.variant) == (4, uuid.RFC_4122)
+    assert made.hex[:12] == digest[:12]
+    assert (made.hex[13:16], made.hex[17:]) == (digest[13:16], digest[17:32])
+
+
+async def test_two_shops_with_the_same_order_have_different_keys(till: Till, other_shop: Shop) -> None:
+    other = replace(till, shop=other_shop)
+    for one in (till, other):
+        await one.pay(await one.order("mug"), VISA)
+    keys = {row["idempotency_key"] for one in (till, other) for row in await one.attempts()}
+    assert len(keys) == 2
+
+
+async def test_an_order_of_before_a_reset_has_another_key_than_one_after(till: Till, bank: Bank) -> None:
+    database = till.desk.database
+    await till.pay(await till.order("mug"), VISA)
+    (before,) = await till.attempts()
+    await reset_test_side(database, till.shop.merchant_id)
+    assert await till.pay(await till.order("mug"), VISA) == Paid()
+    (after,) = await till.attempts()
+    assert after["idempotency_key"] != before["idempotency_key"]
+    assert len([one for one in standings(bank.record.operations()).values() if one.captured]) == 2
+
+
+async def test_of_attempts_that_race_one_is_counted(till: Till) -> None:
+    token = await till.order("mug")
+    await till.pay(token, DECLINED)
+    raced = await asyncio.gather(*(till.pay(token, DECLINED) for _ in range(6)), return_exceptions=True)
+    assert {type(one) for one in raced if isinstance(one, Exception)} <= {Conflict}
+    numbers = [row["number"] for row in await till.attempts()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_refunds_that_race_have_a_number_each(till: Till, bank: Bank) -> None:
+    payment_id = await _paid_here(till)
+    await asyncio.gather(
+        *(
+            refund(till.desk, till.shop, payment_id, Decimal("1.00"), requested_by="api", now=utc_now())
+            for _ in range(6)
+        )
+    )
+    (one,) = [one for one in standings(bank.record.operations()).values() if one.captured]
+    assert one.refunded == Decimal("6.00")
+
+
+async def _paid_here(till: Till) -> int:
+    await till.pay(await till.order(), VISA)
+    of = till.shop.merchant_id
+    return int(await till.desk.database.fetchval("select id from payment where merchant_id = $1", of))
+
+
+async def test_a_key_that_was_drawn_before_stays_and_counts(till: Till) -> None:
+    token = await till.order("mug")
+    await till.pay(token, DECLINED)
+    await till.desk.database.execute(
+        "update payment_attempt set idempotency_key = '7-drawn', number = null where merchant_id = $1",
+        till.shop.merchant_id,
+    )
+    await till.pay(token, VISA)
+    assert [(row["idempotency_key"] == "7-drawn", row["number"]) for row in await till.attempts()] == [
+        (True, None),
+        (False, 2),
+    ]
+
+
+def test_a_desk_without_a_secret_of_its_own_still_derives(desk: Desk, vault: Vault) -> None:
+    assert replace(desk, pads=b"").pads == replace(desk, pads=b"", vault=vault).pads
+    assert len(desk.pads) == 128
