@@ -42,13 +42,18 @@ async def _commit() -> None:
         await connection.close()
 
 
+def _drawn(names: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with another secret for keys each time: else the bank knows the wish by its key, and saves us."""
+    return {**names, "pads": os.urandom(128)} if "pads" in names else names
+
+
 def planted(point: str, run: Callable[..., Any]) -> Callable[..., Any]:
     """The statement with its bug, if one is wanted."""
     return BUG_OF[point](run) if point in os.environ.get(BUGS, "").split(",") else run
 
 
 def _committed_late(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The intent is written, but committed only once the bank has answered."""
+    """The intent is written under a key that nobody makes again, but committed only once the bank has answered."""
 
     async def opened() -> Any:
         connection = await asyncpg.connect(os.environ["PAYDESK_DATABASE_URL"])
@@ -61,7 +66,7 @@ def _committed_late(run: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(run)
         async def rows(_database: Any, **names: Any) -> AsyncIterator[Any]:
-            begun = [row async for row in run(await opened(), **names)]
+            begun = [row async for row in run(await opened(), **_drawn(names))]
             if not begun:
                 await _commit()
             for row in begun:
@@ -71,7 +76,7 @@ def _committed_late(run: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(run)
     async def result(_database: Any, **names: Any) -> Any:
-        begun = await run(await opened(), **names)
+        begun = await run(await opened(), **_drawn(names))
         if begun is None:
             await _commit()
         return begun
