@@ -40,6 +40,9 @@ async def test_what_a_key_pair_may_do_is_chosen_when_it_is_made(paydesk: Any, ac
     )
     assert made.result["key_scopes"] == "sign, read"
     assert (await paydesk("merchant", "show", made.result["id"], "--json")).result["key_scopes"] == "sign, read"
+    listed = {one["id"]: one["key_scopes"] for one in (await paydesk("merchant", "list", "--json")).result}
+    assert (listed[made.result["id"]], listed[account["id"]]) == ("sign, read", "sign, read, move")
+    assert "key may" in (await paydesk("merchant", "list")).out
 
 
 async def test_given_keys_are_kept(paydesk: Any) -> None:

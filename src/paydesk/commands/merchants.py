@@ -89,8 +89,7 @@ async def create(
             shipped_goods=shipped_goods,
             scopes=frozenset(scope or Scope),
         )
-    scopes = ", ".join(one for one in Scope if one in (scope or Scope))
-    _show(_account(merchant, with_private_key=True) | {"key_scopes": scopes}, as_json=as_json)
+    _show(_account(merchant, with_private_key=True), as_json=as_json)
 
 
 @app.command("list", epilog="Example: paydesk merchant list")
@@ -103,9 +102,18 @@ async def list_(as_json: AsJson = False) -> None:
         show_json([_account(merchant) for merchant in merchants])
         return
     show_table(
-        ("id", "name", "email", "public key", "mode", "pingback url", "created"),
+        ("id", "name", "email", "public key", "key may", "mode", "pingback url", "created"),
         [
-            (m.id, m.name, m.email, m.public_key, "test" if m.test_mode else "live", m.pingback_url, m.created_at)
+            (
+                m.id,
+                m.name,
+                m.email,
+                m.public_key,
+                ", ".join(m.key_scopes),
+                "test" if m.test_mode else "live",
+                m.pingback_url,
+                m.created_at,
+            )
             for m in merchants
         ],
     )
@@ -367,6 +375,7 @@ def _account(merchant: Merchant, *, with_private_key: bool = False) -> dict[str,
     """An account as it is printed; the private key only where it was asked for."""
     account = asdict(merchant)
     private_key = account.pop("private_key")
+    account["key_scopes"] = ", ".join(merchant.key_scopes)
     return account | {"private_key": private_key} if with_private_key else account
 
 

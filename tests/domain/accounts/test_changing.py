@@ -10,6 +10,7 @@ from tests.domain.accounts.someone import PASSWORD, Someone, new_client, new_ema
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Malformed, TooMany
+from paydesk.domain.accounts import tokens
 from paydesk.domain.accounts.changing import (
     PACE,
     ask_for_email_change,
@@ -77,11 +78,31 @@ async def test_a_link_stops_working_after_an_hour(ada: Someone, gate: Gate, mail
             await attempt
 
 
-async def test_asking_again_makes_the_older_link_worthless(ada: Someone, gate: Gate, mails: Mails) -> None:
-    first, second = await reset_link(ada, mails), await reset_link(ada, mails)
-    with pytest.raises(Gone):
-        await reset_password(gate, first, password=NEW, client=ada.client, now=utc_now())
+async def test_a_link_that_a_stranger_asks_for_leaves_the_others_and_one_use_ends_them_all(
+    ada: Someone, gate: Gate, mails: Mails
+) -> None:
+    first, second, third = [await reset_link(ada, mails) for _ in range(3)]
+    await ask_for_reset(gate, email=ada.email, client=new_client(), now=utc_now())
+    await find_reset(gate, first, now=utc_now())
     await reset_password(gate, second, password=NEW, client=ada.client, now=utc_now())
+    for other in (first, third):
+        with pytest.raises(Gone):
+            await reset_password(gate, other, password=NEW, client=ada.client, now=utc_now())
+
+
+async def test_no_more_than_a_few_links_are_open_at_a_time(ada: Someone, gate: Gate, mails: Mails) -> None:
+    now = utc_now()
+
+    async def ask(browser: int) -> None:
+        await ask_for_reset(gate, email=ada.email, client=Client(f"198.51.1.{browser}"), now=now)
+
+    first = await reset_link(ada, mails, now=now)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tokens, "MOST_OPEN", 3)
+        for browser in range(5):
+            await ask(browser)
+    assert len([mail for mail in await mails(ada.email) if mail["kind"] == "reset_password"]) == 3
+    await find_reset(gate, first, now=now)
 
 
 async def test_a_refused_password_leaves_the_link_as_it_was(ada: Someone, gate: Gate, mails: Mails) -> None:

@@ -53,15 +53,20 @@ update person
        time_zone = coalesce(:time_zone::text, time_zone)
  where id = :person_id;
 
--- name: add_token(person_id, purpose, token_hash, email, expires_at, now)$
--- An older link of the same purpose stops working.
+-- name: add_token(person_id, purpose, token_hash, email, expires_at, most, now)$
+-- An older link to confirm an address stops working. Those to choose a password, which strangers may ask for, stay until one
+-- is used, or a stranger could void the one that its person holds; no row if :most are open.
 with older as (
     update person_token
        set used_at = :now
-     where person_id = :person_id and purpose = :purpose and used_at is null
+     where person_id = :person_id and purpose = :purpose and purpose = 'email' and used_at is null
 )
 insert into person_token (person_id, purpose, token_hash, email, created_at, expires_at)
-values (:person_id, :purpose, :token_hash, :email, :now, :expires_at)
+select :person_id, :purpose, :token_hash, :email, :now, :expires_at
+ where :purpose = 'email'
+    or (select count(*)
+          from person_token
+         where person_id = :person_id and purpose = :purpose and used_at is null and expires_at > :now) < :most
 returning id;
 
 -- name: find_token(token_hash, purpose, now)^

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from paydesk.core.errors import Gone
+from paydesk.core.errors import Gone, TooMany
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.people import queries
 
@@ -23,6 +23,9 @@ class Purpose(StrEnum):
 
 
 LIFETIMES = {Purpose.reset: timedelta(hours=1), Purpose.email: timedelta(days=3)}
+MOST_OPEN = 15
+"""Links to choose a password that a person may hold at a time, whoever asked for them."""
+_RETRY = int(LIFETIMES[Purpose.reset].total_seconds())
 FIRST_PASSWORD = timedelta(days=1)
 """How long an operator has to choose a first password."""
 
@@ -57,7 +60,11 @@ async def add_token(
     now: datetime,
     lifetime: timedelta | None = None,
 ) -> tuple[int, str]:
-    """Make a link's token for the person's mailbox and return (row id, token); an older one stops working."""
+    """Make a link's token for the person's mailbox and return (row id, token).
+
+    An older one to confirm an address stops working; those to choose a password all work until one of them is used.
+    Raises: TooMany if too many of these are open.
+    """
     token = secrets.token_urlsafe(32)
     row_id = await queries.add_token(
         connection,
@@ -66,8 +73,11 @@ async def add_token(
         token_hash=_hash(gate, token),
         email=email,
         expires_at=now + (lifetime or LIFETIMES[purpose]),
+        most=MOST_OPEN,
         now=now,
     )
+    if row_id is None:
+        raise TooMany("links enough to choose a password were sent; use one of those", retry_after=_RETRY)
     return int(row_id), token
 
 

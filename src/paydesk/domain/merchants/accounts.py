@@ -64,6 +64,7 @@ class Merchant:
     app_schemes: tuple[str, ...] = ()
     fees_returned: bool = False
     public_key: str = ""
+    key_scopes: tuple[keys.Scope, ...] = ()
     private_key: str = field(default="", repr=False)
 
 
@@ -138,7 +139,7 @@ async def open_account(
         await keys.add(connection, vault, row["id"], public=public, private=private, now=now, scopes=scopes)
     except asyncpg.UniqueViolationError as error:
         raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
-    return _merchant(row, public_key=public, private_key=private)
+    return _merchant(row, public_key=public, private_key=private, key_scopes=keys.in_order(scopes))
 
 
 def _pair(public: str | None, private: str | None) -> tuple[str, str]:
@@ -167,8 +168,9 @@ async def find_merchant(database: Database, merchant_id: int) -> Merchant:
 
 
 async def list_merchants(database: Database) -> list[Merchant]:
-    """All accounts with their public keys, oldest first."""
-    return [_merchant(row) async for row in queries.list_merchants(database)]
+    """All accounts with their public keys and what these may do, oldest first."""
+    rows = queries.list_merchants(database)
+    return [_merchant(row, key_scopes=keys.in_order(row["scopes"] or ())) async for row in rows]
 
 
 async def change_merchant(
@@ -235,7 +237,7 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
     return _merchant(row)
 
 
-def _merchant(row: Any, **keys_given: str) -> Merchant:
+def _merchant(row: Any, **keys_given: Any) -> Merchant:
     values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
     values |= {name: tuple(row[name]) for name in ("muted_events", "app_schemes")}
     return Merchant(**{**values, **keys_given})

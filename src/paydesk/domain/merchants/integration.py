@@ -19,7 +19,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, Shop, find_merchant
-from paydesk.domain.merchants.keys import ALL_SCOPES, KeyPair, Scope
+from paydesk.domain.merchants.keys import ALL_SCOPES, KeyPair, Scope, in_order
 from paydesk.domain.merchants.resetting import reset_test_side
 from paydesk.domain.merchants.shares import Asker, Work, take_share
 from paydesk.domain.payments.paying import Desk
@@ -153,7 +153,7 @@ def _check(wanted: Integration) -> None:
 async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
     """A merchant's newest public keys, newest first."""
     rows = [row async for row in queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS)]
-    return [PublicKey(**{**dict(row), "scopes": tuple(one for one in Scope if one in row["scopes"])}) for row in rows]
+    return [PublicKey(**{**dict(row), "scopes": in_order(row["scopes"])}) for row in rows]
 
 
 async def old_key(database: Database, merchant_id: int, key_id: int, *, now: datetime) -> PublicKey:

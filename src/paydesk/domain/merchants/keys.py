@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -35,13 +36,18 @@ class Scope(StrEnum):
 ALL_SCOPES = frozenset(Scope)
 
 
+def in_order(scopes: Iterable[str]) -> tuple[Scope, ...]:
+    """Scopes as they are listed: signing, reading, moving."""
+    return tuple(scope for scope in Scope if scope in set(scopes))
+
+
 def require_scope(scopes: frozenset[Scope], needed: Scope) -> None:
     """Make sure that a key pair may do something.
 
     Raises: Forbidden, saying what it may do.
     """
     if needed not in scopes:
-        may = ", ".join(scope for scope in Scope if scope in scopes)
+        may = ", ".join(in_order(scopes))
         raise Forbidden(f"this key lacks the scope {needed} (it has: {may}); use another, or make one in your account")
 
 

@@ -20,6 +20,7 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
+from paydesk.domain.merchants.keys import Scope, in_order
 from paydesk.domain.merchants.profiles import ProfileStatus
 
 queries = load_statements(__package__ or "", "overseeing.sql")
@@ -79,6 +80,7 @@ class PublicKey:
     """The public half of a key pair; `valid_until` is None for the one that is in use."""
 
     public_key: str
+    scopes: tuple[Scope, ...]
     created_at: datetime
     valid_until: datetime | None
 
@@ -146,7 +148,8 @@ async def inspect_merchant(database: Database, merchant_id: int) -> Overseen:
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
     keys = [
-        PublicKey(**dict(key)) async for key in queries.keys_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
+        PublicKey(**{**dict(key), "scopes": in_order(key["scopes"])})
+        async for key in queries.keys_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
     ]
     rows = queries.team_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
     team = [TeamMember(**{**dict(one), "role": Role(one["role"])}) async for one in rows]

@@ -56,7 +56,7 @@ select m.*, f.rate, f.fixed, f.reserve_rate, f.fees_returned, f.chargeback_fee, 
  where m.id = :merchant_id;
 
 -- name: keys_of(merchant_id, most)
-select public_key, created_at, valid_until
+select public_key, scopes, created_at, valid_until
   from merchant_key
  where merchant_id = :merchant_id
  order by id desc

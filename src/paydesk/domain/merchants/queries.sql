@@ -39,11 +39,11 @@ select m.*, f.fees_returned from merchant m join fee_plan f on f.merchant_id = m
 
 -- name: list_merchants()
 -- With each merchant's newest key that is still valid.
-select m.*, f.fees_returned, k.public_key
+select m.*, f.fees_returned, k.public_key, k.scopes
   from merchant m
   join fee_plan f on f.merchant_id = m.id
   left join lateral (
-      select public_key
+      select public_key, scopes
         from merchant_key
        where merchant_id = m.id and valid_until is null
        order by id desc
