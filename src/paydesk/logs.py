@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from paydesk.core.card_numbers import MASK, masked, masked_values
 from paydesk.settings import Settings
 
 _CARD_NUMBER = re.compile(r"(?<![0-9A-Fa-f])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Fa-f])")
@@ -49,6 +50,8 @@ def set_up_logs(settings: Settings) -> None:
 def hide_card_numbers(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A last net: whatever a line holds, nothing that looks like a card number leaves in it."""
     for name, value in event.items():
-        if isinstance(value, str) and _CARD_NUMBER.search(value):
-            event[name] = _CARD_NUMBER.sub("[digits]", value)
+        if isinstance(value, str):
+            event[name] = masked(_CARD_NUMBER.sub(MASK, value))
+        elif isinstance(value, list | tuple | dict):
+            event[name] = masked_values(value)
     return event

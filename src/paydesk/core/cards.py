@@ -92,6 +92,7 @@ _PREFIXES: Final[tuple[tuple[str, str, Brand], ...]] = (
 )
 
 _SEPARATORS: Final = re.compile(r"[\s\-\u2010-\u2015]")
+_NO_LETTERS_OR_DIGITS: Final = re.compile(r"[\W_]+")
 _EXPIRY: Final = re.compile(r"([0-9]{1,2})\s*[/.\-]\s*([0-9]{4}|[0-9]{2})|([0-9]{2})([0-9]{4}|[0-9]{2})")
 
 
@@ -172,7 +173,7 @@ def parse_holder(text: str) -> str:
         raise CardError("holder", "missing")
     if len(holder) > MAX_HOLDER:
         raise CardError("holder", "too_long")
-    if not holder.isprintable() or re.search(r"\d{12}", _SEPARATORS.sub("", holder)):
+    if not holder.isprintable() or re.search(r"\d{12}", _NO_LETTERS_OR_DIGITS.sub("", holder)):
         raise CardError("holder", "characters")
     return holder
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from paydesk.core.card_numbers import masked
+
 
 class PaydeskError(Exception):
     """Something that a user can understand and act on; the message is shown to them."""
@@ -11,8 +13,9 @@ class PaydeskError(Exception):
     """Whether it speaks of the moment alone: the very same request may succeed later."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        # Messages repeat what was sent, and are kept with it.
+        self.message = masked(message)
+        super().__init__(self.message)
 
 
 class Malformed(PaydeskError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from paydesk.core.card_numbers import masked_values
 from paydesk.core.paging import Page
 from paydesk.core.storable import storable_json, storable_text
 from paydesk.database.pool import Database
@@ -142,7 +143,7 @@ async def record(
         client_address=actor.client_address,
         action=action,
         subject=storable_text(subject, longest=_LONGEST_SUBJECT),
-        details=storable_json(details or {}),
+        details=storable_json(masked_values(details or {})),
         now=now,
     )
 

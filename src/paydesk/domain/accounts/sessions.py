@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from paydesk.core.errors import Forbidden, NotFound
+from paydesk.core.storable import storable_text
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
@@ -110,7 +111,7 @@ async def begin_session(
         person_id=person_id,
         expires_at=now + (HALFWAY if halfway else LIFETIME),
         client_address=client.address,
-        user_agent=_storable(client.user_agent),
+        user_agent=storable_text(client.user_agent, longest=_LONGEST_USER_AGENT),
         now=now,
     )
     return token
@@ -289,7 +290,3 @@ def _stage(row: Any) -> Stage:
 
 def _hash(gate: Gate, token: str) -> bytes:
     return gate.vault.fingerprint(token, purpose="account session")
-
-
-def _storable(user_agent: str) -> str:
-    return user_agent.replace("\x00", "\ufffd")[:_LONGEST_USER_AGENT]

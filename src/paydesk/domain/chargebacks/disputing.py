@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
@@ -97,7 +98,7 @@ async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *
     """
     if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
         raise Malformed(f"evidence is a text of 1 to {LONGEST_EVIDENCE} characters", "text")
-    before = await _row(desk.database, shop, chargeback_id)
+    text, before = masked(text), await _row(desk.database, shop, chargeback_id)
     write = partial(
         queries.record_evidence, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id, evidence=text, now=now
     )

@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST
 from paydesk.core.urls import check_url
@@ -124,8 +125,8 @@ def read_delivery(fields: Parameters) -> Delivery:
     missing.
     """
     status = _known(fields, "status", DeliveryStatus)
-    carrier, tracking_id = _line(fields, "carrier_type"), _line(fields, "carrier_tracking_id")
-    tracking_url = _web_address(fields, "carrier_tracking_url") or tracking_link(carrier, tracking_id)
+    carrier, tracking_id = (masked(_line(fields, name)) for name in ("carrier_type", "carrier_tracking_id"))
+    tracking_url = masked(_web_address(fields, "carrier_tracking_url")) or tracking_link(carrier, tracking_id)
     if status is DeliveryStatus.ORDER_SHIPPED:
         _require_tracking(carrier, tracking_id, tracking_url)
     return Delivery(
@@ -190,7 +191,7 @@ def _line(fields: Parameters, name: str) -> str:
 def _lines(fields: Parameters, name: str) -> str:
     lines = _word(fields, name)
     _check(lines, name, LONGEST[name], _CONTROL_BUT_LINES)
-    return lines
+    return masked(lines)
 
 
 def _check(written: str, name: str, longest: int, forbidden: re.Pattern[str]) -> None:
@@ -304,7 +305,7 @@ def _part(value: Value, name: str, inner: str = "") -> str:
     shown = f"{name}[{inner}]" if inner else name
     part = _single(value, shown)
     _check(part, shown, LONGEST[name], _CONTROL_BUT_LINES)
-    return part
+    return masked(part)
 
 
 def _shown(written: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.storable import refuse_card_number
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -89,6 +90,7 @@ def check_request_key(key: str, name: str = "Idempotency-Key") -> str:
             f"{name} needs 1 to {LONGEST_KEY} visible ASCII characters without spaces; take a UUID",
             name,
         )
+    refuse_card_number(key, name)
     return key
 
 

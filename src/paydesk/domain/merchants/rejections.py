@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from paydesk.core.card_numbers import MASK, masked
 from paydesk.core.errors import PaydeskError
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
@@ -57,7 +58,7 @@ def _shortened(fields: dict[str, Any]) -> dict[str, str]:
 
 def storable(text: str) -> str:
     """Cut long texts, hide digits that may be a card's, and replace NUL, which PostgreSQL does not store."""
-    return _CARD_NUMBER.sub("[digits]", text).replace("\x00", "\ufffd")[:_LONGEST_VALUE]
+    return masked(_CARD_NUMBER.sub(MASK, text)).replace("\x00", "\ufffd")[:_LONGEST_VALUE]
 
 
 async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -> list[RejectedForm]:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from paydesk.core.errors import NotFound
+from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
@@ -133,7 +134,7 @@ async def open_checkout(
         pingback_url=request.pingback_url,
         sign_version=request.sign_version,
         key_id=key_id,
-        parameters=msgspec.json.encode({name: value for name, value in form.items() if name != "hash"}).decode(),
+        parameters=masked_json({name: value for name, value in form.items() if name != "hash"}),
         email=request.email,
         first_name=request.first_name,
         last_name=request.last_name,

@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 
 from email_validator import EmailNotValidError, validate_email
 
+from paydesk.core.card_numbers import holds_card_number, masked
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
+from paydesk.core.storable import refuse_card_number
 from paydesk.core.urls import check_url, is_systems_own
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, Terms, read_terms
 from paydesk_client.signature import (
@@ -144,6 +146,7 @@ def _line(form: Mapping[str, Value], name: str) -> str:
 def _order_id(form: Mapping[str, Value]) -> str:
     """The merchant's own reference, to the character: pingbacks echo it."""
     text = read_required(form, "merchant_order_id")
+    refuse_card_number(text, "merchant_order_id")
     _check_line(text, "merchant_order_id")
     if not text.strip():
         raise Malformed("merchant_order_id is blank", "merchant_order_id")
@@ -153,7 +156,7 @@ def _order_id(form: Mapping[str, Value]) -> str:
 def _optional_line(form: Mapping[str, Value], name: str) -> str:
     text = _LINE_BREAKS_AND_TABS.sub(" ", _text(form, name)).strip()
     _check_line(text, name)
-    return text
+    return masked(text)
 
 
 def _check_line(text: str, name: str) -> None:
@@ -167,6 +170,7 @@ def _success_url(url: str) -> str:
     """A customer may return to any kind of app, but never to what the browser or the system itself opens."""
     if not url:
         return ""
+    refuse_card_number(url, "success_url")
     _check_length(url, "success_url")
     scheme = check_url(url, "success_url")
     if is_systems_own(scheme):
@@ -179,6 +183,7 @@ def _success_url(url: str) -> str:
 def _pingback_url(url: str) -> str | None:
     if not url:
         return None
+    refuse_card_number(url, "pingback_url")
     _check_length(url, "pingback_url")
     if check_url(url, "pingback_url") not in ("http", "https"):
         raise Malformed("pingback_url must be an absolute http or https URL", "pingback_url")
@@ -203,6 +208,7 @@ def parse_email(text: str) -> str:
 
     Raises: Malformed.
     """
+    refuse_card_number(text, "email")
     try:
         if len(text) > LONGEST["email"]:
             raise EmailNotValidError("it is too long")
@@ -216,7 +222,7 @@ def parse_email(text: str) -> str:
 def prefill(text: str, name: str) -> str:
     """What a shop or a customer gave for one of `PREFILLS`, on one line; empty if it can't be one."""
     line = _CONTROL.sub("", _LINE_BREAKS_AND_TABS.sub(" ", text)).strip()
-    return line if len(line) <= PREFILLS[name] else ""
+    return line if len(line) <= PREFILLS[name] and not holds_card_number(line) else ""
 
 
 def _country(form: Mapping[str, Value]) -> str:

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from paydesk.adapters.outbound import Answer
+from paydesk.core import card_numbers
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, together
@@ -132,5 +133,5 @@ async def postpone(database: Database, names: Sequence[Name]) -> None:
 
 
 def storable(answer: bytes) -> str:
-    """Text that PostgreSQL can hold: what is not UTF-8, and NUL, becomes the replacement character."""
-    return answer.decode("utf-8", "replace").replace("\x00", "\ufffd")
+    """Text that may rest: without card numbers; what is not UTF-8, and NUL, becomes the replacement character."""
+    return card_numbers.masked(answer.decode("utf-8", "replace")).replace("\x00", "\ufffd")

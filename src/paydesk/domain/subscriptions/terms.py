@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_exact
 from paydesk.core.periods import Period, parse_period, whole_number_of
+from paydesk.core.storable import refuse_card_number
 
 REQUIRED = ("recurring_name", "recurring_sku_id", "recurring_period")
 OPTIONAL = ("recurring_trial_amount", "recurring_trial_period", "recurring_duration")
@@ -60,9 +62,10 @@ def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Term
     for name in REQUIRED:
         if not given[name].strip():
             raise Malformed(f"{name} is missing; a subscription needs {', '.join(REQUIRED)}", name)
+    refuse_card_number(given["recurring_sku_id"], "recurring_sku_id")
     period = parse_period(given["recurring_period"], "recurring_period")
     return Terms(
-        name=_text(" ".join(given["recurring_name"].split()), "recurring_name"),
+        name=masked(_text(" ".join(given["recurring_name"].split()), "recurring_name")),
         # To the character: pingbacks echo it.
         sku_id=_text(given["recurring_sku_id"], "recurring_sku_id"),
         currency=currency,

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Forbidden, Malformed
 from paydesk.web.console.addresses import split_sent
 from paydesk.web.visits import read_body, read_form_body
@@ -28,16 +29,16 @@ class Form:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def text(self, name: str, most: int = 2000) -> str:
-        """A field without surrounding spaces, cut to `most` characters; empty if it is missing."""
-        return self.raw(name).strip()[:most]
+        """A field without surrounding spaces and card numbers, cut to `most` characters; empty if it is missing."""
+        return masked(self.raw(name).strip())[:most]
 
     def raw(self, name: str) -> str:
-        """A field as it was typed, for passwords."""
+        """A field as it was typed, for passwords and what rests sealed."""
         return next((value for key, value in self.pairs if key == name), "")
 
     def all(self, name: str) -> list[str]:
         """Every value of a field, for boxes that were ticked."""
-        return [value for key, value in self.pairs if key == name]
+        return [masked(value) for key, value in self.pairs if key == name]
 
     def has(self, name: str) -> bool:
         """Whether the field was sent, for one box."""
