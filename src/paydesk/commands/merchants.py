@@ -10,6 +10,7 @@ import typer
 
 from paydesk.adapters.vault import VaultError
 from paydesk.app import gate_of, live_acquirer, test_acquirer
+from paydesk.commands import card_guard
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -42,6 +43,7 @@ from paydesk.settings import Settings
 LONGEST_NAME = 100
 
 app = typer.Typer(help="Open, read and change merchants' accounts.", no_args_is_help=True)
+app.add_typer(card_guard.app, name="guard")
 
 MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The merchant's id.")]
 

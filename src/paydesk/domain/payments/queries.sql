@@ -61,7 +61,7 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
   from known k
  cross join lateral count_card_try(
        :merchant_id, :live, :kinds::text[], :subjects::text[], :anywhere::boolean[], :mosts::bigint[],
-       :factors::bigint[], :spans::interval[], array['checkout', 'address'], array[k.attempts, k.declines],
+       :factors::bigint[], :spans::interval[], array['checkout', 'address_on_record'], array[k.attempts, k.declines],
        array[:checkout_most, :address_most]::bigint[], :now, :real_now) g;
 
 -- name: begin_attempt(merchant_id, live, checkout_id, terms_agreed, previous_attempt_id, attempt_id, pads, acquirer, capture, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, email, first_name, last_name, username, country, language, client_address, not_after, lookup_at, now)^

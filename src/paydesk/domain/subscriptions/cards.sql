@@ -25,7 +25,7 @@ select nextval('card_change_id_seq') as change_id,
   from known k
  cross join lateral count_card_try(
        :merchant_id, :live, :kinds::text[], :subjects::text[], :anywhere::boolean[], :mosts::bigint[],
-       :factors::bigint[], :spans::interval[], array['checkout', 'address'], array[k.attempts, k.declines],
+       :factors::bigint[], :spans::interval[], array['checkout', 'address_on_record'], array[k.attempts, k.declines],
        array[:checkout_most, :address_most]::bigint[], :now, :real_now) g;
 
 -- name: begin_card_change(merchant_id, live, subscription_id, change_id, idempotency_key, acquirer, card_id, number_sealed, vault_key_id, bin, last4, brand, exp_month, exp_year, holder, client_address, not_after, lookup_at, now)^

@@ -25,6 +25,7 @@ FACE = Face(
         Entry(f"{_SHOP}/settings/shop", mark("Shop"), "adjustments", Permission.manage_settings),
         Entry(f"{_SHOP}/settings/profile", mark("Business profile"), "building-store", Permission.manage_settings),
         Entry(f"{_SHOP}/settings/branding", mark("Branding"), "palette", Permission.manage_settings),
+        Entry(f"{_SHOP}/settings/cards", mark("Card testing"), "shield-check", Permission.manage_settings),
         Entry(f"{_SHOP}/settings/team", mark("Team"), "users", Permission.manage_team),
         Entry(f"{_SHOP}/settings/audit", mark("Audit log"), "history", Permission.view_audit),
     ),

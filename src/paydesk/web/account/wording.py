@@ -44,6 +44,9 @@ _ACTIONS: dict[Action, str] = {
     Action.profile_change_withdrawn: mark("Took the proposed profile back"),
     Action.profile_change_approved: mark("Accepted the proposed profile"),
     Action.profile_change_refused: mark("Refused the proposed profile"),
+    Action.card_guard_changed: mark("Changed the limits against card testing"),
+    Action.card_pause_lifted: mark("Lifted a pause for card testing"),
+    Action.card_tries_forgotten: mark("Forgot the tries with test cards"),
 }
 """The names of actions; an action that is not among them is called as it is written."""
 

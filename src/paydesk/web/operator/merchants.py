@@ -10,6 +10,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.card_guard import CardGuard, find_card_guard, lift_pause
 from paydesk.domain.merchants.fees import fee_amounts, follow_the_rule, set_fee_amounts
 from paydesk.domain.merchants.overseeing import (
     LONGEST_REASON,
@@ -85,6 +86,7 @@ async def _page(
         seen=seen,
         merchant=seen.merchant,
         held=await balances(visit.database, live),
+        guards=await _guards(visit, seen.merchant.id),
         missed=await missed_periods(visit.database, live, now=visit.now) if seen.merchant.suspended_at else [],
         terms={**_NO_AMOUNTS, **_written(seen.terms), **(typed or {})},
         usual=seen.terms == TradeTerms(),
@@ -93,6 +95,22 @@ async def _page(
         longest_reason=LONGEST_REASON,
         errors=errors or {},
     )
+
+
+async def _guards(visit: Visit, merchant_id: int) -> list[tuple[Shop, CardGuard]]:
+    """How both sides are guarded against card testing."""
+    desk, sides = visit.services.desk, (Shop(merchant_id, live=True), Shop(merchant_id, live=False))
+    return [(shop, await find_card_guard(visit.database, shop, desk.limits_of(shop), now=visit.now)) for shop in sides]
+
+
+@section.action(f"{_ONE}/lift", needs=Access.operator, recent=True)
+async def lift(visit: Visit) -> Response:
+    """End a pause for card testing before its time."""
+    merchant_id = visit.number("merchant_id")
+    shop = Shop(merchant_id, live=visit.form.text("side", 4) == "live")
+    await lift_pause(visit.database, visit.session.operator, shop, now=visit.now)
+    said = visit.texts.get("Cards are taken again, with 3-D Secure for all. The alarm is settled.")
+    return visit.go(f"{_MERCHANTS}/{merchant_id}", said)
 
 
 @section.action(f"{_ONE}/suspend", needs=Access.operator, recent=True)
