@@ -166,7 +166,7 @@ with side as (
     insert into movement (merchant_id, live, id, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
                           requested_by, created_at, lookup_at)
     select h.merchant_id, h.live, h.moving_id, h.id, 'void', 'processing', h.amount, h.currency,
-           movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, 'void', 'drawn '), a.acquirer,
+           movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, 'void', null), a.acquirer,
            'deadline', h.shop_now, :lookup_at
       from held h
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
