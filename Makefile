@@ -42,8 +42,9 @@ lint: $(READY) ## Check style, types and the layers of the house
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
 
+# Where the environment forbids to write bytecode, each process would compile all tests and their asserts again.
 unit: $(READY) ## All tests without the lint step
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(READY) ## Kill everything at random, for some minutes (the seed is printed)
 	@$(BIN)/python -m pytest -m soak $(ARGS)

@@ -40,6 +40,11 @@ from paydesk_client import Gateway
 hypothesis_settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("unhurried")
 
+LONGEST = ("tests/faults/test_plays.py", "tests/commands/test_running.py", "tests/e2e/test_console_pages.py")
+"""The files that take longest, each one minute or more."""
+LONG = ("tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
+"""The files that follow them: what is left for the end is short, so that all processes end at about the same time."""
+
 
 @pytest.fixture(scope="session")
 async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
@@ -299,16 +304,20 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a database, so that it can be run on another server: `pytest -m database`.
 
-    The files that take longest come first, so that two processes end at about the same time. What depends on chance is
-    run by those who ask for it: `pytest -m soak`.
+    The files that take longest come first. What depends on chance is run by those who ask for it: `pytest -m soak`.
     """
     if "soak" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
-    items.sort(key=lambda item: not item.path.match("tests/faults/*"))
+    items.sort(key=lambda item: _place(item.path))
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):
             item.add_marker("database")
+
+
+def _place(path: Path) -> int:
+    """Where in the order of all a file comes: by the first of the lists above that it is in."""
+    return next((place for place, one in enumerate((*LONGEST, *LONG)) if path.match(one)), len(LONGEST) + len(LONG))
 
 
 @pytest.hookimpl(tryfirst=True)
