@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import httpx
 import pytest
 
+from paydesk.database.pool import Database
+from paydesk.domain.merchants import genuine
 from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.genuine import MOST_REFUSED
 from paydesk.domain.merchants.hashing import MOST_WAITING, guesses
-from paydesk.domain.merchants.keys import MOST_REFUSED
 from paydesk.domain.payments import diagnosis, receiving
 from paydesk_client import Gateway, signature
+from paydesk_client.parameters import urlencode
 from paydesk_client.signature import Budget
 
 SignedForm = Callable[..., dict[str, Any]]
@@ -57,7 +62,8 @@ async def test_refused_forms_have_a_limit_of_their_own(
     def looked_at(*_: Any) -> None:
         raise AssertionError("this was not to be looked at")
 
-    monkeypatch.setattr(receiving, "verify", looked_at)
+    monkeypatch.setattr(genuine, "verify", looked_at)
+    monkeypatch.setattr(genuine, "sign", looked_at)
     answer = await web.post("/payment/form", data=signed_form() | WRONG, headers=JSON)
     assert (answer.status_code, "wrong hash" in answer.json()["message"]) == (429, True)
 
@@ -66,6 +72,44 @@ async def test_refused_calls_have_a_limit_of_their_own(web: httpx.AsyncClient, m
     body = {"public_key": merchant.public_key, "status": "delivered", **WRONG}
     statuses = [(await web.post("/api/v1/deliveries", json=body)).status_code for _ in range(MOST_REFUSED + 1)]
     assert statuses == [403] * MOST_REFUSED + [429]
+
+
+@pytest.mark.parametrize("door", ["/payment/form", "/api/v1/deliveries"])
+async def test_a_burst_of_refused_forms_gets_no_further_than_one_after_another(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    merchant: Merchant,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    door: str,
+) -> None:
+    looked_at: list[None] = []
+
+    def counted(*given: Any) -> object:
+        looked_at.append(None)
+        return signature.verify(*given)
+
+    monkeypatch.setattr(genuine, "verify", counted)
+    form = signed_form() if door == "/payment/form" else {"public_key": merchant.public_key, "status": "delivered"}
+    form |= WRONG
+    burst = await asyncio.gather(*(web.post(door, data=form) for _ in range(200)))
+    assert Counter(answer.status_code for answer in burst) == {403: MOST_REFUSED, 429: 200 - MOST_REFUSED}
+    assert len(looked_at) == MOST_REFUSED
+    lines = await database.fetchval("select count(*) from rejected_form where merchant_id = $1", merchant.id)
+    assert lines <= MOST_REFUSED, "a flood pushes nothing out of the log"
+
+
+async def test_a_burst_of_genuine_forms_is_no_flood(
+    web: httpx.AsyncClient, signed_form: SignedForm, merchant: Merchant
+) -> None:
+    forms = [signed_form(description="~") for _ in range(2 * MOST_REFUSED)]
+    for form in forms:
+        # As a client signs that leaves ~ as it is.
+        parts = [f"{name}={urlencode(value, safe='~')}" for name, value in sorted(form.items()) if name != "hash"]
+        form["hash"] = sha256(("&".join(parts) + merchant.private_key).encode()).hexdigest()
+    burst = await asyncio.gather(*(web.post("/payment/form", data=form) for form in forms))
+    assert {answer.status_code for answer in burst} == {303}
+    assert (await web.post("/payment/form", data=signed_form() | WRONG)).status_code == 403
 
 
 async def test_genuine_forms_are_counted_as_before(web: httpx.AsyncClient, signed_form: SignedForm) -> None:

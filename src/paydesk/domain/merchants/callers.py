@@ -10,9 +10,9 @@ from paydesk.core.errors import Forbidden, Malformed, TooMany, Unauthorized
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.hashing import checks
-from paydesk.domain.merchants.keys import ALL_SCOPES, MOST_REFUSED, PURPOSE, Scope, count_refused, find_signer
-from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version, verify
+from paydesk.domain.merchants.genuine import is_genuine
+from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer
+from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version
 
 queries = load_statements(__package__ or "", "callers.sql")
 
@@ -81,14 +81,12 @@ async def identify_signer(
     if signer is None:
         raise Unauthorized("public_key is wrong: no merchant has this key; copy it from your account")
     _refuse_too_many(signer.forms_this_minute, calls_per_minute, now)
-    _refuse_too_many(signer.refused_this_minute, MOST_REFUSED - 1, now)
     try:
         version = signature_version(fields)
-        genuine = await checks.do(lambda: verify(fields, given, signer.private_key, version))
+        genuine = await is_genuine(database, signer, fields, given, version, client=client, now=now)
     except (UnknownSignatureVersion, MalformedForm) as error:
         raise Malformed(str(error), "hash") from error
     if not genuine:
-        await count_refused(database, signer.merchant_id, client, now)
         raise Forbidden("hash is wrong: it does not match the body's other fields and the private key of public_key")
     live = not sandbox and not signer.test_mode and signer.went_live_at is not None
     return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, signer.scopes)

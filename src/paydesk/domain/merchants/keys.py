@@ -18,9 +18,6 @@ queries = load_statements(__package__ or "")
 
 PURPOSE = "merchant private key"
 
-MOST_REFUSED = 30
-"""Forms or calls with a wrong hash that one client may send a merchant in a minute; more are not looked at."""
-
 
 class Scope(StrEnum):
     """One thing that a key pair may be allowed to do."""
@@ -164,12 +161,6 @@ async def find_signer(
         suspended=row["suspended_at"] is not None,
         scopes=frozenset(map(Scope, row["scopes"])),
     )
-
-
-async def count_refused(database: Database, merchant_id: int, client_address: str, now: datetime) -> None:
-    """Count a form whose hash was wrong, besides as a form."""
-    minute = now.replace(second=0, microsecond=0)
-    await queries.count_refused(database, merchant_id=merchant_id, client_address=client_address, minute=minute)
 
 
 async def private_key_of(database: Database, vault: Vault, merchant_id: int, key_id: int) -> str:

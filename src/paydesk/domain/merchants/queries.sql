@@ -108,11 +108,19 @@ select found.*, counted.forms, coalesce(refused.forms, 0) as refused
    and refused.client_address = 'refused ' || :client_address
    and refused.minute = :minute;
 
--- name: count_refused(merchant_id, client_address, minute)!
--- One more form of this client whose hash was wrong: looking for the reason costs more than accepting a form does.
+-- name: count_refused(merchant_id, client_address, minute)$
+-- One more form of this client whose hash is not the usual one, counted before anything is tried on it: whoever sends
+-- any number at once gets a number each.
 insert into form_count as c (merchant_id, client_address, minute, forms)
 values (:merchant_id, 'refused ' || :client_address, :minute, 1)
-    on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1;
+    on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1
+returning forms;
+
+-- name: take_back_refused(merchant_id, client_address, minute)!
+-- It was genuine, written in another way.
+update form_count
+   set forms = forms - 1
+ where merchant_id = :merchant_id and client_address = 'refused ' || :client_address and minute = :minute;
 
 -- name: forget_form_counts(before)!
 delete from form_count where minute < :before;

@@ -12,9 +12,10 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.hashing import checks, guesses
+from paydesk.domain.merchants.genuine import is_genuine
+from paydesk.domain.merchants.hashing import guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
-from paydesk.domain.merchants.keys import MOST_REFUSED, Scope, Signer, count_refused, find_signer, require_scope
+from paydesk.domain.merchants.keys import Scope, Signer, find_signer, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
@@ -25,7 +26,7 @@ from paydesk.domain.payments.requests import (
     read_required,
     read_sign_version,
 )
-from paydesk_client.signature import MalformedForm, Value, parse_form, verify
+from paydesk_client.signature import MalformedForm, Value, parse_form
 
 LARGEST_BODY = 64 * 1024
 """Bytes of a form."""
@@ -78,14 +79,14 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         if signer.forms_this_minute == desk.forms_per_minute + 1:
             await log_rejected_form(desk.database, shop, error, form, now)
         raise error
-    if signer.refused_this_minute >= MOST_REFUSED:
-        raise TooMany("too many forms with a wrong hash from this address; wait a minute", retry_after=60 - now.second)
     try:
         await _verify(desk.database, form, signer, shop, client_address, now)
         require_scope(signer.scopes, Scope.sign)
         request = read_request(form)
         if shop.live:
             refuse_live(signer)
+    except TooMany:
+        raise
     except PaydeskError as error:
         await log_rejected_form(desk.database, shop, error, form, now)
         raise
@@ -112,12 +113,11 @@ async def _verify(
     given = read_required(form, "hash")
     version = read_sign_version(form)
     try:
-        genuine = await checks.do(lambda: verify(form, given, signer.private_key, version))
+        genuine = await is_genuine(database, signer, form, given, version, client=client_address, now=now)
     except MalformedForm as error:
         raise Malformed(str(error), error.field) from error
     if genuine:
         return
-    await count_refused(database, shop.merchant_id, client_address, now)
     if shop.live or guesses.is_full:
         raise WrongHash(None)
     raise WrongHash(await guesses.do(lambda: diagnose(form, given, signer.private_key, version)))
