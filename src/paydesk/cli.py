@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
-import structlog
 import typer
 
 from paydesk import __version__
@@ -30,6 +27,7 @@ from paydesk.commands import (
     vault,
     working,
 )
+from paydesk.logs import log_to_stderr
 
 app = typer.Typer(
     name="paydesk",
@@ -81,5 +79,5 @@ app.add_typer(customers.app, name="customer")
 
 def main() -> None:
     """Run the command line; stdout belongs to results, so that logs go to stderr from the start."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    log_to_stderr()
     app()

@@ -16,6 +16,11 @@ from paydesk.settings import Settings
 _CARD_NUMBER = re.compile(r"(?<![0-9A-Fa-f])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Fa-f])")
 
 
+def log_to_stderr() -> None:
+    """Keep stdout for results, however a command is called; what runs long sets up more (`set_up_logs`)."""
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+
+
 def set_up_logs(settings: Settings) -> None:
     """Send the logs of our own code and of the libraries through one formatter."""
     shared: list[Any] = [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import typer
 from typer.testing import CliRunner
 
@@ -73,7 +74,7 @@ def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def paydesk(environment: dict[str, str]) -> Paydesk:
+def paydesk(environment: dict[str, str]) -> Iterator[Paydesk]:
     """`await paydesk("merchant", "list")` runs the command."""
     app = typer.Typer(rich_markup_mode=None)
     app.add_typer(merchants.app, name="merchant")
@@ -101,7 +102,9 @@ def paydesk(environment: dict[str, str]) -> Paydesk:
             raise done.exception
         return Said(done.exit_code, done.stdout, done.stderr)
 
-    return run
+    logs = structlog.get_config()
+    yield run
+    structlog.configure(**logs)
 
 
 @pytest.fixture

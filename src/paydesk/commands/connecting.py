@@ -25,6 +25,7 @@ from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.sealing.needing import require_vault_keys
+from paydesk.logs import log_to_stderr
 from paydesk.settings import Settings, load_settings, require_keys
 
 STARTING_PATIENCE = 60.0
@@ -107,10 +108,14 @@ async def deployment() -> AsyncIterator[Deployment]:
 def command(
     function: Callable[_Parameters, Coroutine[Any, Any, _Result]],
 ) -> Callable[_Parameters, _Result]:
-    """Make a command of an async function; an error that a user can act on is one line and exit status 1."""
+    """Make a command of an async function; an error that a user can act on is one line and exit status 1.
+
+    Stdout belongs to its result: what is logged meanwhile goes to stderr.
+    """
 
     @wraps(function)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        log_to_stderr()
         with one_line_errors(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(function(*args, **kwargs))
 

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+import typer
+
+from paydesk import cli
+from paydesk.commands import connecting
+from paydesk.database.pool import Database
+
+LINE = "a line of the log"
+
+WORDS: dict[str, str] = {
+    "check": "",
+    "balance": "{merchant}",
+    "refund": "{payment} --amount 1.00",
+    "merchant create": "--name Other --email other@shop.example",
+    "merchant list": "",
+    "merchant show": "{merchant}",
+    "merchant set": "{merchant} --shipped-goods",
+    "merchant go-live": "{merchant}",
+    "merchant suspend": "{merchant} --reason looked-at",
+    "merchant resume": "{merchant}",
+    "merchant invite": "{merchant} --email somebody@shop.example",
+    "merchant rejected-forms": "{merchant}",
+    "merchant ignored-fields": "{merchant}",
+    "fees show": "{merchant}",
+    "fees set": "{merchant} JPY --fixed 40 --chargeback-fee 1500",
+    "fees usual": "{merchant} JPY",
+    "profile list": "",
+    "profile show": "{merchant}",
+    "profile accept": "{merchant}",
+    "profile refuse": "{merchant} --reason unreadable",
+    "operator create": "--email operator@pay.example",
+    "operator list": "",
+    "pingback list": "",
+    "pingback show": "{pingback}",
+    "pingback resend": "{pingback}",
+    "mail list": "",
+    "mail resend": "1",
+    "alarm list": "",
+    "alarm settle": "1",
+    "subscription list": "",
+    "subscription show": "{subscription}",
+    "subscription missed": "{merchant}",
+    "subscription cancel": "{subscription}",
+    "clock show": "{merchant}",
+    "clock advance": "{merchant} 1d",
+    "chargeback list": "{merchant}",
+    "chargeback open": "{payment}",
+    "chargeback show": "{chargeback}",
+    "chargeback evidence": "{chargeback} delivered",
+    "chargeback reckon": "{chargeback} 1.00",
+    "chargeback win": "{chargeback}",
+    "chargeback lose": "{chargeback}",
+    "chargeback waiting": "",
+    "payout record": "{merchant} 1.00 USD --reference T-1",
+    "payout account": "{merchant}",
+    "payout list": "{merchant}",
+    "vault status": "",
+    "vault reseal": "",
+    "vault sweep": "",
+    "customer erase": "{merchant} --email ada@example.com --end --yes",
+    "clock reset": "{merchant} --yes",
+}
+"""Each command that knows --json, with words that it can work on."""
+
+REFUSED = {
+    "alarm settle", "chargeback lose", "chargeback reckon", "mail resend", "merchant go-live", "payout account",
+    "payout record", "pingback resend", "profile accept", "profile refuse",
+}  # fmt: skip
+"""Those that find nothing to do here: then stdout is empty."""
+
+
+def commands_with_json(command: Any, *path: str) -> Iterator[str]:
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands_with_json(below, *path, name)
+    if any("--json" in given.opts for given in command.params):
+        yield " ".join(path)
+
+
+def test_every_command_with_json_is_looked_at() -> None:
+    assert sorted(commands_with_json(typer.main.get_command(cli.app))) == sorted(WORDS)
+
+
+async def test_json_stands_alone_on_stdout_whatever_is_logged(
+    paydesk: Any, account: dict[str, Any], subscription: int, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = connecting.load_settings
+
+    def logging(**given: Any) -> Any:
+        structlog.get_logger().error(LINE)
+        return honest(**given)
+
+    monkeypatch.setattr(connecting, "load_settings", logging)
+    ids = {"merchant": account["id"], "subscription": subscription}
+    for noun in ("payment", "pingback"):
+        ids[noun] = await database.fetchval(f"select max(id) from {noun} where merchant_id = $1", account["id"])
+    for name, words in WORDS.items():
+        said = await paydesk(*name.split(), *words.format(**ids).split(), "--json")
+        assert LINE in said.err, name
+        assert (said.status, said.out == "") == ((1, True) if name in REFUSED else (0, False)), (name, said)
+        result = said.out and said.result
+        if name == "chargeback open":
+            ids["chargeback"] = result["id"]
