@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -141,8 +141,8 @@ async def test_a_void_that_fails_is_tried_again_until_it_is_done(till: Any, char
     stubborn.failing_voids = 2
     stubborn.find = honest(till).find  # type: ignore[method-assign]
     late = till.at(stubborn)
-    # The last look that an attempt gets, a day later: what was begun then must not be forgotten.
-    for hours, state in ((24.5, "voiding"), (26, "voiding"), (48, "voided")):
+    # The last look that an attempt gets, a week later: what was begun then must not be forgotten.
+    for hours, state in ((168.5, "voiding"), (170, "voiding"), (192, "voided")):
         await late.settle(hours=hours)
         assert await till.attempt_states() == [state]
     assert charges() == []
@@ -162,6 +162,9 @@ async def test_silence_is_never_a_decline_and_alerts_once_after_a_day(till: Any)
     assert [(hour, one["log_level"]) for hour, one in alerts] == [(25.2, "error")], "the hourly question after a day"
     await till.settle(hours=80)
     assert await till.state() == "captured"
+
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 def lookup(number: int, state: AttemptState = AttemptState.PROCESSING, **changes: Any) -> Lookup:
@@ -191,9 +194,21 @@ def test_what_was_given_up_is_asked_for_every_few_minutes() -> None:
     while (then := next_look(one, now)) is not None:
         asked.append(then - now)
         now, questions = then, questions + 1
-    assert max(asked) == timedelta(minutes=15)
-    assert asked[:10] == [timedelta(minutes=1)] * 10
-    assert questions < 150
+    assert max(asked[:9]) <= timedelta(minutes=1)
+    assert max(asked[: 24 * 12]) <= timedelta(minutes=5)
+    assert max(asked) == timedelta(hours=1)
+    assert questions < 450
+
+
+def test_what_was_given_up_at_different_times_is_asked_for_together() -> None:
+    ends = [NOON + timedelta(seconds=7 * n) for n in range(40)]
+    nexts = {next_look(lookup(9, AttemptState.FAILED, finished_at=end), end + timedelta(minutes=20)) for end in ends}
+    assert nexts == {NOON + timedelta(minutes=25)}
+
+
+def test_no_look_falls_on_the_moment_of_the_one_before() -> None:
+    one = lookup(9, AttemptState.ABANDONED, finished_at=NOON)
+    assert next_look(one, NOON + timedelta(hours=1)) == NOON + timedelta(hours=1, minutes=5)
 
 
 def test_a_second_charge_that_can_t_be_undone_yet_is_tried_again_every_few_minutes() -> None:
@@ -267,10 +282,10 @@ async def test_a_second_charge_that_can_t_be_undone_is_an_alarm(till: Any) -> No
     assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
 
 
-def test_what_was_given_up_is_asked_for_a_day() -> None:
+def test_what_was_given_up_is_asked_for_a_week() -> None:
     one = lookup(9, AttemptState.FAILED)
-    assert next_look(one, one.created_at + timedelta(hours=23)) is not None
-    assert next_look(one, one.created_at + timedelta(hours=25)) is None
+    assert next_look(one, one.created_at + timedelta(days=6)) is not None
+    assert next_look(one, one.created_at + timedelta(days=7, hours=1)) is None
 
 
 async def test_the_first_question_comes_after_5_seconds(till: Any) -> None:

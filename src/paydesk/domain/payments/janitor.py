@@ -56,15 +56,19 @@ BACKOFF = (timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5), tim
 """Pauses between questions; from the last one on, hourly."""
 
 ALERT_AFTER = timedelta(hours=24)
-LOOK_BACK = timedelta(hours=24)
+LOOK_BACK = timedelta(days=7)
 """How long an attempt that was given up is still asked for, in case an approval turns up."""
 
 LATE_LOOKS = (
     (timedelta(minutes=10), timedelta(minutes=1)),
-    (timedelta(hours=2), timedelta(minutes=5)),
-    (LOOK_BACK, timedelta(minutes=15)),
+    (timedelta(days=1), timedelta(minutes=5)),
+    (LOOK_BACK, timedelta(hours=1)),
 )
-"""Until how long after it was given up an attempt is asked for how often: some 120 questions, of few attempts."""
+"""Until how long after it was given up an attempt is asked for how often: some 440 questions.
+
+All are asked at round times, so that those of attempts that were given up one by one come together: at Stripe,
+questions that come together share one list, and a key that was used up is not asked for again.
+"""
 
 UNDO_AGAIN = timedelta(minutes=5)
 """The longest pause before a second charge that could not be undone is undone again."""
@@ -307,12 +311,12 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
 def next_look(lookup: Lookup, now: datetime) -> datetime | None:
     """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final.
 
-    An attempt that was given up is asked for every few minutes, so that a second charge is undone within minutes of
-    turning up, and never again once it has stayed quiet for a day.
+    An attempt that was given up is asked for every few minutes for a day, so that a second charge is undone within
+    minutes of turning up, then hourly, and never again once it has stayed quiet for a week.
     """
     if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
         quiet = now - (lookup.finished_at or lookup.created_at)
-        return next((now + pause for until, pause in LATE_LOOKS if quiet <= until), None)
+        return next((_next_round(now, pause) for until, pause in LATE_LOOKS if quiet <= until), None)
     if lookup.state is AttemptState.CHALLENGED:
         return now + CHALLENGE_LOOK
     later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
@@ -320,6 +324,11 @@ def next_look(lookup: Lookup, now: datetime) -> datetime | None:
         return min(later, now + UNDO_AGAIN)
     final = lookup.not_after + GRACE + timedelta(seconds=1)
     return min(later, final) if lookup.state is AttemptState.PROCESSING and final > now else later
+
+
+def _next_round(now: datetime, pause: timedelta) -> datetime:
+    """The next time that is a whole number of pauses after midnight (UTC), at which all are asked who wait so long."""
+    return now + pause - (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) % pause
 
 
 def _alarming(lookup: Lookup, now: datetime) -> bool:

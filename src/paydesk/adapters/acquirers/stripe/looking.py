@@ -151,7 +151,7 @@ class Looking:
             return False
         except AcquirerRefused as refused:
             raise OutcomeUnknown(f"Stripe can't say what became of the key: {refused}") from None
-        # Asked for again and again for a day, in case of an approval that can't come any more.
+        # Asked for again and again for a week, in case of an approval that can't come any more.
         self._used_up[key] = None
         if len(self._used_up) > _REMEMBERED:
             self._used_up.popitem(last=False)
