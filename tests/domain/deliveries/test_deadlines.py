@@ -11,21 +11,33 @@ from typing import Any
 
 import pytest
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Voided
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Captured, Voided
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries import deadlines
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.deadlines import act_on_due, run_deadlines
+from paydesk.domain.payments.refunding import refund
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.subscriptions.advancing import Summary, What, advance
 
 WEEK = timedelta(days=7)
+
+
+async def reference_of(warehouse: Any, payment_id: int) -> str:
+    """What the bank calls a payment's purchase."""
+    return str(
+        await warehouse.desk.database.fetchval(
+            "select acquirer_reference from payment_attempt where merchant_id = $1 and payment_id = $2",
+            warehouse.shop.merchant_id,
+            payment_id,
+        )
+    )
 
 
 async def mails(warehouse: Any) -> list[Mapping[str, Any]]:
@@ -168,24 +180,75 @@ class TestVoids:
         assert (alarm["kind"], alarm["subject"]) == ("captured_elsewhere", f"payment {payment_id}")
         assert await warehouse.act(days=30) == 0
 
-    async def test_a_part_that_the_bank_has_captured_waits_for_the_operator(
+    @pytest.mark.parametrize("returned", [True, False])
+    async def test_a_part_that_the_bank_has_captured_is_recorded_and_the_rest_told_as_given_back(
+        self, warehouse: Any, database: Database, returned: bool
+    ) -> None:
+        payment_id = await warehouse.sell()
+        await database.execute(
+            "update fee_plan set fees_returned = $2 where merchant_id = $1", warehouse.shop.merchant_id, returned
+        )
+        warehouse.bank.capture("by hand", await reference_of(warehouse, payment_id), Decimal("4.50"), "USD")
+        assert await warehouse.act(days=7) == 1
+        payment = await warehouse.payment(payment_id)
+        assert (payment["state"], payment["moving_id"], payment["refunding"]) == ("partially_refunded", None, 0)
+        assert (payment["refunded"], payment["shipping_due_at"]) == (Decimal("5.50"), None)
+        assert payment["funds_due_at"] == payment["captured_at"] + WEEK
+        moved = [(row["kind"], row["state"], row["amount"]) for row in await warehouse.rows("movement", payment_id)]
+        assert sorted(moved) == [
+            ("capture", "done", Decimal(10)),
+            ("refund", "done", Decimal("5.50")),
+            ("void", "refused", Decimal(10)),
+        ]
+        assert await warehouse.told(payment_id) == ["payment", "partial_refund"]
+        (_, told) = await warehouse.rows("pingback", payment_id)
+        order = json.loads(told["payload"])["payment_order"]
+        assert (order["refund_amount"], order["total_refunded_amount"]) == (5.5, 5.5)
+        fees = await database.fetchval(
+            "select -sum(amount) from ledger_entry where merchant_id = $1 and account = 'fees'",
+            warehouse.shop.merchant_id,
+        )
+        assert fees == payment["fees"] - payment["fees_taken"] < payment["fees"], "none for what was never captured"
+        (alarm,) = await database.fetch("select * from alarm where merchant_id = $1", warehouse.shop.merchant_id)
+        assert alarm["kind"] == "captured_elsewhere"
+        assert "4.5 of 10" in alarm["reason"]
+        assert await warehouse.problems() == []
+        assert await warehouse.finish(days=1) == 0, "nothing is left for the janitor to ask the bank for"
+        assert await warehouse.act(days=30) == 0
+        assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE]
+
+    async def test_what_was_captured_in_part_can_be_refunded_to_that_part(
         self, warehouse: Any, database: Database
     ) -> None:
         payment_id = await warehouse.sell()
-        reference = await database.fetchval(
-            "select acquirer_reference from payment_attempt where merchant_id = $1 and payment_id = $2",
-            warehouse.shop.merchant_id,
-            payment_id,
-        )
-        warehouse.bank.capture("by hand", reference, Decimal("4.50"), "USD")
-        assert await warehouse.act(days=7) == 1
+        warehouse.bank.capture("by hand", await reference_of(warehouse, payment_id), Decimal("4.50"), "USD")
+        await warehouse.act(days=7)
+        asked = {"requested_by": "api", "now": utc_now()}
+        with pytest.raises(Malformed, match=r"4\.50 USD are left"):
+            await refund(warehouse.desk, warehouse.shop, payment_id, Decimal(5), **asked)
+        assert (await refund(warehouse.desk, warehouse.shop, payment_id, None, **asked)).amount == Decimal("4.50")
+        assert await warehouse.problems() == []
+
+    @pytest.mark.parametrize("amount", ["0", "10.01"])
+    async def test_a_capture_that_fits_no_payment_waits_for_the_operator(
+        self, warehouse: Any, database: Database, amount: str
+    ) -> None:
+        payment_id = await warehouse.sell()
+        acquirer = LyingAcquirer(warehouse.desk.acquirers["simulator"], Lies())
+
+        async def captured(*_: Any) -> Captured:
+            return Captured("pi_1", Decimal(amount))
+
+        acquirer.void = captured  # type: ignore[assignment,method-assign]
+        odd = warehouse.at(acquirer)
+        assert await odd.act(days=7) == 1
         payment = await warehouse.payment(payment_id)
         assert (payment["state"], payment["moving_id"]) == ("authorized", None)
-        assert await warehouse.act(days=7, hours=2) == 1
+        assert await odd.act(days=7, hours=2) == 1
         (alarm,) = await database.fetch("select * from alarm where merchant_id = $1", warehouse.shop.merchant_id)
         assert (alarm["kind"], alarm["times"]) == ("captured_elsewhere", 2)
-        assert "4.5 of 10" in alarm["reason"]
-        assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE]
+        assert "not recorded" in alarm["reason"]
+        assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE]
 
     @pytest.mark.parametrize("lies", [Lies(lose_answers=1.0), Lies(lose_questions=1.0)])
     async def test_an_unknown_void_is_found_out_and_told_once(self, warehouse: Any, lies: Lies) -> None:

@@ -36,7 +36,7 @@ MEANINGS: dict[AlarmKind, str] = {
         "list, and give back or collect what differs."
     ),
     AlarmKind.captured_elsewhere: (
-        "An order that nobody shipped was to be let go of, and the bank has captured it. The money stays where it is. "
+        "An order that nobody shipped was to be let go of, and the bank has captured it, or a part. That money stays. "
         "Somebody captured it in the bank's own pages, or a database that was restored has forgotten a shipment."
     ),
     AlarmKind.refund_unknown: (

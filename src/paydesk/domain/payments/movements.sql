@@ -236,8 +236,9 @@ with outcome as (
 select merchant_id, live, payment_id, id as movement_id from refused;
 
 -- name: record_found_captures(merchant_ids, lives, movement_ids, references, amounts, refusal, now)
--- Authorizations were to be let go of, and the bank has captured them: each void is refused, its payment is free, and if
--- all of its money was captured, a capture is recorded as what it is, with its posting.
+-- Authorizations were to be let go of, and the bank has captured them: each void is refused, its payment is free, and a
+-- capture is recorded as what it is, with its posting. Of a part that was captured the rest is reserved for a refund that
+-- the bank has made by letting go of it, and that is recorded as done within the same transaction.
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :references::text[],
@@ -268,27 +269,35 @@ with outcome as (
 ), taken as (
     update payment p
        set state = 'captured', revision = p.revision + 1, moving_id = null, ship_by = null, shipping_due_at = null,
-           captured_at = :now,
+           captured_at = :now, refunding = p.refunding + p.amount - o.amount,
            funds_due_at = :now::timestamptz + (select make_interval(days => s.settlement_days) from merchant s
                                                 where s.id = p.merchant_id)
       from refused r
       join outcome o on o.merchant_id = r.merchant_id and o.live = r.live and o.movement_id = r.id
      where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
-       and p.moving_id = r.id and p.state = 'authorized' and p.amount = o.amount
- returning p.*, r.id as movement_id, r.acquirer, r.created_at as begun_at, o.reference
+       and p.moving_id = r.id and p.state = 'authorized' and o.amount > 0 and o.amount <= p.amount
+ returning p.*, r.id as movement_id, r.acquirer, r.created_at as begun_at, o.reference, p.amount - o.amount as rest
 ), freed as (
     update payment p
        set moving_id = null
       from refused r
       join outcome o on o.merchant_id = r.merchant_id and o.live = r.live and o.movement_id = r.id
      where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
-       and p.moving_id = r.id and (p.state <> 'authorized' or p.amount <> o.amount)
+       and p.moving_id = r.id and (p.state <> 'authorized' or o.amount <= 0 or o.amount > p.amount)
 ), made as (
     insert into movement (merchant_id, live, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
                           acquirer_reference, requested_by, created_at, finished_at)
     select merchant_id, live, id, 'capture', 'done', amount, currency, movement_id || '-captured-before', acquirer,
            reference, 'bank', begun_at, :now
       from taken
+), released as (
+    insert into movement (merchant_id, live, payment_id, kind, state, amount, currency, idempotency_key, acquirer,
+                          requested_by, created_at, lookup_at, fees_returned)
+    select merchant_id, live, id, 'refund', 'processing', rest, currency, movement_id || '-never-captured', acquirer,
+           'bank', :now, :now, true
+      from taken
+     where rest > 0
+ returning id, payment_id, amount
 ), posting as materialized (
     select taken.*, nextval('ledger_posting_id_seq') as posting_id from taken
 ), posted as (
@@ -300,9 +309,10 @@ with outcome as (
         as e (account, amount)
      where e.amount <> 0
 )
-select r.id as movement_id, taken.id is not null as captured
+select r.id as movement_id, taken.id is not null as captured, released.id as released_id, released.amount as rest
   from refused r
-  left join taken on taken.merchant_id = r.merchant_id and taken.live = r.live and taken.movement_id = r.id;
+  left join taken on taken.merchant_id = r.merchant_id and taken.live = r.live and taken.movement_id = r.id
+  left join released on released.payment_id = taken.id;
 
 -- name: movement_states(merchant_ids, lives, movement_ids)
 select m.id, m.state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -236,8 +236,10 @@ async def record_captured(
 ) -> set[int]:
     """Record that authorizations which were to be let go of are captured at the bank; returns the voids that ended.
 
-    The void is refused. If the bank captured what was authorized, the capture is recorded too; whatever it did, the
-    operator hears of it, since somebody else captured, or our record of it was lost. Moves no money.
+    The void is refused, and the capture is recorded; of a part of what was authorized too: then the merchant is told of
+    the rest, which the bank let go of, as of a refund. Whatever the bank did, the operator hears of it, since somebody
+    else captured, or our record of it was lost. Where its word fits no payment (nothing, or more than was authorized)
+    that is all. Moves no money.
     """
     worked = await together(captured, partial(_record_captured, database, now=now))
     await set_aside(database, worked, lambda one: _named(one[0]), doing="the bank captured it, which can't be recorded")
@@ -262,17 +264,42 @@ async def _record_captured(
     database: Database, captured: Sequence[tuple[Movement, bank.Captured]], *, now: datetime
 ) -> list[_Try]:
     """One try, of all or of nothing: the ids of the voids that ended, and whether a capture was recorded with each."""
-    rows = queries.record_found_captures(
-        database,
-        merchant_ids=[movement.shop.merchant_id for movement, _ in captured],
-        lives=[movement.shop.live for movement, _ in captured],
-        movement_ids=[movement.id for movement, _ in captured],
-        references=[found.reference for _, found in captured],
-        amounts=[found.amount for _, found in captured],
-        refusal=CAPTURED_MEANWHILE,
-        now=now,
-    )
-    return [(row["movement_id"], row["captured"]) async for row in rows]
+    async with database.acquire() as connection, connection.transaction():
+        rows = queries.record_found_captures(
+            connection,
+            merchant_ids=[movement.shop.merchant_id for movement, _ in captured],
+            lives=[movement.shop.live for movement, _ in captured],
+            movement_ids=[movement.id for movement, _ in captured],
+            references=[found.reference for _, found in captured],
+            amounts=[found.amount for _, found in captured],
+            refusal=CAPTURED_MEANWHILE,
+            now=now,
+        )
+        ended = [row async for row in rows]
+        await _record_released(connection, captured, ended, now=now)
+    return [(row["movement_id"], row["captured"]) for row in ended]
+
+
+async def _record_released(
+    connection: Any,
+    captured: Sequence[tuple[Movement, bank.Captured]],
+    ended: Sequence[Mapping[str, Any]],
+    *,
+    now: datetime,
+) -> None:
+    """Record what the bank let go of when it captured a part, within the transaction of that capture.
+
+    Outside of it nobody may see these movements before they are done: the janitor would ask the bank for them.
+    """
+    voids = {movement.id: movement for movement, _ in captured}
+    released: list[_Happened] = [
+        (replace(voids[row["movement_id"]], id=row["released_id"], kind=MovementKind.REFUND, amount=row["rest"]), "")
+        for row in ended
+        if row["released_id"] is not None
+    ]
+    if released:
+        tried = await _record_done(connection, released, now=now)
+        assert all(moved for _, moved in tried), "their payments are locked by this transaction"
 
 
 async def _report_contradictions(
