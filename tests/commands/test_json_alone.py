@@ -7,7 +7,7 @@ import pytest
 import structlog
 import typer
 
-from paydesk import cli
+from paydesk import cli, settings
 from paydesk.commands import connecting
 from paydesk.database.pool import Database
 
@@ -89,7 +89,7 @@ def test_every_command_with_json_is_looked_at() -> None:
 async def test_json_stands_alone_on_stdout_whatever_is_logged(
     paydesk: Any, account: dict[str, Any], subscription: int, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = connecting.load_settings
+    honest = settings.load_settings
 
     def logging(**given: Any) -> Any:
         structlog.get_logger().error(LINE)

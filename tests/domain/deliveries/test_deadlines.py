@@ -223,7 +223,7 @@ class TestVoids:
         payment_id = await warehouse.sell()
         warehouse.bank.capture("by hand", await reference_of(warehouse, payment_id), Decimal("4.50"), "USD")
         await warehouse.act(days=7)
-        asked = {"requested_by": "api", "now": utc_now()}
+        asked: dict[str, Any] = {"requested_by": "api", "now": utc_now()}
         with pytest.raises(Malformed, match=r"4\.50 USD are left"):
             await refund(warehouse.desk, warehouse.shop, payment_id, Decimal(5), **asked)
         assert (await refund(warehouse.desk, warehouse.shop, payment_id, None, **asked)).amount == Decimal("4.50")
