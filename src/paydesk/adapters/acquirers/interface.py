@@ -12,6 +12,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from paydesk.adapters.acquirers.marks import Mark
+
 
 class DeclineReason(StrEnum):
     """Why a bank refused, as far as a customer or a merchant may act on it."""
@@ -54,7 +56,8 @@ class Purchase:
     clock's), which is what makes "not found" final. `return_url` is where a challenge sends the browser back to.
     `network_reference` marks a merchant-initiated charge of a stored card and names the customer's first payment.
     `keep_card` says that the card will be charged again without the customer: its approval's `network_reference` is for
-    that. `authenticate` asks for 3-D Secure even if the bank would do without: somebody is testing cards.
+    that. `authenticate` asks for 3-D Secure even if the bank would do without: somebody is testing cards. The acquirer
+    keeps `mark` with the purchase.
     """
 
     key: str
@@ -67,6 +70,7 @@ class Purchase:
     network_reference: str | None = None
     keep_card: bool = False
     authenticate: bool = False
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.guarding import Limits, in_test_mode
 from paydesk.domain.payments.holding import require_holds
 from paydesk.domain.payments.keying import pads_of
+from paydesk.domain.payments.marking import order_mark
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.states import AttemptState
@@ -250,6 +251,7 @@ async def _commit_intent(
         return_url=return_url,
         keep_card=checkout.terms is not None,
         authenticate=known["authenticate"],
+        mark=order_mark(begun, checkout.terms),
     )
     return _Intent(attempt_id, purchase, begun, counts)
 

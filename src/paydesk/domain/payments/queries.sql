@@ -120,7 +120,7 @@ with who as (
            :capture, amount, currency, card_id, :client_address, :not_after, :now, :lookup_at, number
       from keyed
 )
-select held.idempotency_key, held.number, held.merchant_id, held.live, held.attempt_id, held.amount, held.currency, held.id as payment_id,
+select held.idempotency_key, held.number, c.key_tag, d.tag as deployment, d.epoch, held.merchant_id, held.live, held.attempt_id, held.amount, held.currency, held.id as payment_id,
        held.merchant_order_id, :first_name as first_name, :last_name as last_name, :username as username,
        :country as country, :email as email, f.rate, f.fixed, f.reserve_rate,
        held.pingback_url as form_url, held.sign_version, m.pingback_url as account_url, m.test_pingback_url,
@@ -131,6 +131,7 @@ select held.idempotency_key, held.number, held.merchant_id, held.live, held.atte
   from keyed held
   join chosen c on c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
   join merchant m on m.id = held.merchant_id
+  cross join deployment d
   cross join lateral fees_in(held.merchant_id, held.currency) f;
 
 -- name: attempts_to_report(merchant_ids, lives, attempt_ids)

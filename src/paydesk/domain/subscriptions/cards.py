@@ -43,6 +43,7 @@ from paydesk.domain.payments.paying import (
 )
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
+from paydesk.domain.subscriptions.marking import card_mark
 from paydesk.domain.subscriptions.rows import subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
 
@@ -176,6 +177,7 @@ async def _commit_intent(
         return_url=new.return_url,
         keep_card=True,
         authenticate=known["authenticate"],
+        mark=card_mark(begun, shop, subscription),
     )
     return _Intent(change, check, counts)
 

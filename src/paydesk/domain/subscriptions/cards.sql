@@ -48,7 +48,11 @@ with held as (
            :exp_year, :holder, :now
       from held
 )
-select id from held;
+select held.id, s.init_merchant_order_id, m.key_tag, d.tag as deployment, d.epoch
+  from held
+  join subscription s on s.merchant_id = held.merchant_id and s.live = held.live and s.id = held.subscription_id
+  join merchant m on m.id = held.merchant_id
+  cross join deployment d;
 
 -- name: change_to_record(merchant_id, live, change_id)^
 -- A change that is still open, with its subscription as it stands.

@@ -32,6 +32,7 @@ from paydesk.domain.payments.refusals import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.unattended import charge_unattended
 from paydesk.domain.subscriptions.ending import expire_due
+from paydesk.domain.subscriptions.marking import renewal_mark
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -196,6 +197,7 @@ class BillingRun:
                 capture=True,
                 not_after=not_after,
                 network_reference=row["network_reference"],
+                mark=renewal_mark(row),
             ),
             now=row["shop_now"],
             report=row,

@@ -174,6 +174,7 @@ with timed as (
 )
 select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amount, held.subscription_id,
        held.period_number, held.renewal, held.idempotency_key, held.number,
+       m.key_tag, d.tag as deployment, d.epoch,
        due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
        due.pingback_url as form_url,
        due.id, due.state, due.init_payment_id, due.init_merchant_order_id, due.time_zone, due.anchor, due.next_period,
@@ -193,6 +194,7 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
   join card c on c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id
   join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
   join merchant m on m.id = due.merchant_id
+  cross join deployment d
   cross join lateral fees_in(due.merchant_id, held.currency) f;
 
 -- name: due_to_renew(merchant_ids, lives, shop_nows, most)

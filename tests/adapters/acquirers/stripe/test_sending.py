@@ -25,7 +25,9 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     OutcomeUnknown,
 )
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.acquirers.stripe.objects import mark_of
 
 
 class TestSending:
@@ -44,6 +46,15 @@ class TestSending:
             "payment_method": "pm_1",
             "return_url": "https://shop.example/back",
         }
+
+    async def test_a_purchase_says_what_it_is_for(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", INTENTS, intent())
+        mark = Mark("here", 1, "tag", live=True, kind=PurchaseKind.ORDER, order="order-1", payment_id=18, attempt=2)
+        await acquirer.authorize(replace(purchase(), mark=mark))
+        (sent,) = stub.to("POST", INTENTS)
+        metadata = {name[9:-1]: text for name, text in sent.params.items() if name.startswith("metadata[")}
+        assert mark_of(metadata) == mark
+        assert metadata["paydesk_key"] == "one"
 
     async def test_the_card_is_sent_once_and_under_a_key_too(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", INTENTS, intent())

@@ -250,10 +250,12 @@ class Bank:
         if result == CHALLENGED:
             reference = new_reference("challenge")
             self.record.write(replace(asked, kind=Kind.CHALLENGE, result=result, reference=reference))
+            self.record.write_mark(asked.of_key or "", purchase.not_after, purchase.mark)
             self.record.write_way_back(reference, purchase.return_url)
             return Challenged(reference, url="")
         decided = replace(asked, result=result, reference=new_reference("payment") if result == APPROVED else "")
         self.record.write(decided)
+        self.record.write_mark(asked.of_key or "", purchase.not_after, purchase.mark)
         if sample.answer_lost and result == APPROVED:
             return OutcomeUnknown("the answer was lost on its way")
         standing = standing_of([decided])

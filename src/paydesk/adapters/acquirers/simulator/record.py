@@ -22,6 +22,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from paydesk.adapters.acquirers.marks import Mark, packed, unpacked
+
 MARK_LENGTH: Final = 4
 """Hexadecimal digits of a card's mark; files of older versions have longer ones, which begin alike."""
 
@@ -58,6 +60,8 @@ create trigger if not exists operation_is_never_changed before update on operati
 create trigger if not exists operation_is_never_removed before delete on operation
     begin select raise(abort, 'the record is append-only'); end;
 create table if not exists way_back (reference text primary key, return_url text not null) strict, without rowid;
+create table if not exists mark (of_key text primary key, not_after text not null, packed text not null)
+    strict, without rowid;
 create table if not exists token_key (id integer primary key check (id = 1), value blob not null) strict;
 insert or ignore into token_key (id, value) values (1, randomblob(32));
 commit;
@@ -165,6 +169,18 @@ class Record:
         with self._lock:
             found = self._db.execute("select return_url from way_back where reference = ?", (reference,)).fetchone()
         return str(found[0]) if found else ""
+
+    def write_mark(self, of_key: str, not_after: datetime, mark: Mark | None) -> None:
+        """Keep what a purchase is for, and until when it was to be taken (inside a transaction)."""
+        told = packed(mark) if mark else ""
+        row = (of_key, not_after.isoformat(), told)
+        self._db.execute("insert or ignore into mark (of_key, not_after, packed) values (?, ?, ?)", row)
+
+    def mark(self, of_key: str) -> tuple[datetime, Mark | None] | None:
+        """Until when a purchase was to be taken, and what it is for; None for one that was made without saying."""
+        with self._lock:
+            found = self._db.execute("select not_after, packed from mark where of_key = ?", (of_key,)).fetchone()
+        return (datetime.fromisoformat(found[0]), unpacked(found[1])) if found else None
 
     def decided(self, key: str) -> Operation | None:
         """The operation that used up the idempotency key, refusals aside."""

@@ -35,7 +35,7 @@ from paydesk.adapters.acquirers.stripe.disputes import Disputes
 from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
-from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of
+from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of, metadata_of
 from paydesk.core.clock import utc_now
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
@@ -189,7 +189,7 @@ class StripeAcquirer:
             "currency": purchase.currency.lower(),
             "capture_method": "automatic" if purchase.capture else "manual",
             "confirm": True,
-            "metadata": {KEY: purchase.key},
+            "metadata": metadata_of(purchase.key, purchase.mark),
             "payment_method_types": ["card"],
             **how,
         }
@@ -201,7 +201,8 @@ class StripeAcquirer:
     async def _check(self, purchase: Purchase) -> Intent:
         """Check a card without taking money, and keep it if asked to: a SetupIntent."""
         method = await self._payment_method(purchase.key, purchase.card)
-        asked: dict[str, Any] = {"metadata": {KEY: purchase.key}, "payment_method_types": ["card"]}
+        metadata = metadata_of(purchase.key, purchase.mark)
+        asked: dict[str, Any] = {"metadata": metadata, "payment_method_types": ["card"]}
         if purchase.authenticate:
             asked |= _ALWAYS_AUTHENTICATE
         if purchase.keep_card:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from paydesk.adapters.acquirers.interface import (
@@ -13,14 +15,36 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Voided,
 )
+from paydesk.adapters.acquirers.marks import Mark, fitting, packed, unpacked
 from paydesk.adapters.acquirers.stripe.declines import decline_reason
 
 KEY = "paydesk_key"
 """The metadata field with our idempotency key: of a purchase, or of a refund."""
+MARK = "paydesk_mark"
+"""The metadata field of a purchase with its packed mark, all but the order."""
+ORDER = "paydesk_order"
+"""The metadata field of a purchase with the shop's reference of the order."""
 CAPTURE = "paydesk_capture"
 """The metadata field of a purchase with the key of its capture."""
 VOID = "paydesk_void"
 """The metadata field with the key of a void, of the purchase or of the refund that made it."""
+
+
+_MOST_OF_A_FIELD = 500
+
+
+def metadata_of(key: str, mark: Mark | None) -> dict[str, str]:
+    """What a purchase carries at Stripe: each field has at most 500 characters, however they are counted."""
+    if mark is None:
+        return {KEY: key}
+    order = fitting(mark.order, lambda text: len(text.encode("utf-16-le")) // 2 <= _MOST_OF_A_FIELD)
+    return {KEY: key, MARK: packed(replace(mark, order="")), ORDER: order}
+
+
+def mark_of(metadata: dict[str, str]) -> Mark | None:
+    """The mark in the metadata of a purchase, None if it has none."""
+    mark = unpacked(metadata.get(MARK, ""))
+    return mark and replace(mark, order=metadata.get(ORDER, ""))
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -1,0 +1,36 @@
+"""What a purchase carries at the acquirer, from the row of its intent: by it is found what we forgot."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.domain.subscriptions.terms import Terms
+
+
+def order_mark(row: Mapping[str, Any], terms: Terms | None) -> Mark:
+    """The mark of an order's attempt, from a row of `begin_attempt`."""
+    return Mark(
+        deployment=row["deployment"],
+        epoch=row["epoch"],
+        merchant=row["key_tag"],
+        live=row["live"],
+        kind=PurchaseKind.ORDER,
+        order=row["merchant_order_id"],
+        payment_id=row["payment_id"],
+        attempt=row["number"],
+        terms=digest_of(terms),
+    )
+
+
+def digest_of(terms: Terms | None) -> str:
+    """By what terms are known to be the same; empty if nothing will be charged again."""
+    if terms is None:
+        return ""
+    trial = (f"{terms.trial.price:.4f}", terms.trial.period) if terms.trial else None
+    agreed = (terms.name, terms.sku_id, terms.currency, f"{terms.price:.4f}", terms.period, trial, terms.limit)
+    return hashlib.sha256(msgspec.json.encode(agreed)).hexdigest()[:16]
