@@ -7,9 +7,11 @@ import typer
 
 from paydesk.app import live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
+from paydesk.commands.showing import progress
 from paydesk.commands.starting import raise_file_limit, serve_metrics
 from paydesk.database.metrics import measure_pools
 from paydesk.database.migrating import migrate as apply_migrations
+from paydesk.database.migrating import missing_steps
 from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
@@ -45,6 +47,7 @@ async def work() -> None:
 async def migrate() -> None:
     """Bring the database's schema up to date; safe to run again, and from several machines at once."""
     settings = load_settings()
-    async with database_address(settings) as address, connected(address, most=1) as database:
-        applied = await apply_migrations(database)
+    async with database_address(settings) as address, connected(address, most=2) as database:
+        with progress("Steps of the schema", len(await missing_steps(database))) as step:
+            applied = await apply_migrations(database, told=step)
     typer.echo(f"applied {', '.join(applied)}" if applied else "the schema is up to date")
