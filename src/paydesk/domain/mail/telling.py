@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, one_by_one, set_aside
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, one_by_one, set_aside, together
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.pingbacks.health import FAR
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "telling.sql")
+marked = load_statements(__package__ or "", "marked.sql")
 log = structlog.get_logger()
 
 SWEEP_AFTER = timedelta(minutes=2)
@@ -34,6 +40,12 @@ TOLD_FOR = timedelta(days=3)
 AFTER_ATTEMPTS = 3
 """Attempts of one pingback that failed before the merchant is told that its server does: about an hour."""
 
+_EVENT = "mail of pingback "
+"""How the operator's list calls an event, before its id."""
+
+_NOT_TOLD = "it can't be queued"
+_EVER = datetime(2000, 1, 1, tzinfo=UTC)
+
 _LOOKED_AT = 200
 """How many of a side's oldest pingbacks that are still to be sent tell whether an endpoint fails."""
 
@@ -44,62 +56,143 @@ SLOW_PAUSE = 30.0
 """Seconds between looks at what fails, which stays so for hours."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """How many mails a statement has queued, and how many rows (or merchants) it has looked at."""
+
+    mails: int
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """One look at what happened: when it is, and whether mails about test data stay on this machine."""
+
+    database: Database
+    real_now: datetime
+    keep_test: bool
+    most_merchants: int
+    most_events: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What all statements take."""
+        return {"real_now": self.real_now, "keep_test": self.keep_test, "aside_since": self.real_now - ASIDE}
+
+    async def merchants(self, only: Sequence[int] | None) -> list[_Told]:
+        """Tell what is new of these merchants, or (None) of whoever was untold longest.
+
+        Of one whose round fails by itself the events that it fails for are set aside, and the rest is told.
+        """
+        try:
+            return [await self._pingbacks(only=only)]
+        except AWAY:
+            raise
+        except Exception:
+            if only is None or len(only) > 1 or not await self._set_events_aside(only[0]):
+                raise
+        return [await self._pingbacks(only=only)]
+
+    async def events(self, events: Sequence[DueRow], since: datetime) -> list[DueRow]:
+        """Tell these alone, all or none; gives them back."""
+        merchants = sorted({event.shop.merchant_id for event in events})
+        await self._pingbacks(only=merchants, events=[event.id for event in events], since=since)
+        return list(events)
+
+    async def again(self) -> None:
+        """Tell what was set aside an hour ago or longer, however long ago it happened; its alarm mends itself."""
+        rows = queries.events_set_aside(self.database, prefix=_EVENT, aside_since=self.real_now - ASIDE)
+        worked = await together(due_rows([row async for row in rows]), partial(self.events, since=_EVER))
+        await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
+        for shop in {event.shop for event in worked.results}:
+            subjects = [_named_event(event)[1] for event in worked.results if event.shop == shop]
+            by = "it was told when tried again"
+            await settle_alarms(self.database, AlarmKind.set_aside, subjects, shop=shop, by=by, now=self.real_now)
+
+    async def marked(self, kind: str) -> int:
+        """Queue the mails about one of the kinds whose rows say whether they were told; returns how many."""
+        noun = f"mail of {kind.removesuffix('s')}"
+        tell = getattr(marked, f"tell_{kind}")
+
+        async def claim(only: Sequence[int] | None) -> list[_Told]:
+            row = await tell(
+                self.database,
+                **self.options,
+                since=self.real_now - TOLD_FOR,
+                most=self.most_events,
+                only=only,
+                prefix=f"{noun} ",
+            )
+            return [_Told(row["mails"], row["seen"])]
+
+        async def due() -> list[DueRow]:
+            return due_rows([row async for row in marked.marked_to_tell(self.database, kind=kind)])
+
+        queued, seen = 0, self.most_events
+        while seen >= self.most_events:
+            told = await claimed(self.database, claim, due, _leave_to_the_alarm, noun=noun, doing=_NOT_TOLD)
+            queued, seen = queued + sum(one.mails for one in told), sum(one.seen for one in told)
+        return queued
+
+    async def _pingbacks(
+        self, *, only: Sequence[int] | None, events: Sequence[int] | None = None, since: datetime | None = None
+    ) -> _Told:
+        row = await queries.tell_pingbacks(
+            self.database,
+            **self.options,
+            since=since or self.real_now - TOLD_FOR,
+            sweep_after=SWEEP_AFTER,
+            most_merchants=self.most_merchants,
+            most_events=self.most_events,
+            only=only,
+            events=events,
+            prefix=_EVENT,
+        )
+        return _Told(row["mails"], row["places"])
+
+    async def _set_events_aside(self, merchant_id: int) -> list[DueRow]:
+        """Find the events of a merchant that can't be told, and put them into the operator's list."""
+        rows = queries.events_to_tell(self.database, merchant_id=merchant_id, most_events=self.most_events)
+        events = due_rows([row async for row in rows])
+        worked = await together(events, partial(self.events, since=self.real_now - TOLD_FOR))
+        return await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
+
+
 async def tell_events(
     database: Database, *, real_now: datetime, keep_test: bool, most_merchants: int = 200, most_events: int = 500
 ) -> int:
     """Queue the mails about what was committed since the last look. Moves no money.
 
     Mails about test data go to the customers' made-up addresses only where they are kept on this machine
-    (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC.
+    (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC. What
+    can't be told waits in the operator's list and holds up no other mail; it is tried again every hour.
     """
     await queries.add_places(database)
-
-    async def tell(only: Sequence[int] | None) -> list[tuple[int, int]]:
-        row = await queries.tell_pingbacks(
-            database,
-            real_now=real_now,
-            since=real_now - TOLD_FOR,
-            keep_test=keep_test,
-            sweep_after=SWEEP_AFTER,
-            most_merchants=most_merchants,
-            most_events=most_events,
-            only=only,
-            aside_since=real_now - ASIDE,
-        )
-        return [(int(row["mails"]), int(row["places"]))]
+    telling = _Telling(database, real_now, keep_test, most_merchants, most_events)
 
     async def due() -> list[DueRow]:
         rows = queries.merchants_to_tell(database)
         return [DueRow(Shop(row["merchant_id"], live=True), row["merchant_id"]) async for row in rows]
 
-    async def leave_to_the_alarm(_: Sequence[DueRow]) -> None:
-        """The statement leaves out whoever has one that is younger than an hour."""
-
     queued, places = 0, 1
     while places:
-        noun, doing = "mails of merchant", "what happened there can't be told"
-        told = await claimed(database, tell, due, leave_to_the_alarm, noun=noun, doing=doing)
-        queued, places = queued + sum(mails for mails, _ in told), sum(moved for _, moved in told)
-    return queued + await _tell_marked(database, real_now=real_now, keep_test=keep_test, most=most_events)
+        told = await claimed(
+            database, telling.merchants, due, _leave_to_the_alarm, noun="mails of merchant", doing=_NOT_TOLD
+        )
+        queued, places = queued + sum(one.mails for one in told), sum(one.seen for one in told)
+    await telling.again()
+    worked = await one_by_one(("refunds", "shipments", "chargebacks", "voids"), telling.marked)
+    await set_aside(database, worked, lambda kind: (None, f"mails about {kind}"), doing=_NOT_TOLD)
+    return queued + sum(worked.results)
 
 
-async def _tell_marked(database: Database, *, real_now: datetime, keep_test: bool, most: int) -> int:
-    """Queue the mails about refunds, shipments, chargebacks and voids, whose rows say whether they were told.
+def _named_event(event: DueRow) -> tuple[Shop, str]:
+    """What an event is called in the operator's list."""
+    return event.shop, f"{_EVENT}{event.id}"
 
-    Where those of one kind can't be queued, the other kinds are.
-    """
 
-    async def tell(kind: str) -> int:
-        queued, seen = 0, most
-        while seen == most:
-            told = getattr(queries, f"tell_{kind}")
-            row = await told(database, real_now=real_now, since=real_now - TOLD_FOR, keep_test=keep_test, most=most)
-            seen, queued = row["seen"], queued + int(row["mails"])
-        return queued
-
-    worked = await one_by_one(("refunds", "shipments", "chargebacks", "voids"), tell)
-    await set_aside(database, worked, lambda kind: (None, f"mails about {kind}"), doing="they can't be queued")
-    return sum(worked.results)
+async def _leave_to_the_alarm(_: Sequence[DueRow]) -> None:
+    """The statements leave out what has an alarm that is younger than an hour."""
 
 
 async def tell_failing(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:

@@ -10,12 +10,35 @@ select merchant_id
   from mail_place
  order by moved_at;
 
--- name: tell_pingbacks(real_now, since, keep_test, sweep_after, most_merchants, most_events, only, aside_since)^
+-- name: events_to_tell(merchant_id, most_events)
+-- The pingbacks that a merchant's next round reads: those after its place, and those to be swept.
+select b.merchant_id, b.live, b.id
+  from mail_place p
+ cross join lateral (
+     (select merchant_id, live, id from pingback where merchant_id = p.merchant_id and id > p.read_to
+       order by id limit :most_events)
+      union
+     (select merchant_id, live, id from pingback where merchant_id = p.merchant_id and id > p.swept_to
+         and id <= p.sweep_to order by id limit :most_events)
+ ) b
+ where p.merchant_id = :merchant_id
+ order by b.id;
+
+-- name: events_set_aside(prefix, aside_since)
+-- The pingbacks whose mails could not be queued, and that were left alone long enough.
+select b.merchant_id, b.live, b.id
+  from alarm a
+  join pingback b on b.merchant_id = a.merchant_id and b.id = substr(a.subject, length(:prefix::text) + 1)::bigint
+ where a.settled_at is null and a.kind = 'set_aside' and starts_with(a.subject, :prefix) and a.last_at <= :aside_since
+ order by b.id;
+
+-- name: tell_pingbacks(real_now, since, keep_test, sweep_after, most_merchants, most_events, only, events, prefix, aside_since)^
 -- What customers hear of payments and of ends of subscriptions. Each such event has one pingback, committed with it, so
 -- each merchant's pingbacks are read in the order of their ids, from its place on; place and mails move together. An id
 -- may be committed after a higher one was read: what was read is swept once more, when whoever drew an id has long
 -- committed or never will. What was told already is not told again.
--- A merchant whose events could not be told lately is left out. With :only just these merchants' are told.
+-- An event that could not be told lately is left out, and so is a merchant of whom nothing could. With :only just these
+-- merchants' are told; with :events just these, and nobody's place moves.
 -- (Each event looks up its own rows, by key: the planner can't guess how few events there are, and would read whole
 -- tables for them.)
 with place as materialized (
@@ -24,12 +47,9 @@ with place as materialized (
      where ((select b.id from pingback b where b.merchant_id = p.merchant_id and b.id > p.read_to order by b.id limit 1)
             is not null
             or p.swept_to < p.sweep_to and p.sweep_at <= :real_now)
+       and :events::bigint[] is null
        and (:only::bigint[] is null or p.merchant_id = any(:only))
-       and not exists (select
-                         from alarm a
-                        where a.merchant_id = p.merchant_id and a.live and a.kind = 'set_aside'
-                          and a.subject = 'mails of merchant ' || p.merchant_id and a.settled_at is null
-                          and a.last_at > :aside_since)
+       and not is_set_aside(p.merchant_id, true, 'mails of merchant ' || p.merchant_id, :aside_since)
      order by p.moved_at
      limit :most_merchants
        for update skip locked
@@ -73,9 +93,16 @@ with place as materialized (
      where p.merchant_id = r.merchant_id
 ), event as (
     select e.*, m.email as merchant_email
-      from (select * from fresh union select * from swept) e
+      from (select * from fresh
+             union
+            select * from swept
+             union
+            select merchant_id, live, id, event, payment_id, subscription_id, created_at
+              from pingback
+             where merchant_id = any(:only) and id = any(:events::bigint[])) e
       join merchant m on m.id = e.merchant_id
-     where e.created_at >= :since and m.customer_mails and (e.live or :keep_test or m.test_mails)
+     where not is_set_aside(e.merchant_id, e.live, :prefix || e.id::text, :aside_since)
+       and e.created_at >= :since and m.customer_mails and (e.live or :keep_test or m.test_mails)
 ), paid as (
     insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
     select e.merchant_id, e.live,
@@ -271,143 +298,3 @@ update merchant
    set customer_mails = :customer_mails, test_mails = :test_mails
  where id = :merchant_id
 returning id;
-
--- name: tell_refunds(real_now, since, keep_test, most)^
--- What customers hear of money that was given back; a refund and its mail are marked and queued together.
-with due as materialized (
-    select merchant_id, id
-      from movement
-     where kind = 'refund' and state = 'done' and not mailed
-     order by merchant_id, id
-     limit :most
-       for update skip locked
-), marked as (
-    update movement v
-       set mailed = true
-      from due
-     where v.merchant_id = due.merchant_id and v.id = due.id
- returning v.*
-), told as (
-    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
-    select v.merchant_id, v.live, 'refund', case when v.live or :keep_test then u.email else m.email end, u.language,
-           jsonb_build_object(
-               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(v.amount)::text,
-               'currency', v.currency, 'brand', d.brand, 'last4', d.last4,
-               'description', coalesce(c.description, t.package_name, ''),
-               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
-           'refund ' || v.id, :real_now, :real_now
-      from marked v
-      join merchant m on m.id = v.merchant_id
-      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
-      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
-      join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
-      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
-      left join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
-      left join package_terms t
-        on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
-     where v.finished_at >= :since and m.customer_mails and (v.live or :keep_test or m.test_mails)
-       and u.erased_at is null and u.email <> ''
-        on conflict (merchant_id, once) do nothing
- returning id
-)
-select (select count(*) from marked) as seen, (select count(*) from told) as mails;
-
--- name: tell_shipments(real_now, since, keep_test, most)^
--- What customers hear of goods on their way, unless the shop said that it tells them itself (notify_user).
-with due as materialized (
-    select merchant_id, id
-      from delivery
-     where status = 'order_shipped' and not mailed
-     order by merchant_id, id
-     limit :most
-       for update skip locked
-), marked as (
-    update delivery v
-       set mailed = true
-      from due
-     where v.merchant_id = due.merchant_id and v.id = due.id
- returning v.*
-), told as (
-    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
-    select v.merchant_id, v.live, 'shipment', case when v.live or :keep_test then u.email else m.email end, u.language,
-           jsonb_build_object(
-               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(p.amount)::text,
-               'currency', p.currency, 'carrier', v.carrier, 'tracking_id', v.tracking_id,
-               'tracking_url', v.tracking_url,
-               'description', coalesce(nullif(v.product_description, ''), c.description, ''),
-               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
-           'shipment ' || v.id, :real_now, :real_now
-      from marked v
-      join merchant m on m.id = v.merchant_id
-      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
-      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
-      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
-     where v.created_at >= :since and v.notify_user is not false and m.customer_mails
-       and (v.live or :keep_test or m.test_mails) and u.erased_at is null and u.email <> ''
-        on conflict (merchant_id, once) do nothing
- returning id
-)
-select (select count(*) from marked) as seen, (select count(*) from told) as mails;
-
--- name: tell_chargebacks(real_now, since, keep_test, most)^
--- What merchants must know at once: a customer's bank took money back. (An inquiry counts as told until it does.)
-with due as materialized (
-    select merchant_id, id
-      from chargeback
-     where not mailed
-     order by merchant_id, id
-     limit :most
-       for update skip locked
-), marked as (
-    update chargeback v
-       set mailed = true
-      from due
-     where v.merchant_id = due.merchant_id and v.id = due.id
- returning v.*
-), told as (
-    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
-    select v.merchant_id, v.live, 'chargeback_alert', m.email, 'en',
-           jsonb_build_object(
-               'merchant_id', v.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
-               'amount', trim_scale(v.taken)::text, 'currency', v.currency, 'reason', v.reason),
-           'chargeback ' || v.id, :real_now, :real_now
-      from marked v
-      join merchant m on m.id = v.merchant_id
-      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
-     where greatest(v.opened_at, v.told_at) >= :since and (v.live or :keep_test or m.test_mails)
-        on conflict (merchant_id, once) do nothing
- returning id
-)
-select (select count(*) from marked) as seen, (select count(*) from told) as mails;
-
--- name: tell_voids(real_now, since, keep_test, most)^
--- What owners hear of reserved money that went back, because nobody confirmed a shipment in time.
-with due as materialized (
-    select merchant_id, id
-      from movement
-     where kind = 'void' and requested_by = 'deadline' and state = 'done' and not mailed
-     order by merchant_id, id
-     limit :most
-       for update skip locked
-), marked as (
-    update movement v
-       set mailed = true
-      from due
-     where v.merchant_id = due.merchant_id and v.id = due.id
- returning v.*
-), told as (
-    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
-    select v.merchant_id, v.live, 'authorization_voided', r.email, r.language,
-           jsonb_build_object(
-               'merchant_id', v.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
-               'amount', trim_scale(v.amount)::text, 'currency', v.currency, 'name', r.name),
-           'authorization_voided ' || v.id || ' ' || r.person_id, :real_now, :real_now
-      from marked v
-      join merchant m on m.id = v.merchant_id
-      join payment p on p.merchant_id = v.merchant_id and p.live = v.live and p.id = v.payment_id
-     cross join lateral mail_owners(v.merchant_id) r
-     where v.finished_at >= :since and (v.live or :keep_test or m.test_mails)
-        on conflict (merchant_id, once) do nothing
- returning id
-)
-select (select count(*) from marked) as seen, (select count(*) from told) as mails;
