@@ -36,6 +36,14 @@ async def rest_everywhere(database: Database, vault: Vault) -> None:
         " values ($1, '\\x00', $2, now())",
         merchant.id, key,
     )  # fmt: skip
+    texts = "legal_name, street, postal_code, city, country, registration, vat_number, website, support_email"
+    nothing = ", ".join(["''"] * 14)
+    texts += ", support_phone, description, goods, account_holder, iban_last4"
+    await database.execute(
+        f"insert into profile_change (merchant_id, iban_sealed, vault_key_id, proposed_at, proposed_by, {texts})"
+        f" values ($1, '\\x00', $2, now(), 1, {nothing})",
+        merchant.id, key,
+    )  # fmt: skip
     await database.execute(
         "insert into mail (merchant_id, kind, recipient, language, facts, once, due_at, created_at)"
         " values ($1, 'reset', 'a@shop.example', 'en', $2, 'reset', now(), now())",
@@ -69,7 +77,7 @@ async def test_a_start_without_a_key_names_it_and_says_what_to_do(own_database_u
         assert f'"{before.current_key_id}"' in refused.value.message
         assert all(place.needed in refused.value.message for place in PLACES)
         await reseal(database, Vault.from_settings(f"{new},{old}", secret))
-        await database.execute("delete from card; delete from business_profile")
+        await database.execute("delete from card; delete from profile_change; delete from business_profile")
         await database.execute("update person set totp_sealed = null")
         await require_vault_keys(database, Vault.from_settings(new, secret))
 

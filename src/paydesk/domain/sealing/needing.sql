@@ -3,7 +3,8 @@
 -- next one above it, so that millions of rows cost as much as one. (No key id is empty.)
 with recursive step (place, key_id) as (
     select place, ''
-      from unnest(array['private_keys', 'card_numbers', 'second_factors', 'bank_accounts', 'mail_facts']) as named (place)
+      from unnest(array['private_keys', 'card_numbers', 'second_factors', 'bank_accounts', 'proposed_accounts',
+                        'mail_facts']) as named (place)
      union all
     select step.place, next.key_id
       from step
@@ -29,6 +30,13 @@ with recursive step (place, key_id) as (
          (select vault_key_id
             from business_profile
            where step.place = 'bank_accounts' and iban_sealed is not null and vault_key_id > step.key_id
+           order by vault_key_id
+           limit 1)
+          union all
+         (select vault_key_id
+            from profile_change
+           where step.place = 'proposed_accounts' and status = 'waiting' and iban_sealed is not null
+             and vault_key_id > step.key_id
            order by vault_key_id
            limit 1)
           union all
