@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import threading
 from pathlib import Path
+from random import Random
+from string import ascii_letters, ascii_lowercase, digits
 from typing import Literal
 
 import pytest
@@ -11,10 +13,12 @@ from argon2 import PasswordHasher, extract_parameters
 from argon2.profiles import CHEAPEST
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from paydesk.core.errors import Malformed, SetupError, TooMany
 from paydesk.domain.accounts import passwords as room
-from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
+from paydesk.domain.accounts.common_passwords import is_common
+from paydesk.domain.accounts.passwords import SHORTEST, BreachedPasswords, Passwords
 
 ADA = "ada@people.example"
 
@@ -56,11 +60,31 @@ def test_passwords_are_hashed_as_rfc_9106_recommends() -> None:
         "ada.people.2024",
         "Welcome to Paydesk",
         "0987654321098",
+        "gfhjkmgfhjkm",
+        "needforspeed",
+        "jennifer.martinez1987",
+        "Steelers-Broncos9",
+        "PurpleMonkey12",
+        "Tinkerbell!2024",
     ],
 )
 async def test_what_everybody_guesses_first_is_refused_however_long(guessed: str) -> None:
     with pytest.raises(Malformed, match="attackers try first"):
         await cheap().choose(guessed, email=ADA)
+
+
+def test_the_common_passwords_of_the_list_are_refused_whole_and_nearly_all_with_a_year_behind() -> None:
+    listed = FREQUENCY_LISTS["passwords"]
+    assert [word for word in listed if len(word) >= SHORTEST and not is_common(word, email=ADA)] == []
+    refused = sum(is_common(f"{word.capitalize()}2024!!", email=ADA) for word in listed)
+    assert refused > 0.9 * len(listed)
+
+
+def test_what_chance_draws_is_no_common_password() -> None:
+    chance = Random(11)
+    for letters in (ascii_lowercase, ascii_letters + digits):
+        drawn = ["".join(chance.choices(letters, k=SHORTEST)) for _ in range(2000)]
+        assert [word for word in drawn if is_common(word, email=ADA)] == []
 
 
 @pytest.mark.parametrize(
@@ -70,6 +94,7 @@ async def test_what_everybody_guesses_first_is_refused_however_long(guessed: str
         "a long enough sentence",
         "kettle-marble-fjord",
         "x7Qp!m2Vz9Lk",
+        "horse 83 keg 92047162",
         "密码是一句很长的中文句子",
     ],
 )
@@ -119,16 +144,16 @@ async def test_twelve_characters_are_enough_in_any_script() -> None:
         "моя бабушка спит",
         "長い合言葉はとても強いのだ",
         "🔑🎩🌋🦜🍋🚲🎻🪁🧭🐙🌵🛶",
-        "half a \ud83d character",
+        "half an odd \ud83d character",
     ):
         assert (await passwords.verify(text, await passwords.choose(text, email=ADA))).right
 
 
 async def test_leaked_passwords_are_refused_with_the_reason(tmp_path: Path) -> None:
-    leaked = BreachedPasswords(published(tmp_path / "leaked", [f"password number {n}" for n in range(100)]))
+    leaked = BreachedPasswords(published(tmp_path / "leaked", [f"three odd pigeons {n}" for n in range(100)]))
     with pytest.raises(Malformed, match="leaked passwords"):
-        await cheap(breached=leaked).choose("password number 7", email=ADA)
-    await cheap(breached=leaked).choose("password number 777", email=ADA)
+        await cheap(breached=leaked).choose("three odd pigeons 7", email=ADA)
+    await cheap(breached=leaked).choose("three odd pigeons 777", email=ADA)
 
 
 @settings(deadline=None)

@@ -108,13 +108,13 @@ class Passwords:
             raise Malformed(f"the password has {len(text)} characters; at most {LONGEST} are accepted", "password")
         if text.casefold() == email.casefold():
             raise Malformed("the password must not be the e-mail address", "password")
-        if is_common(text, email=email):
-            raise Malformed(
-                "this password is made of what attackers try first (common words, rows of keys, years, your address); "
-                "take several words that have nothing to do with each other",
-                "password",
-            )
         async with self._turn():
+            if await asyncio.to_thread(is_common, text, email=email):
+                raise Malformed(
+                    "this password is made of what attackers try first (common words, rows of keys, years, your "
+                    "address); take several words that have nothing to do with each other",
+                    "password",
+                )
             if self.breached is not None and await asyncio.to_thread(self.breached.contains, text):
                 raise Malformed(
                     "this password is in a public list of leaked passwords, so attackers try it; choose another one",
