@@ -183,6 +183,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "acquirer_references": "{r}", "network_references": "{n}", "nets": "{8.9}", "reserves": "{0.5}",
         "fees": "{0.6}", "pingback_urls": "{NULL}", "pingback_formats": "{json}", "payloads": "{x}",
         "terms_agreed": "", "subscription_ids": "{NULL}", "period_numbers": "{NULL}", "subscriptions": "[]",
+        "leads_back": "{true}",
         "kinds": "{address,card,wrong_cvc}", "subjects": "{a,b,c}", "mosts": "{100000000,100000000,100000000}",
         "factors": "{1,1,1}", "spans": "{1h,1h,1d}", "real_now": now.isoformat(),
         "pads": rf"\\x{'00' * 128}",

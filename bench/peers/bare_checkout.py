@@ -148,6 +148,7 @@ async def pay(token: str, request: Request) -> Response:
             subscription_ids=[None],
             period_numbers=[None],
             subscriptions="[]",
+            leads_back=[True],
             now=now,
         ),
     )

@@ -40,13 +40,15 @@ READ_AGAIN = 5
 class Approval:
     """An attempt that the acquirer says took (or holds) the money.
 
-    `report` is what is told of it, if the statement that committed the intent has returned it already.
+    `report` is what is told of it, if the statement that committed the intent has returned it already. `leads_back`:
+    its customer waits for this very answer, and is led to the shop by it (returning.py).
     """
 
     shop: Shop
     attempt_id: int
     answer: Approved
     report: Mapping[str, Any] | None = None
+    leads_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class _Try:
 async def _record_approvals(database: Database, approvals: Sequence[Approval], *, now: datetime) -> list[_Try]:
     """One try, of all or of nothing."""
     answers = {approval.attempt_id: approval.answer for approval in approvals}
+    leading = {approval.attempt_id for approval in approvals if approval.leads_back}
     rows = [approval.report for approval in approvals if approval.report is not None]
     if unread := [approval for approval in approvals if approval.report is None]:
         rows += await _reports(database, unread)
@@ -127,6 +130,7 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         subscription_ids=[step.version.id if (step := steps.get(row["attempt_id"])) else None for row in rows],
         period_numbers=[step.period if (step := steps.get(row["attempt_id"])) else None for row in rows],
         subscriptions=rows_to_write(list(steps.values())),
+        leads_back=[row["attempt_id"] in leading for row in rows],
         now=now,
     )
     written = {row["attempt_id"] async for row in moved}

@@ -37,6 +37,7 @@ from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.marking import order_mark
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
+from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "")
@@ -123,7 +124,9 @@ class Payer:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """The order is paid."""
+    """The order is paid; with `leads_back` it is written down that this answer leads the customer to the shop."""
+
+    leads_back: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +307,9 @@ async def _call_and_record(
         if forgiven := guarding.forgiven_by(answer, intent.counts):
             desk.later(guarding.forgive(desk.database, checkout.shop, forgiven))
         if isinstance(answer, Approved):
-            return await _record_approval(desk, Approval(checkout.shop, attempt_id, answer, intent.report), now=now)
+            leads = way_back(checkout) is Way.ITSELF
+            approval = Approval(checkout.shop, attempt_id, answer, intent.report, leads_back=leads)
+            return await _record_approval(desk, approval, now=now)
         return await _record(desk, checkout, attempt_id, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
@@ -331,7 +336,7 @@ async def _record(
 
 async def _record_approval(desk: Desk, approval: Approval, *, now: datetime) -> Result:
     recorded = await record_approvals(desk.database, [approval], now=now)
-    return Paid() if recorded else Unsettled()
+    return Paid(leads_back=approval.leads_back) if recorded else Unsettled()
 
 
 async def _record_ending(desk: Desk, ending: Ending, *, now: datetime) -> Refused | Unsettled:

@@ -153,20 +153,21 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
   cross join lateral fees_in(a.merchant_id, a.currency) f
   left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
--- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, now)
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
 -- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
 -- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from; its card's
--- number is erased with the last payment that was agreed. (What the
+-- number is erased with the last payment that was agreed. Whose customer waits for this very answer is led back to the
+-- shop by it, once (returning.sql has the others). (What the
 -- guards hide in coalesce the planner can't guess: few rows are open at a time, and it would begin with those.)
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
                   :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
                   :pingback_urls::text[], :pingback_formats::text[], :payloads::text[], :subscription_ids::bigint[],
-                  :period_numbers::integer[])
+                  :period_numbers::integer[], :leads_back::boolean[])
         as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, pingback_url,
-              pingback_format, payload, subscription_id, period_number)
+              pingback_format, payload, subscription_id, period_number, leads_back)
 ), version as (
     select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
 ), locked as materialized (
@@ -201,19 +202,28 @@ with outcome as (
        and (o.subscription_id is null
             or exists (select from writable w
                         where w.merchant_id = o.merchant_id and w.live = o.live and w.id = o.subscription_id))
- returning p.*, o.acquirer_reference, o.network_reference, o.pingback_url as send_to, o.pingback_format, o.payload
+ returning p.*, o.acquirer_reference, o.network_reference, o.pingback_url as send_to, o.pingback_format, o.payload,
+           o.leads_back
 ), approved as (
     update payment_attempt a
        set state = 'approved', acquirer_reference = paid.acquirer_reference,
            network_reference = paid.network_reference, finished_at = :now, lookup_at = null, leased_until = null
       from paid
      where a.merchant_id = paid.merchant_id and a.live = paid.live and a.id = paid.attempt_id
+), led as (
+    update checkout c
+       set led_back_at = :now
+      from paid
+     where paid.leads_back and c.merchant_id = paid.merchant_id and c.live = paid.live and c.id = paid.checkout_id
 ), posting as (
-    select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid where paid.state = 'captured'
+    select paid.*, nextval('ledger_posting_id_seq') as posting_id, m.test_clock
+      from paid
+      join merchant m on m.id = paid.merchant_id
+     where paid.state = 'captured'
 ), posted as (
     insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
     select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount,
-           posted_at(merchant_id, live, :now)
+           posted_at_by(test_clock, live, :now)
       from posting
      cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
         as e (account, amount)

@@ -72,9 +72,14 @@ class Visit:
             agreed=typed is not None and typed.agreed,
         )
 
-    async def thank(self) -> Response:
-        """Send the browser on to the shop's thank-you page, once; else to our page, which has the way there."""
-        by_itself = await leads_by_itself(self.services.desk.database, self.checkout, now=self.checkout.now)
+    async def thank(self, *, leads_back: bool = False) -> Response:
+        """Send the browser on to the shop's thank-you page, once; else to our page, which has the way there.
+
+        `leads_back` says that this answer was written down already as the one that does.
+        """
+        by_itself = leads_back or await leads_by_itself(
+            self.services.desk.database, self.checkout, now=self.checkout.now
+        )
         return self.go(self.checkout.success_url if by_itself else f"{self.path}/result")
 
     def go(self, url: str) -> Response:
@@ -153,8 +158,8 @@ async def submit(request: Request) -> Response:
 async def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
     """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
     match result:
-        case Paid():
-            return await visit.thank()
+        case Paid(leads_back):
+            return await visit.thank(leads_back=leads_back)
         case Refused("too_many_attempts"):
             return visit.again(429, notice="too_many_attempts", typed=typed)
         case Refused("suspended"):
