@@ -27,6 +27,7 @@ import uvloop
 
 import smoke
 from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
     Approved,
     Dispute,
     DisputePage,
@@ -38,6 +39,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Release,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
@@ -185,6 +187,14 @@ class Yes:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """There are none."""
         return FailedRefundPage((), after)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """Nobody asks here."""
+        raise AcquirerRefused("its list is not read here")
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """Nobody asks here."""
+        raise AcquirerRefused("its list is not read here")
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         """There are none."""

@@ -4,7 +4,7 @@ The third counter is Stripe's adapter with localstripe behind it; where that fal
 stripe/localstripe.py. What only the simulated bank can show is in simulator/test_bank.py.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -22,6 +22,10 @@ from paydesk.adapters.acquirers.interface import (
     Refused,
     Voided,
 )
+from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+
+ZERO = Decimal(0)
 
 
 class TestAuthorizing:
@@ -331,3 +335,47 @@ class TestFindingMovements:
         await counter.acquirer.refund("refund", reference, Decimal(1), "USD")
         found = await counter.acquirer.find_movement("refund", other, its_reference)
         assert isinstance(found, Refused | NotFound)
+
+
+class TestListing:
+    async def listed(self, counter: Counter, since: datetime) -> dict[str, ListedPurchase]:
+        """All purchases since a time, by key."""
+        found: dict[str, ListedPurchase] = {}
+        cursor, is_over = "", False
+        while not is_over:
+            page = await counter.acquirer.list_purchases(since, cursor)
+            found |= {purchase.key: purchase for purchase in page.purchases}
+            cursor, is_over = page.next, not page.next
+        return found
+
+    async def test_each_purchase_is_listed_as_it_stands_now(self, counter: Counter) -> None:
+        since = counter.clock.now - timedelta(hours=1)
+        taken, reference = await approved(counter)
+        held, _ = await approved(counter, capture=False)
+        let_go, _ = await approved(counter, capture=False)
+        await counter.acquirer.void("let go", let_go)
+        refused = counter.purchase(counter.declined_card)
+        await counter.acquirer.authorize(refused)
+        await counter.acquirer.refund("back", reference, Decimal(4), "USD")
+        found = await self.listed(counter, since)
+        assert {key: (one.state, one.captured, one.refunded) for key, one in found.items()} == {
+            taken: (PurchaseState.CAPTURED, TEN, Decimal(4)),
+            held: (PurchaseState.AUTHORIZED, ZERO, ZERO),
+            let_go: (PurchaseState.ENDED, ZERO, ZERO),
+            refused.key: (PurchaseState.DECLINED, ZERO, ZERO),
+        }
+        assert {(one.amount, one.currency) for one in found.values()} == {(TEN, "USD")}
+        assert found[taken].reference == reference
+
+    async def test_it_carries_the_mark_that_says_whose_it_is(self, counter: Counter) -> None:
+        mark = Mark("here", 1, "shop", False, PurchaseKind.ORDER, "A-1", payment_id=8, attempt=1)
+        key, _ = await approved(counter, mark=mark)
+        assert (await self.listed(counter, counter.clock.now - timedelta(hours=1)))[key].mark == mark
+
+    async def test_a_refund_is_listed_with_its_key_and_its_purchase(self, counter: Counter) -> None:
+        _, reference = await approved(counter)
+        back = await counter.acquirer.refund("back", reference, Decimal(4), "USD")
+        page = await counter.acquirer.list_refunds(counter.clock.now - timedelta(hours=1), "")
+        (refund,) = page.refunds
+        assert (refund.key, refund.reference, refund.of_reference) == ("back", back, reference)
+        assert (refund.amount, refund.currency, refund.made, page.next) == (Decimal(4), "USD", True, "")

@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Release,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
@@ -105,6 +106,12 @@ class Teller:
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         return await self._serve(lambda: self.bank.failed_refunds(after))
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        return await self._serve(lambda: self.bank.list_purchases(since, after))
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        return await self._serve(lambda: self.bank.list_refunds(since, after))
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         return await self._serve(lambda: self.bank.find_dispute(reference))

@@ -41,6 +41,7 @@ from paydesk.adapters.acquirers.interface import (
     Refused,
     Voided,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.core.clock import utc_now
 
 ZERO = Decimal(0)
@@ -140,6 +141,12 @@ class DocumentedBank:
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         return FailedRefundPage((), after)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        raise AcquirerRefused("its list is not read here")
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        raise AcquirerRefused("its list is not read here")
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         await self.pause()

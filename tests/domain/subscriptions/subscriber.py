@@ -26,6 +26,7 @@ from paydesk.adapters.acquirers.interface import (
     Release,
     Voided,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.accounts import Shop
@@ -102,6 +103,12 @@ class ObedientBank:
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         return FailedRefundPage((), after)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        raise AcquirerRefused("its list is not read here")
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        raise AcquirerRefused("its list is not read here")
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         return None

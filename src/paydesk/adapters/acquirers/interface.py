@@ -12,6 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.marks import Mark
 
 
@@ -311,6 +312,16 @@ class Acquirer(Protocol):
 
         The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
         """
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """The purchases that were made since a time (UTC), as they stand now, after a cursor, "" for the first page.
+
+        Also those of other software on the same account; not the checks of cards without an amount. Moves no money.
+        Raises: AcquirerRefused if it may not be asked.
+        """
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """The refunds that were asked for since a time (UTC), after a cursor, as `list_purchases`. Moves no money."""
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         """How the dispute stands now that the acquirer calls so; None if it knows of none. Moves no money.

@@ -325,3 +325,26 @@ class TestDisputing:
         )
         assert (await counter.standing(key)).net == 0
         assert (await counter.standing(key)).refunded + (await counter.standing(key)).charged_back == TEN
+
+
+class TestListing:
+    async def test_any_number_is_listed_page_by_page_and_nothing_before_the_time(self, counter: Counter) -> None:
+        await approved(counter)
+        counter.clock.now += timedelta(hours=1)
+        since, keys = counter.clock.now, [(await approved(counter))[0] for _ in range(230)]
+        listed: list[str] = []
+        cursor, pages = "", 0
+        while pages == 0 or cursor:
+            page = await counter.acquirer.list_purchases(since, cursor)
+            listed += [one.key for one in page.purchases]
+            cursor, pages = page.next, pages + 1
+        assert (listed, pages) == (keys, 3)
+
+    async def test_a_check_of_a_card_moves_no_money_and_is_not_listed(self, counter: Counter) -> None:
+        await approved(counter, amount="0", capture=False)
+        assert (await counter.acquirer.list_purchases(counter.clock.now, "")).purchases == ()
+
+    async def test_a_cursor_of_nobody_is_refused(self, counter: Counter) -> None:
+        for ask in (counter.acquirer.list_purchases, counter.acquirer.list_refunds):
+            with pytest.raises(AcquirerRefused, match="cursor"):
+                await ask(counter.clock.now, "x")

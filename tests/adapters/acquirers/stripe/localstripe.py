@@ -141,6 +141,8 @@ class Front:
         return web.json_response({"object": "search_result", "data": found, "has_more": False})
 
     def _completed(self, answer: dict[str, Any]) -> dict[str, Any]:
+        if answer.get("object") == "list":
+            answer["data"] = [self._completed(one) for one in answer["data"]]
         if answer.get("object") == "payment_intent":
             taken = self.captured.get(answer["id"], answer["amount"])
             answer["amount_received"] = taken if answer["status"] == "succeeded" else 0

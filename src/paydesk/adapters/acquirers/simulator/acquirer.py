@@ -20,6 +20,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Release,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 
@@ -88,6 +89,14 @@ class SimulatedAcquirer:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused."""
         return await self._ask(partial(self.bank.failed_refunds, after))
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.list_purchases, since, after))
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """The refunds since a time, after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.list_refunds, since, after))
 
     async def fail_refund(self, reference: str, reason: str) -> None:
         """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused."""

@@ -32,7 +32,8 @@ from paydesk.adapters.acquirers.interface import (
     Release,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator import disputing, failing, refusing
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing
 from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
@@ -125,6 +126,14 @@ class Bank:
         """What became of the purchase under `key`. Moves no money."""
         standing = self._standing(key)
         return standing.finding() if standing else NotFound()
+
+    def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return listing.purchases_since(self.record, since, after)
+
+    def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """The refunds since a time, after a cursor. Moves no money. Raises: AcquirerRefused."""
+        return listing.refunds_since(self.record, since, after)
 
     def find_movement(self, key: str, of_key: str) -> MovementFinding:
         """What became of the capture, void or refund under `key` of the purchase `of_key`. Moves no money."""

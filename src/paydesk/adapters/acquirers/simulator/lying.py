@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Release,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 
 _Answer = TypeVar("_Answer")
 
@@ -103,6 +104,14 @@ class LyingAcquirer:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """As the honest acquirer, whom this leaves alone. Moves no money."""
         return await self.honest.failed_refunds(after)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """As the honest acquirer: its own list does not lie. Moves no money."""
+        return await self.honest.list_purchases(since, after)
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """As the honest acquirer. Moves no money."""
+        return await self.honest.list_refunds(since, after)
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         """As the honest acquirer, whom this leaves alone. Moves no money."""

@@ -55,6 +55,8 @@ create index if not exists operation_of_dispute on operation (seq)
 create index if not exists operation_of_failed_refund on operation (seq) where kind = 'refund_failed';
 create index if not exists operation_refused on operation (key, seq) where kind = 'refuse';
 create index if not exists operation_by_reference on operation (reference) where reference <> '';
+create index if not exists operation_made on operation (at) where kind in ('authorize', 'charge', 'challenge');
+create index if not exists operation_refunded on operation (at) where kind = 'refund';
 create trigger if not exists operation_is_never_changed before update on operation
     begin select raise(abort, 'the record is append-only'); end;
 create trigger if not exists operation_is_never_removed before delete on operation
@@ -212,6 +214,12 @@ class Record:
         kinds = "kind in ('dispute', 'dispute_won', 'dispute_lost')"
         return self._read(f"where seq > ? and {kinds} order by seq limit {int(limit)}", after)
 
+    def made_since(self, since: datetime, after: int, limit: int, *kinds: Kind) -> list[Operation]:
+        """At most `limit` operations of some kinds since a time that came after the operation `after`, in order."""
+        named = ", ".join(f"'{kind}'" for kind in kinds)
+        condition = f"where kind in ({named}) and at >= ? and seq > ? order by seq limit {int(limit)}"
+        return self._read(condition, since.isoformat(), after)
+
     def failed_refunds(self, after: int, limit: int) -> list[Operation]:
         """At most `limit` failures of refunds that came after the operation `after`, in order."""
         return self._read(f"where seq > ? and kind = 'refund_failed' order by seq limit {int(limit)}", after)
@@ -223,10 +231,10 @@ class Record:
         """
         return hmac.new(self._token_key, f"{key}\n{card}".encode(), hashlib.sha256).hexdigest()[:MARK_LENGTH]
 
-    def _read(self, condition: str, value: str | int) -> list[Operation]:
-        """Operations that meet one condition."""
+    def _read(self, condition: str, *values: str | int) -> list[Operation]:
+        """Operations that meet a condition."""
         with self._lock:
-            rows = self._db.execute(_SELECT + condition, (value,)).fetchall()
+            rows = self._db.execute(_SELECT + condition, values).fetchall()
         return [_operation(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
 
 

@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Release,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
 from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
@@ -36,12 +37,13 @@ from paydesk.adapters.acquirers.simulator.wire import (
     Failure,
     Movement,
     Refusal,
+    Since,
     finding_of,
     movement_finding_of,
     release_of,
 )
 
-_Question = Purchase | Movement | AboutKey | AboutDispute | After | Claim | Decided | Evidence | Failure
+_Question = Purchase | Movement | AboutKey | AboutDispute | After | Since | Claim | Decided | Evidence | Failure
 _Wanted = TypeVar("_Wanted")
 
 
@@ -121,6 +123,14 @@ class RemoteSimulator:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._read("failed_refunds", After(after), FailedRefundPage)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._read("purchases", Since(since, after), PurchasePage)
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """The refunds since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._read("refunds", Since(since, after), RefundPage)
 
     async def fail_refund(self, reference: str, reason: str) -> None:
         """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""

@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
 from paydesk.adapters.acquirers.simulator.wire import (
@@ -38,12 +39,13 @@ from paydesk.adapters.acquirers.simulator.wire import (
     Failure,
     Movement,
     Refusal,
+    Since,
     answer_of,
     movement_answer_of,
 )
 
 _Question = TypeVar("_Question")
-_Told = Answer | DisputePage | DisputeAnswer | FailedRefundPage
+_Told = Answer | DisputePage | DisputeAnswer | FailedRefundPage | PurchasePage | RefundPage
 
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
@@ -85,6 +87,7 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             *_ending_questions(acquirer),
             *_dispute_questions(acquirer),
             *_failed_refund_questions(acquirer),
+            *_listing_questions(acquirer),
             Route("/healthz", _healthy),
             Mount("/simulator", challenge_app(acquirer.bank)),
         ],
@@ -153,6 +156,18 @@ def _failed_refund_questions(acquirer: SimulatedAcquirer) -> list[Route]:
         _question("/failed_refunds", After, failed_refunds),
         _question("/fail_refund", Failure, fail_refund),
     ]
+
+
+def _listing_questions(acquirer: SimulatedAcquirer) -> list[Route]:
+    """The routes by which the bank's own list is read."""
+
+    async def purchases(asked: Since) -> PurchasePage:
+        return await acquirer.list_purchases(asked.since, asked.cursor)
+
+    async def refunds(asked: Since) -> RefundPage:
+        return await acquirer.list_refunds(asked.since, asked.cursor)
+
+    return [_question("/purchases", Since, purchases), _question("/refunds", Since, refunds)]
 
 
 def _question(path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[_Told]]) -> Route:

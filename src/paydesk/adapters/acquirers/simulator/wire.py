@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -43,6 +44,13 @@ class AboutKey(msgspec.Struct, frozen=True):
 class After(msgspec.Struct, frozen=True):
     """A question for the disputes after a cursor."""
 
+    cursor: str
+
+
+class Since(msgspec.Struct, frozen=True):
+    """A question for what was made since a time, after a cursor."""
+
+    since: datetime
     cursor: str
 
 

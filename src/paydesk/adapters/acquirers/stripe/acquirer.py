@@ -29,10 +29,12 @@ from paydesk.adapters.acquirers.interface import (
     Release,
     Voided,
 )
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.stripe.amounts import minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
 from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
+from paydesk.adapters.acquirers.stripe.listing import Listing
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
 from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of, metadata_of
@@ -68,6 +70,7 @@ class StripeAcquirer:
         self._movements: Final = Movements(self._calls, self._looking)
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls)
+        self._listing: Final = Listing(self._calls)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money.
@@ -135,6 +138,14 @@ class StripeAcquirer:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._failed_refunds.after(after)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._listing.purchases(since, after)
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        """The refunds since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._listing.refunds(since, after)
 
     async def find_dispute(self, reference: str) -> Dispute | None:
         """How a dispute stands now. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""

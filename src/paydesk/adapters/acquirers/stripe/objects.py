@@ -80,6 +80,7 @@ class Intent(msgspec.Struct, frozen=True):
     status: str
     amount: int = 0
     amount_received: int = 0
+    created: int = 0
     currency: str = ""
     metadata: dict[str, str] = {}
     customer: str | None = None
@@ -123,6 +124,9 @@ class Refund(msgspec.Struct, frozen=True):
     amount: int
     status: str | None = None
     failure_reason: str | None = None
+    currency: str = ""
+    created: int = 0
+    payment_intent: str | None = None
     metadata: dict[str, str] = {}
 
     @property

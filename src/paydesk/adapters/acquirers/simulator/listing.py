@@ -1,0 +1,83 @@
+"""The simulated bank's list of what was asked of it, for whoever compares it with their books."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
+from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
+
+_PAGE: Final = 100
+_ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE)
+_STATES: Final = {
+    Status.CHALLENGED: PurchaseState.OPEN,
+    Status.DECLINED: PurchaseState.DECLINED,
+    Status.VOIDED: PurchaseState.ENDED,
+    Status.BLOCKED: PurchaseState.ENDED,
+}
+
+
+def purchases_since(record: Record, since: datetime, after: str) -> PurchasePage:
+    """A page of the purchases since a time; the cursor is a place in the record. Raises: AcquirerRefused."""
+    lines = record.made_since(since, _place(after), _PAGE, *_ASKED)
+    listed = tuple(_purchase(record, line) for line in lines if line.amount)
+    return PurchasePage(listed, _next(lines))
+
+
+def refunds_since(record: Record, since: datetime, after: str) -> RefundPage:
+    """A page of the refunds since a time. Raises: AcquirerRefused."""
+    lines = record.made_since(since, _place(after), _PAGE, Kind.REFUND)
+    return RefundPage(tuple(_refund(record, line) for line in lines), _next(lines))
+
+
+def _place(after: str) -> int:
+    if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise AcquirerRefused("the cursor is none of this bank")
+    return int(after or 0)
+
+
+def _next(lines: list[Operation]) -> str:
+    return str(lines[-1].seq) if len(lines) == _PAGE else ""
+
+
+def _purchase(record: Record, line: Operation) -> ListedPurchase:
+    """A line of the record as the purchase that it began, as that stands now."""
+    key = line.of_key or ""
+    standing = standing_of(record.of_purchase(key))
+    assert standing is not None, "it has a line"
+    kept = record.mark(key)
+    return ListedPurchase(
+        key=key,
+        reference=standing.reference,
+        at=line.at,
+        amount=standing.amount,
+        currency=standing.currency,
+        state=_state(standing),
+        captured=standing.captured,
+        refunded=standing.refunded,
+        mark=kept[1] if kept else None,
+    )
+
+
+def _state(standing: Standing) -> PurchaseState:
+    if standing.status is Status.APPROVED:
+        return PurchaseState.CAPTURED if standing.captured else PurchaseState.AUTHORIZED
+    return _STATES[standing.status]
+
+
+def _refund(record: Record, line: Operation) -> ListedRefund:
+    standing = standing_of(record.of_purchase(line.of_key or ""))
+    has_failed = record.named(line.reference, Kind.REFUND_FAILED) is not None
+    return ListedRefund(
+        key=line.key or "",
+        reference=line.reference,
+        of_reference=standing.reference if standing else "",
+        at=line.at,
+        amount=Decimal(line.amount),
+        currency=line.currency,
+        made=not has_failed,
+    )

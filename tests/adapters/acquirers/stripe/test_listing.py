@@ -1,0 +1,104 @@
+"""Stripe's own lists, page by page, as its documents show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.adapters.acquirers.stripe.stub import INTENTS, NOON, Stub, intent, listed
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.adapters.acquirers.listing import PurchaseState
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+REFUNDS = "/v1/refunds"
+MADE = 1_777_896_000
+DECLINED = {"code": "card_declined", "decline_code": "generic_decline"}
+
+
+def refund(number: int, **changes: Any) -> dict[str, Any]:
+    made = {
+        "id": f"re_{number}",
+        "object": "refund",
+        "amount": 400,
+        "currency": "usd",
+        "created": MADE,
+        "status": "succeeded",
+        "metadata": {"paydesk_key": f"refund-{number}"},
+        "payment_intent": "pi_1",
+    }
+    return made | changes
+
+
+async def test_pages_follow_each_other_from_a_time_on(acquirer: StripeAcquirer, stub: Stub) -> None:
+    stub.will("GET", INTENTS, listed(intent(id="pi_2", created=MADE), intent(created=MADE), more=True))
+    stub.will("GET", INTENTS, listed(intent(id="pi_0", created=MADE)))
+    since = NOON - timedelta(days=1)
+    first = await acquirer.list_purchases(since, "")
+    last = await acquirer.list_purchases(since, first.next)
+    assert ([one.reference for one in (*first.purchases, *last.purchases)], last.next) == (["pi_2", "pi_1", "pi_0"], "")
+    asked = [one.params for one in stub.to("GET", INTENTS)]
+    assert [one.get("starting_after") for one in asked] == [None, "pi_1"]
+    assert {one["created[gte]"] for one in asked} == {str(int(since.timestamp()))}
+    assert first.purchases[0].at == datetime.fromtimestamp(MADE, UTC)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, PurchaseState.CAPTURED),
+        ({"status": "requires_capture", "amount_received": 0}, PurchaseState.AUTHORIZED),
+        ({"status": "canceled", "amount_received": 0}, PurchaseState.ENDED),
+        ({"status": "requires_payment_method", "last_payment_error": DECLINED}, PurchaseState.DECLINED),
+        ({"status": "requires_payment_method"}, PurchaseState.OPEN),
+        ({"status": "requires_action"}, PurchaseState.OPEN),
+        ({"status": "processing"}, PurchaseState.OPEN),
+        ({"status": "a state of next year"}, PurchaseState.OPEN),
+    ],
+)
+async def test_each_status_has_its_meaning(
+    acquirer: StripeAcquirer, stub: Stub, changes: dict[str, Any], state: PurchaseState
+) -> None:
+    stub.will("GET", INTENTS, listed(intent(**changes)))
+    (found,) = (await acquirer.list_purchases(NOON, "")).purchases
+    assert found.state is state
+
+
+async def test_amounts_are_in_main_units_and_a_part_that_was_captured_is_no_refund(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    part = {"id": "ch_1", "object": "charge", "amount_refunded": 600}
+    stub.will(
+        "GET",
+        INTENTS,
+        listed(
+            intent(currency="jpy", amount=500, amount_received=500),
+            intent(status="canceled", amount_received=0, latest_charge=part),
+            intent(latest_charge=part),
+        ),
+    )
+    yen, let_go, given_back = (await acquirer.list_purchases(NOON, "")).purchases
+    assert (yen.amount, yen.currency, yen.captured) == (Decimal(500), "JPY", Decimal(500))
+    assert let_go.captured == let_go.refunded == 0
+    assert (given_back.captured, given_back.refunded) == (Decimal("10.00"), Decimal("6.00"))
+
+
+async def test_what_other_software_made_has_no_key_and_no_mark(acquirer: StripeAcquirer, stub: Stub) -> None:
+    stub.will("GET", INTENTS, listed(intent(metadata={"order": "7"}), intent(metadata={"paydesk_mark": "[nonsense"})))
+    assert {(one.key, one.mark) for one in (await acquirer.list_purchases(NOON, "")).purchases} == {("", None)}
+
+
+async def test_a_refund_that_is_on_its_way_or_failed_is_not_made(acquirer: StripeAcquirer, stub: Stub) -> None:
+    states = ("succeeded", "pending", "requires_action", "failed", "canceled")
+    stub.will("GET", REFUNDS, listed(*(refund(number, status=state) for number, state in enumerate(states))))
+    page = await acquirer.list_refunds(NOON, "")
+    assert [one.made for one in page.refunds] == [True, False, False, False, False]
+    assert (page.refunds[0].key, page.refunds[0].of_reference) == ("refund-0", "pi_1")
+
+
+async def test_a_key_that_may_not_list_is_refused_with_words(acquirer: StripeAcquirer, stub: Stub) -> None:
+    stub.will("GET", INTENTS, {"error": {"type": "invalid_request_error", "message": "no"}}, status=403)
+    with pytest.raises(AcquirerRefused, match="PAYDESK_STRIPE_SECRET_KEY"):
+        await acquirer.list_purchases(NOON, "")
