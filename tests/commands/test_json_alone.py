@@ -14,7 +14,7 @@ from paydesk.database.pool import Database
 LINE = "a line of the log"
 
 WORDS: dict[str, str] = {
-    "check": "",
+    "check": "--merchant {merchant}",
     "balance": "{merchant}",
     "refund": "{payment} --amount 1.00",
     "merchant create": "--name Other --email other@shop.example",

@@ -190,9 +190,15 @@ class DocumentedBank:
             self._now(account, replace(after, at=utc_now()))
 
     def garble(self, number: int) -> None:
-        """Tell something once more, as it stood then: a contradiction to what was told since."""
-        if self.told:
-            self.told.append(self.told[number % len(self.told)])
+        """Tell something once more, as it stood then: if it can be, a contradiction to what was told since."""
+        if stale := self._stale() or self.told:
+            self.told.append(stale[number % len(stale)])
+
+    def _stale(self) -> list[Dispute]:
+        """What was told and is not true any more, though what is true was told as well."""
+        stands = {one.reference: one for account in self.accounts.values() for one in account.disputes.values()}
+        known = {one.reference for one in self.told if one == stands[one.reference]}
+        return [one for one in self.told if one.reference in known and one != stands[one.reference]]
 
     def arrive(self) -> None:
         """What was late is told."""
