@@ -75,6 +75,15 @@ async def test_who_pays_is_not_counted(till: Any, asked: Asked) -> None:
         assert await try_card(limited, VISA) == Paid()
 
 
+async def test_of_any_number_who_pay_at_once_none_stays_counted(till: Any, asked: Asked, database: Database) -> None:
+    tokens = [await till.order() for _ in range(15)]
+    limited = with_limits(till, asked)
+    assert await asyncio.gather(*(try_card(limited, VISA, token=token) for token in tokens)) == [Paid()] * 15
+    counted = await database.fetch("select subject, tries from card_try where merchant_id = $1", till.shop.merchant_id)
+    assert len(counted) == 3, "the address, the card and its code"
+    assert {row["tries"] for row in counted} == {0}
+
+
 async def test_one_card_is_stopped_from_whatever_address(till: Any, asked: Asked) -> None:
     limited = with_limits(till, asked, tries_per_card=3)
     for host in range(3):

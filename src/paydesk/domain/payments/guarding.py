@@ -7,17 +7,20 @@ merchant whose customers are mostly declined has everybody asked for 3-D Secure,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Network, ip_address
 from typing import Any
 
+import structlog
+
 from paydesk.adapters.acquirers.interface import Approved, CardDetails, Declined, DeclineReason, Outcome
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -25,6 +28,7 @@ from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 
 queries = load_statements(__package__ or "", "guarding.sql")
+log = structlog.get_logger()
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -207,25 +211,47 @@ def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[Count]:
     return []
 
 
-async def forgive(database: Database, shop: Shop, counts: Sequence[Count]) -> None:
-    """Take tries back that were no card testing. Moves no money."""
-    if counts:
-        await queries.forgive(database, **_names(shop, counts))
+class Amends:
+    """Tries to take back that were no card testing: those that come up during one statement share the next one."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._waiting: Counter[tuple[int, bool, str]] = Counter()
+        self._under_way = False
+
+    def owe(self, shop: Shop, counts: Sequence[Count]) -> bool:
+        """Take note of counts; whether somebody has to `make` amends for them, which nobody does yet."""
+        self._waiting.update((0 if one.anywhere else shop.merchant_id, shop.live, one.subject) for one in counts)
+        idle, self._under_way = not self._under_way, self._under_way or bool(self._waiting)
+        return idle and self._under_way
+
+    async def make(self, database: Database) -> None:
+        """Take back all that waits, and what comes up meanwhile. Moves no money."""
+        try:
+            while self._waiting:
+                tries, self._waiting = self._waiting, Counter()
+                merchant_ids, lives, subjects = map(list, zip(*tries, strict=True))
+                await queries.forgive(
+                    database, merchant_ids=merchant_ids, lives=lives, subjects=subjects, tries=list(tries.values())
+                )
+        finally:
+            self._under_way = False
+
+
+async def unless_away(accounting: Coroutine[Any, Any, None]) -> None:
+    """Count what may be lost: a payment does not fail for it."""
+    try:
+        await accounting
+    except AWAY as error:
+        log.warning("the guard against card testing could not count", why=type(error).__name__)
 
 
 async def take_back(database: Database, shop: Shop, counts: Sequence[Count], *, counted_at: datetime) -> None:
     """Take a try back that no bank was asked about after all: it counts in no share of declines either."""
-    await forgive(database, shop, counts)
+    amends = Amends()
+    amends.owe(shop, counts)
+    await amends.make(database)
     await queries.untry(database, merchant_id=shop.merchant_id, live=shop.live, counted_at=counted_at)
-
-
-def _names(shop: Shop, counts: Sequence[Count]) -> dict[str, object]:
-    return {
-        "merchant_id": shop.merchant_id,
-        "live": shop.live,
-        "subjects": [count.subject for count in counts],
-        "anywhere": [count.anywhere for count in counts],
-    }
 
 
 async def count_declines(

@@ -1,18 +1,17 @@
--- name: forgive(merchant_id, live, subjects, anywhere)!
+-- name: forgive(merchant_ids, lives, subjects, tries)!
 -- These tries were no card testing. Rows are locked in the order in which they are counted.
-with counted as materialized (
-    select t.merchant_id, t.live, t.subject
-      from card_try t
-      join unnest(:subjects::text[], :anywhere::boolean[]) as a (subject, anywhere)
-        on t.merchant_id = case when a.anywhere then 0 else :merchant_id end and t.subject = a.subject
-     where t.live = :live
-     order by t.merchant_id, t.subject
+with forgiven as materialized (
+    select t.merchant_id, t.live, t.subject, o.tries
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :subjects::text[], :tries::integer[])
+        as o (merchant_id, live, subject, tries)
+      join card_try t on t.merchant_id = o.merchant_id and t.live = o.live and t.subject = o.subject
+     order by t.merchant_id, t.subject, t.live
        for update of t
 )
 update card_try t
-   set tries = greatest(t.tries - 1, 0)
-  from counted c
- where t.merchant_id = c.merchant_id and t.live = c.live and t.subject = c.subject;
+   set tries = greatest(t.tries - f.tries, 0)
+  from forgiven f
+ where t.merchant_id = f.merchant_id and t.live = f.live and t.subject = f.subject;
 
 -- name: untry(merchant_id, live, counted_at)!
 -- Whoever makes many tries that reach no bank must not make the share of declines look small.

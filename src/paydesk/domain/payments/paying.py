@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -68,6 +68,7 @@ class Desk:
     """What acquirers' keys are made with (`keying.pads_of`); without, it comes of the vault's secret, for test data."""
     under_way: set[asyncio.Task[Any]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
+    amends: guarding.Amends = field(default_factory=guarding.Amends)
 
     def __post_init__(self) -> None:
         """Give a desk that has no secret of its own for keys one that derives from the vault's."""
@@ -76,9 +77,14 @@ class Desk:
 
     def later(self, accounting: Coroutine[Any, Any, None]) -> None:
         """Let something be written down that nobody waits for, and that may be lost."""
-        task = asyncio.create_task(_unless_away(accounting))
+        task = asyncio.create_task(guarding.unless_away(accounting))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
+
+    def forgive(self, shop: Shop, counts: Sequence[guarding.Count]) -> None:
+        """Let tries be taken back that were no card testing; nobody waits for that."""
+        if self.amends.owe(shop, counts):
+            self.later(self.amends.make(self.database))
 
     async def finish(self) -> None:
         """Wait until every call under way has its outcome recorded: for a process that is about to stop."""
@@ -98,13 +104,6 @@ class Desk:
         if name is None:
             raise Unavailable("live payments need a live acquirer, and none is configured")
         return self.acquirers[name]
-
-
-async def _unless_away(accounting: Coroutine[Any, Any, None]) -> None:
-    try:
-        await accounting
-    except AWAY as error:
-        log.warning("the guard against card testing could not count", why=type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +303,7 @@ async def _call_and_record(
     try:
         what = f"attempt {attempt_id}"
         answer = await authorize(desk.database, acquirer, intent.purchase, shop=checkout.shop, what=what)
-        if forgiven := guarding.forgiven_by(answer, intent.counts):
-            desk.later(guarding.forgive(desk.database, checkout.shop, forgiven))
+        desk.forgive(checkout.shop, guarding.forgiven_by(answer, intent.counts))
         if isinstance(answer, Approved):
             leads = way_back(checkout) is Way.ITSELF
             approval = Approval(checkout.shop, attempt_id, answer, intent.report, leads_back=leads)
@@ -393,7 +391,7 @@ async def _record_finding(
         result = await _record(desk, checkout, attempt.id, finding, now=now)
         if isinstance(finding, Approved):
             counts = guarding.address_counts(desk.vault, attempt.client_address)
-            desk.later(guarding.forgive(desk.database, checkout.shop, counts))
+            desk.forgive(checkout.shop, counts)
         if isinstance(result, Paid) and attempt.checkout_id != checkout.id:
             raise Conflict("the order was paid through another checkout")
         return result

@@ -188,8 +188,7 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
     try:
         what = f"card change {change.id}"
         answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
-        if forgiven := guarding.forgiven_by(answer, intent.counts):
-            desk.later(guarding.forgive(desk.database, change.shop, forgiven))
+        desk.forgive(change.shop, guarding.forgiven_by(answer, intent.counts))
         return await record(desk, change, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
