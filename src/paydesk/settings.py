@@ -154,6 +154,13 @@ class Settings(BaseSettings):
     )
     mail_from: str = Field("", description="Address that mails come from: `Paydesk <pay@shop.example>`.")
     mails_in_flight: int = Field(8, ge=1, le=200, description="Mails that one worker hands over at a time.")
+    mails_per_address: int = Field(
+        50,
+        ge=1,
+        description="Mails a day to one address, of each sort (customers', each kind of link); ten times for teams.",
+    )
+    mails_per_merchant: int = Field(20_000, ge=1, description="Mails a day in one merchant's name.")
+    mails_per_person: int = Field(50, ge=1, description="Invitations and links a day that one person has sent.")
     simulator_latency: float = Field(0.3, ge=0, le=30, description="Seconds that the simulated bank takes to answer.")
     simulator_url: str = Field(
         "", description="Address of a simulated bank in a process of its own; empty means inside the service."

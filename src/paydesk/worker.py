@@ -23,7 +23,7 @@ from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
 from paydesk.domain.ledger.settling import run_settling
-from paydesk.domain.mail.sending import MailSender
+from paydesk.domain.mail.sending import Caps, MailSender
 from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
@@ -118,10 +118,18 @@ def mailer_of(settings: Settings) -> Mailer | None:
 
 
 def mail_sender(settings: Settings, database: Database, vault: Vault, mailer: Mailer) -> MailSender:
-    """What sends mails, with links to the public addresses."""
+    """What sends mails, with links to the public addresses; those that leave this machine are capped."""
     operator = parseaddr(settings.mail_from)[0] or "Paydesk"
     addresses = Addresses(settings.address, settings.sandbox_address, operator)
-    return MailSender(database, vault, mailer, partial(write, addresses=addresses), in_flight=settings.mails_in_flight)
+    caps = Caps(settings.mails_per_address, settings.mails_per_merchant, settings.mails_per_person)
+    return MailSender(
+        database,
+        vault,
+        mailer,
+        partial(write, addresses=addresses),
+        in_flight=settings.mails_in_flight,
+        caps=caps if settings.smtp_url.get_secret_value() else Caps(),
+    )
 
 
 def billing_pace(settings: Settings) -> Pace:

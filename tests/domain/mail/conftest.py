@@ -17,7 +17,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import queue_mail
-from paydesk.domain.mail.sending import DueMail, MailSender
+from paydesk.domain.mail.sending import Caps, DueMail, MailSender
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.paying import Desk as PaymentDesk
 
@@ -53,6 +53,13 @@ def plainly(mail: DueMail) -> Letter:
     )
 
 
+UNCAPPED: dict[str, Any] = {
+    "customer_kinds": [],
+    **dict.fromkeys(("per_address", "per_team_address", "per_merchant", "per_person")),
+}
+"""What a claim says of caps if there are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """One merchant's mails, and senders of them."""
@@ -75,10 +82,12 @@ class Desk:
         }
         await queue_mail(self.database, **{**usual, **given})
 
-    def sender(self, url: str, *, write: Any = plainly, in_flight: int = 8, **patience: float) -> MailSender:
+    def sender(
+        self, url: str, *, write: Any = plainly, in_flight: int = 8, caps: Caps | None = None, **patience: float
+    ) -> MailSender:
         """A sender of its own, as of one more worker."""
         mailer = SmtpMailer(parse_smtp_url(url), mail_from="Paydesk <pay@desk.example>", **patience)
-        return MailSender(self.database, self.vault, mailer, write, in_flight=in_flight)
+        return MailSender(self.database, self.vault, mailer, write, in_flight=in_flight, caps=caps or Caps())
 
     async def mails(self) -> list[Any]:
         """The merchant's mails as they stand, oldest first."""

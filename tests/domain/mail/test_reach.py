@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 
 import pytest
-from tests.domain.mail.conftest import Desk
+from tests.domain.mail.conftest import UNCAPPED, Desk
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.mail.kinds import LINK_KINDS, MERCHANT_KINDS, Kind
@@ -54,6 +54,7 @@ async def goes_to(mails: Desk, kind: Kind, to: str, *, live: bool | None = None,
             lease=LEASE,
             merchant_kinds=[str(one) for one in MERCHANT_KINDS],
             link_kinds=[str(one) for one in LINK_KINDS],
+            **UNCAPPED,
         )
     ]
     return str(claimed[-1]["recipient"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.adapters.mail.post_offices import PostOffice, post_office, silent_server
-from tests.domain.mail.conftest import Desk
+from tests.domain.mail.conftest import UNCAPPED, Desk
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.mail.queueing import seal_fact
@@ -149,6 +149,7 @@ async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(m
         lease=timedelta(seconds=0),
         merchant_kinds=["void_reminder"],
         link_kinds=[],
+        **UNCAPPED,
     )
     dying = mails.sender(office.url)
     (row,) = [row async for row in claimed]
@@ -164,7 +165,7 @@ async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(m
 
 async def test_a_mail_under_a_lease_is_nobody_elses(mails: Desk, office: PostOffice) -> None:
     await mails.queue()
-    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": []}
+    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": [], **UNCAPPED}
     assert len([row async for row in queries.claim(mails.database, lease=timedelta(minutes=3), **claim)]) == 1
     assert await mails.sender(office.url).send_due(now=utc_now() + timedelta(hours=1)) == 0
     assert office.mails == []
@@ -174,7 +175,7 @@ async def test_a_sender_that_lost_its_lease_does_not_undo_what_the_next_one_did(
     mails: Desk, office: PostOffice
 ) -> None:
     await mails.queue()
-    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": []}
+    claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": [], **UNCAPPED}
     (late,) = [row async for row in queries.claim(mails.database, lease=timedelta(seconds=0), **claim)]
     (_next,) = [row async for row in queries.claim(mails.database, lease=timedelta(minutes=3), **claim)]
     await mails.sender(office.url)._delay(late, "451 not now", utc_now())

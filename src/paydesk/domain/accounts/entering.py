@@ -106,6 +106,7 @@ async def ask_to_confirm(
         row_id=row_id,
         now=now,
         name=name,
+        by_person=person_id,
     )
 
 

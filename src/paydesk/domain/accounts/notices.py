@@ -19,11 +19,11 @@ class Mail(StrEnum):
     """The kinds of mails that this room queues, by which their templates are found."""
 
     confirm_email = "confirm_email"
-    """Facts: name, token (sealed; Link.email)."""
+    """Facts: name, by_person (who asked), token (sealed; Link.email)."""
     reset_password = "reset_password"  # noqa: S105 (a name)
     """Facts: name, token (sealed; Link.password), client_address."""
     invitation = "invitation"
-    """Facts: merchant_name, role, invited_by, token (sealed; Link.invitation)."""
+    """Facts: merchant_name, role, invited_by, by_person (the inviter's id), token (sealed; Link.invitation)."""
     security_notice = "security_notice"
     """Facts: name, what (an Action), at (ISO 8601, UTC), client_address; of a shop also shop and by; more by what."""
 

@@ -182,6 +182,7 @@ async def _tell(
         merchant_name=merchant_name,
         role=role,
         invited_by=inviter.name,
+        by_person=inviter.actor.person_id,
     )
     await record(
         connection,

@@ -3,5 +3,5 @@
 from prometheus_client import Counter
 
 MAILS = Counter(
-    "paydesk_mails_total", "Tries to send a mail, by outcome (sent, delayed, failed, withheld)", ["outcome"]
+    "paydesk_mails_total", "Tries to send a mail, by outcome (sent, delayed, failed, withheld, capped)", ["outcome"]
 )

@@ -20,7 +20,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.mail.kinds import LINK_KINDS, MERCHANT_KINDS
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.loops.repeating import repeat
@@ -35,14 +35,35 @@ TOO_OLD = timedelta(days=3)
 """Nobody wants an older mail: it waited for a mail server that was not configured."""
 
 KEPT = timedelta(days=30)
+DAYS_KEPT = timedelta(days=2)
 LEASE = timedelta(minutes=3)
 """Longer than handing over may take by far, so that no two senders ever have one mail."""
+
+TEAM_SHARE = 10
+"""So many times as many mails as to another address go to one that teams read: a busy shop's alerts."""
 
 PAUSE = 1.0
 """Seconds between looks when nothing is due."""
 
 HOUSEKEEPING = 600.0
 """Seconds between looks at what may be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Most mails a day (UTC) to one address, in one merchant's name, and by one person's doing; None is no cap."""
+
+    per_address: int | None = None
+    per_merchant: int | None = None
+    per_person: int | None = None
+
+
+OVER = {
+    "address": "over the day's cap of mails to one address (PAYDESK_MAILS_PER_ADDRESS)",
+    "merchant": "over the day's cap of one merchant's mails (PAYDESK_MAILS_PER_MERCHANT)",
+    "person": "over the day's cap of mails by one person's doing (PAYDESK_MAILS_PER_PERSON)",
+}
+"""Why a mail was not sent, by the cap, as operators read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +90,23 @@ Write = Callable[[DueMail], Letter]
 class MailSender:
     """Sends what is due; any number of them may run on one database."""
 
-    def __init__(self, database: Database, vault: Vault, mailer: Mailer, write: Write, *, in_flight: int = 8) -> None:
-        """`write` makes a letter of a mail; `in_flight` mails are handed over at a time."""
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        mailer: Mailer,
+        write: Write,
+        *,
+        in_flight: int = 8,
+        caps: Caps = Caps(),
+    ) -> None:
+        """`write` makes a letter of a mail; `in_flight` mails are handed over at a time, `caps` a day."""
         self._database = database
         self._vault = vault
         self._mailer = mailer
         self._write = write
         self._in_flight = in_flight
+        self._caps = caps
         self._sending: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
 
@@ -96,6 +127,7 @@ class MailSender:
 
     async def _forget(self) -> None:
         await queries.forget_mails(self._database, before=utc_now() - KEPT)
+        await queries.forget_days(self._database, before=(utc_now() - DAYS_KEPT).date())
 
     async def send_due(self, *, now: datetime) -> int:
         """Try every mail that is due by `now` (UTC) once; returns how many that were."""
@@ -124,6 +156,11 @@ class MailSender:
             lease=LEASE,
             merchant_kinds=[str(kind) for kind in MERCHANT_KINDS],
             link_kinds=[str(kind) for kind in LINK_KINDS],
+            customer_kinds=[str(kind) for kind in CUSTOMER_KINDS],
+            per_address=self._caps.per_address,
+            per_team_address=self._caps.per_address and self._caps.per_address * TEAM_SHARE,
+            per_merchant=self._caps.per_merchant,
+            per_person=self._caps.per_person,
         )
         rows = [row async for row in claimed]
         for row in rows:
@@ -149,6 +186,10 @@ class MailSender:
         now = utc_now()
         if now - row["created_at"] > TOO_OLD:
             return await self._give_up(row, f"older than {TOO_OLD.days} days, so it was not sent")
+        if row["over"]:
+            await queries.record_failure(self._database, **_named(row), why=OVER[row["over"]])
+            log.warning("a mail is over a cap", mail_id=row["id"], kind=row["kind"], cap=row["over"])
+            return "capped"
         if not row["recipient"]:
             await queries.record_failure(self._database, **_named(row), why="the address is not confirmed")
             return "withheld"
