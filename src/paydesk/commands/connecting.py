@@ -24,6 +24,7 @@ from paydesk.core.errors import PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.database.pooling import refused_settings, require_pooler
 from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import log_to_stderr
 from paydesk.settings import Settings, load_settings, require_keys
@@ -79,7 +80,8 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
         patience = time.monotonic() + STARTING_PATIENCE
         while True:
             try:
-                async with connected(address, most=1) as database:
+                async with connected(address, most=2) as database:
+                    await require_pooler(database)
                     await require_current_schema(database)
                     await require_vault_keys(database, vault_of(settings))
                 break
@@ -156,8 +158,10 @@ def _message(error: BaseException) -> str | None:
         return error.message
     if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError | asyncpg.InvalidCatalogNameError):
         return f"the database refuses the connection: {error}; check PAYDESK_DATABASE_URL"
+    if (what_to_change := refused_settings(error)) is not None:
+        return what_to_change
     if isinstance(error, AWAY):
-        return f"the database can't be reached: {error or type(error).__name__}; check PAYDESK_DATABASE_URL"
+        return f"the database can't be reached: {str(error) or type(error).__name__}; check PAYDESK_DATABASE_URL"
     return None
 
 

@@ -41,7 +41,7 @@ SESSION = {
     # Every statement finds its rows by key, whatever the values: planning each call anew costs more than running it.
     "plan_cache_mode": "force_generic_plan",
     # Between two statements of a transaction nobody waits for a client or a bank: who does lets go of what it holds.
-    "idle_in_transaction_session_timeout": "60s",
+    "idle_in_transaction_session_timeout": "1min",
 }
 """What every session is set to."""
 
