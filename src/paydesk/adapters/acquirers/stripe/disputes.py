@@ -4,9 +4,6 @@ An event only says that something happened to a dispute: Stripe does not promise
 for each time. What was taken and returned are its balance transactions (their amounts, fees aside), not its status: a
 dispute that was lost may have given a part back, and one that was won may be waiting for its money.
 
-The cursor is the newest event that was read. Stripe keeps events for 30 days: a reading that pauses for longer starts
-from what is kept, and its reader sees some disputes again.
-
 Source: docs.stripe.com/api/disputes/object, /api/balance_transactions/object; docs.stripe.com/disputes.
 """
 
@@ -16,17 +13,18 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
+from paydesk.adapters.acquirers.stripe.events import EventPage, Events
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import KEY, Named
 
-_EVENTS: Final = [
+_TYPES: Final = [
     "charge.dispute.created",
     "charge.dispute.updated",
     "charge.dispute.funds_withdrawn",
@@ -46,7 +44,6 @@ _STATUS: Final = {
     "lost": DisputeStatus.LOST,
 }
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9_]{1,200}")
-_PAGE: Final = 100
 _NEAR: Final = Decimal("0.001")
 """What an exchange rate of a few digits may miss: a sum so near to the disputed one is the disputed one."""
 
@@ -71,31 +68,12 @@ class _Disputed(msgspec.Struct, frozen=True):
     balance_transactions: list[_Transaction] | None = None
 
 
-class _Data(msgspec.Struct, frozen=True):
-    """What an event is about."""
-
-    object: _Disputed
-
-
-class _Event(msgspec.Struct, frozen=True):
-    """Something that happened, at a time in Unix seconds."""
-
-    id: str
-    data: _Data
-
-
-class _EventList(msgspec.Struct, frozen=True):
-    """A page of events, the newest first."""
-
-    data: list[_Event]
-    has_more: bool = False
-
-
 class Disputes:
     """Reads disputes and answers them."""
 
     def __init__(self, calls: Calls, looking: Looking, now: Callable[[], datetime]) -> None:
         self._calls: Final = calls
+        self._events: Final = Events(calls, _TYPES, EventPage[_Disputed])
         self._looking: Final = looking
         self._now: Final = now
 
@@ -105,7 +83,7 @@ class Disputes:
         Raises: AcquirerRefused if the account's key may not read events, OutcomeUnknown.
         """
         while True:
-            events = await self._since(cursor) if cursor else await self._all()
+            events = await self._events.since(cursor)
             if not events:
                 return DisputePage((), cursor)
             cursor = events[0].id
@@ -135,25 +113,6 @@ class Disputes:
             await self._calls.ask(self._calls.v1.disputes.update_async(reference, asked), Named)
         except (KeyTaken, Rejected):
             raise AcquirerRefused("Stripe did not take the evidence") from None
-
-    async def _since(self, cursor: str) -> list[_Event]:
-        """The events just after a cursor, the newest first; all that are kept if it is too old to be known."""
-        asked = {"types": _EVENTS, "limit": _PAGE, "ending_before": cursor}
-        try:
-            return (await self._calls.ask(self._calls.v1.events.list_async(asked), _EventList)).data
-        except AcquirerRefused:
-            return await self._all()
-
-    async def _all(self) -> list[_Event]:
-        """All events that Stripe keeps, the newest first."""
-        found: list[_Event] = []
-        asked: dict[str, Any] = {"types": _EVENTS, "limit": _PAGE}
-        while True:
-            page = await self._calls.ask(self._calls.v1.events.list_async(asked), _EventList)
-            found += page.data
-            if not page.has_more or not page.data:
-                return found
-            asked["starting_after"] = page.data[-1].id
 
     async def _retrieved(self, reference: str) -> _Disputed | None:
         """A dispute as Stripe has it now."""

@@ -10,17 +10,15 @@ Source: docs.stripe.com/refunds, "Failed refunds"; docs.stripe.com/api/events/ty
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from paydesk.adapters.acquirers.interface import AcquirerRefused, FailedRefund, FailedRefundPage
+from paydesk.adapters.acquirers.interface import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls
+from paydesk.adapters.acquirers.stripe.events import Event, EventPage, Events
 from paydesk.adapters.acquirers.stripe.objects import KEY, Refund
 
 _TYPES: Final = ["refund.failed", "refund.updated", "charge.refund.updated"]
-_PAGE: Final = 100
 
 
 class _Refunded(Refund, frozen=True):
@@ -29,32 +27,11 @@ class _Refunded(Refund, frozen=True):
     currency: str = ""
 
 
-class _Data(msgspec.Struct, frozen=True):
-    """What an event is about."""
-
-    object: _Refunded
-
-
-class _Event(msgspec.Struct, frozen=True):
-    """Something that happened, at a time in Unix seconds."""
-
-    id: str
-    created: int
-    data: _Data
-
-
-class _EventList(msgspec.Struct, frozen=True):
-    """A page of events, the newest first."""
-
-    data: list[_Event]
-    has_more: bool = False
-
-
 class FailedRefunds:
     """Reads what happened to refunds after they were made."""
 
     def __init__(self, calls: Calls) -> None:
-        self._calls: Final = calls
+        self._events: Final = Events(calls, _TYPES, EventPage[_Refunded])
 
     async def after(self, cursor: str) -> FailedRefundPage:
         """Our refunds that failed after a cursor; one may be told more than once. Moves no money.
@@ -62,7 +39,7 @@ class FailedRefunds:
         Raises: AcquirerRefused if the account's key may not read events, OutcomeUnknown.
         """
         while True:
-            events = await self._since(cursor)
+            events = await self._events.since(cursor)
             if not events:
                 return FailedRefundPage((), cursor)
             cursor = events[0].id
@@ -70,29 +47,8 @@ class FailedRefunds:
             if found:
                 return FailedRefundPage(found, cursor)
 
-    async def _since(self, cursor: str) -> list[_Event]:
-        """The events just after a cursor, the newest first; all that are kept if it is none that Stripe knows."""
-        if cursor:
-            try:
-                return (await self._page({"ending_before": cursor})).data
-            except AcquirerRefused:
-                pass  # A cursor of more than 30 days ago: Stripe has forgotten it.
-        found: list[_Event] = []
-        older: dict[str, Any] = {}
-        while True:
-            page = await self._page(older)
-            found += page.data
-            if not page.has_more or not page.data:
-                return found
-            older = {"starting_after": page.data[-1].id}
 
-    async def _page(self, place: dict[str, Any]) -> _EventList:
-        """One page of events. Raises: AcquirerRefused, OutcomeUnknown."""
-        asked = {"types": _TYPES, "limit": _PAGE, **place}
-        return await self._calls.ask(self._calls.v1.events.list_async(asked), _EventList)
-
-
-def _failed(event: _Event) -> FailedRefund | None:
+def _failed(event: Event[_Refunded]) -> FailedRefund | None:
     """An event as the refund of ours that failed with it, None if it is about anything else."""
     refund = event.data.object
     key = refund.metadata.get(KEY)
