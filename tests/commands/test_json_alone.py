@@ -25,6 +25,9 @@ WORDS: dict[str, str] = {
     "merchant suspend": "{merchant} --reason looked-at",
     "merchant resume": "{merchant}",
     "merchant invite": "{merchant} --email somebody@shop.example",
+    "merchant guard show": "{merchant}",
+    "merchant guard set": "{merchant} --always-authenticate",
+    "merchant guard lift": "{merchant}",
     "merchant rejected-forms": "{merchant}",
     "merchant ignored-fields": "{merchant}",
     "fees show": "{merchant}",
@@ -69,8 +72,8 @@ WORDS: dict[str, str] = {
 """Each command that knows --json, with words that it can work on."""
 
 REFUSED = {
-    "alarm settle", "chargeback lose", "chargeback reckon", "mail resend", "merchant go-live", "payout account",
-    "payout record", "pingback resend", "profile accept", "profile refuse",
+    "alarm settle", "chargeback lose", "chargeback reckon", "mail resend", "merchant go-live", "merchant guard lift",
+    "payout account", "payout record", "pingback resend", "profile accept", "profile refuse",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
 

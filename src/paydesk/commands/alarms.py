@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.options import HowMany, side_word
 from paydesk.commands.showing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
@@ -23,7 +24,7 @@ app = typer.Typer(help="What can't be booked, contradicts or is held: see it, an
 async def list_(
     kind: Annotated[AlarmKind | None, typer.Option(help="Only those of this kind.")] = None,
     settled: Annotated[bool, typer.Option("--settled", help="The settled ones instead.")] = False,
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    last: HowMany = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the alarms that wait for a person, newest first, with their reasons."""
@@ -38,7 +39,7 @@ async def list_(
             (
                 one.id,
                 one.merchant_id or None,
-                ("live" if one.live else "test") if one.merchant_id else None,
+                side_word(one.live if one.merchant_id else None),
                 one.kind,
                 one.subject,
                 one.reason,

@@ -13,6 +13,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator import RemoteSimulator, SimulatedAcquirer
 from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.options import HowMany, Live
 from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -49,8 +50,8 @@ _Answer = TypeVar("_Answer")
 async def list_(
     merchant_id: Annotated[int, typer.Argument(metavar="MERCHANT_ID", min=1, help="The merchant's id.")],
     state: Annotated[ChargebackState | None, typer.Option(help="Only those in this state.")] = None,
-    live: Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")] = False,
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    live: Live = False,
+    last: HowMany = 50,
     as_json: AsJson = False,
 ) -> None:
     """List a merchant's newest chargebacks, newest first."""
@@ -139,9 +140,7 @@ async def evidence(
 
 @app.command(epilog="Example: paydesk chargeback waiting")
 @command
-async def waiting(
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50, as_json: AsJson = False
-) -> None:
+async def waiting(last: HowMany = 50, as_json: AsJson = False) -> None:
     """List the disputes that could not be booked, the oldest first, each with its reason; they are tried again."""
     async with deployment() as here:
         found = await browse_waiting(here.database, most=last)

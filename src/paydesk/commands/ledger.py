@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.options import HowMany, Live
 from paydesk.commands.showing import AsJson, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
@@ -31,7 +32,6 @@ ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
 payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)
 
 MerchantId = Annotated[int, typer.Argument(metavar="MERCHANT_ID", min=1, help="The merchant's id.")]
-Live = Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")]
 Format = Literal["csv", "jsonl"]
 
 _COLUMNS = tuple(Posting.__slots__)
@@ -146,7 +146,7 @@ async def account(merchant_id: MerchantId, as_json: AsJson = False) -> None:
 async def list_(
     merchant_id: MerchantId,
     live: Live = False,
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    last: HowMany = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the newest payouts, newest first."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.options import HowMany, side_word
 from paydesk.commands.showing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -21,7 +22,7 @@ app = typer.Typer(help="See the outbox of mails, and resend those that were give
 async def list_(
     state: Annotated[MailState | None, typer.Option(help="Only those in this state.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Whole addresses, instead of a…@shop.example.")] = False,
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    last: HowMany = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the newest mails, newest first; those that are due by when they are tried next."""
@@ -37,7 +38,7 @@ async def list_(
             (
                 one.id,
                 one.merchant_id or None,
-                None if one.live is None else "live" if one.live else "test",
+                side_word(one.live),
                 one.kind,
                 one.recipient,
                 one.state,

@@ -12,6 +12,7 @@ from paydesk.adapters.vault import VaultError
 from paydesk.app import gate_of, live_acquirer, test_acquirer
 from paydesk.commands import card_guard
 from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.options import Live, side_word
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
@@ -302,7 +303,7 @@ async def rejected_forms(
         show_facts(
             [
                 ("at", form.at),
-                ("mode", "live" if form.live else "test"),
+                ("mode", side_word(form.live)),
                 ("status", form.status),
                 ("reason", form.reason),
                 *((f"  {name}", value) for name, value in form.fields.items()),
@@ -317,7 +318,7 @@ async def rejected_forms(
 @command
 async def ignored_fields(
     merchant_id: MerchantId,
-    live: Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")] = False,
+    live: Live = False,
     as_json: AsJson = False,
 ) -> None:
     """List the fields that a shop sends with forms and deliveries and that are ignored, since they are not known."""

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.options import EitherSide, HowMany, side_word
 from paydesk.commands.showing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
@@ -30,8 +31,8 @@ PingbackId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The pingba
 async def list_(
     merchant_id: Annotated[int | None, typer.Argument(metavar="[MERCHANT_ID]", min=1, help="All if left out.")] = None,
     state: Annotated[PingbackState | None, typer.Option(help="Only those in this state.")] = None,
-    live: Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")] = None,
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    live: EitherSide = None,
+    last: HowMany = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the newest pingbacks, newest first."""
@@ -48,7 +49,7 @@ async def list_(
             (
                 one.pingback.id,
                 one.merchant_id,
-                "live" if one.pingback.live else "test",
+                side_word(one.pingback.live),
                 one.pingback.event,
                 one.pingback.payment_id,
                 one.pingback.state,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.options import EitherSide, HowMany
 from paydesk.commands.showing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
@@ -35,8 +36,8 @@ async def list_(
     state: Annotated[
         SubscriptionState | None, typer.Option(case_sensitive=False, help="Only those in this state.")
     ] = None,
-    live: Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")] = None,
-    last: Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")] = 50,
+    live: EitherSide = None,
+    last: HowMany = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the newest subscriptions, newest first."""

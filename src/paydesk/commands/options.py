@@ -1,0 +1,16 @@
+"""Options that several commands have, each said once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+HowMany = Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")]
+Live = Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")]
+EitherSide = Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")]
+
+
+def side_word(live: bool | None) -> str | None:
+    """Which side something is on, None if it is on none."""
+    return None if live is None else "live" if live else "test"
