@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paydesk.core.errors import Malformed
-from paydesk.domain.accounts.people import parse_name
+from paydesk.domain.accounts.people import parse_name, unlinked
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,11 @@ from paydesk.domain.accounts.people import parse_name
 def test_a_name_holds_no_link_domain_or_address(name: str) -> None:
     with pytest.raises(Malformed, match="can't hold a link, a domain or an e-mail address"):
         parse_name(name)
+    assert parse_name(unlinked(name)), "one of before is taken apart for mails"
 
 
 @pytest.mark.parametrize(
     "name", ["J.R. Smith", "St. Gallen Tea", "Ada King-Lovelace", "Tea & Co.", "O'Neill", "3.5 mm", "Ü. Ö.", "A/B Shop"]
 )
 def test_a_name_may_have_dots_and_signs(name: str) -> None:
-    assert parse_name(name) == name
+    assert parse_name(name) == unlinked(name) == name

@@ -170,6 +170,17 @@ def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(kind: Kind, hosti
 
 
 @each_kind
+def test_a_name_of_before_the_rule_is_no_link_in_any_mail(kind: Kind) -> None:
+    hostile = "Locked: see https://evil.example/x or ada@evil.example"
+    names = dict.fromkeys(("name", "shop", "by", "invited_by", "merchant_name"), hostile)
+    written = letter(kind, merchant_name=hostile, facts=names)
+    for said in (written.subject, written.text, written.html, written.sender_name):
+        assert not re.search(r"evil\.example|https://evil|@evil", said)
+    if kind in CUSTOMER_KINDS:
+        assert written.sender_name == "Locked see https evil example x or ada evil example via Paydesk"
+
+
+@each_kind
 def test_no_name_adds_a_header(kind: Kind) -> None:
     hostile = "Zyx\r\nBcc: victim@people.example\r\n\r\nbody"
     written = letter(kind, merchant_name=hostile, facts={"package": hostile, "merchant_order_id": hostile})

@@ -21,6 +21,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 # What mail programs make a link of: a scheme, an address, a domain ("J.R. Smith" and "St. Gallen" are none).
 _LINK = re.compile(r"://|@|[/\\]{2}|\bwww\.|[^\W_][\w-]*[.。](?=[^\W\d_]{2})", re.IGNORECASE)
+_SIGNS = re.compile(r"[./\\@:。]+")
+"""Without them nothing is a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,18 @@ def parse_name(text: str, field: str = "name") -> str:
     name = " ".join(text.split())
     if not name or not name.isprintable() or len(name) > LONGEST_NAME:
         raise Malformed(f"{field} needs 1 to {LONGEST_NAME} printable characters", field)
-    if _LINK.search(unicodedata.normalize("NFKC", name)):
+    if _holds_link(name):
         raise Malformed(f"{field} can't hold a link, a domain or an e-mail address", field)
     return name
+
+
+def unlinked(name: str) -> str:
+    """A name as mails write it: one that was stored before names could hold no link is taken apart into words."""
+    return " ".join(_SIGNS.sub(" ", unicodedata.normalize("NFKC", name)).split()) if _holds_link(name) else name
+
+
+def _holds_link(name: str) -> bool:
+    return _LINK.search(unicodedata.normalize("NFKC", name)) is not None
 
 
 def parse_language(text: str) -> str:

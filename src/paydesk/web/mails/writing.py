@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paydesk.adapters.mail import Letter
+from paydesk.domain.accounts.people import unlinked
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, Kind
 from paydesk.domain.mail.sending import DueMail
 from paydesk.web.mails import customers, decisions, merchants
@@ -43,6 +44,9 @@ KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
     Kind.reset_password: merchants.reset_password,
 }
 
+_NAMES = ("name", "shop", "by", "invited_by", "merchant_name")
+"""Facts that are names: of people and shops, as they or others typed them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
@@ -65,7 +69,9 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
     texts = CATALOGUES.texts_for(mail.language)
     test = mail.live is False
     base = addresses.sandbox if test else addresses.live
-    telling = Telling(mail.facts, texts, mail.merchant_name, mail.time_zone, base, addresses.live)
+    merchant = unlinked(mail.merchant_name)
+    facts = {**mail.facts, **{name: unlinked(str(mail.facts[name])) for name in _NAMES if mail.facts.get(name)}}
+    telling = Telling(facts, texts, merchant, mail.time_zone, base, addresses.live)
     content = KINDS[kind](telling)
     to_customer = kind in CUSTOMER_KINDS
     # A link goes to an address before it is known whose it is: no free text of somebody else's greets them.
@@ -78,13 +84,13 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
         notes.append(
             telling.say(
                 mark("Paydesk handles payments for %(merchant)s. Answer this mail to reach them."),
-                merchant=mail.merchant_name,
+                merchant=merchant,
             )
         )
     subject = telling.say(mark("[Test] %(subject)s"), subject=content.subject) if test else content.subject
     return Letter(
         reference=f"paydesk-{mail.merchant_id}-{mail.id}",
-        sender_name=f"{mail.merchant_name} via {addresses.operator}" if to_customer else "",
+        sender_name=f"{merchant} via {addresses.operator}" if to_customer else "",
         reply_to=mail.merchant_email if to_customer else "",
         recipient=mail.recipient,
         subject=subject,
@@ -97,7 +103,7 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
             content=content,
             greeting=greeting,
             notes=notes,
-            brand=mail.merchant_name if to_customer else "Paydesk",
+            brand=merchant if to_customer else "Paydesk",
         ),
     )
 
