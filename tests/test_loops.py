@@ -52,6 +52,7 @@ WORK = {
     "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",
     "alarms": "paydesk.worker:watch_alarms",
+    "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
 }

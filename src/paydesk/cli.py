@@ -19,6 +19,7 @@ from paydesk.commands import (
     pingbacks,
     postgres,
     profiles,
+    reconciling,
     refunds,
     running,
     serving,
@@ -59,6 +60,7 @@ app.command(
 )(postgres.postgres)
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
+app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")

@@ -29,6 +29,7 @@ from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.machinery import run_pulse, watch_queues
+from paydesk.domain.operations.reconciling import run_reconciliation
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
@@ -74,6 +75,7 @@ async def work(
                 tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
                 tasks.create_task(run_disputes(desk, stop), name="disputes")
                 tasks.create_task(run_failed_refunds(desk, stop), name="failed refunds")
+                tasks.create_task(run_reconciliation(desk, stop), name="reconciliation")
                 tasks.create_task(run_deadlines(desk, stop), name="deadlines")
                 tasks.create_task(run_settling(database, stop), name="settling")
                 tasks.create_task(run_closing(database, stop), name="closing")

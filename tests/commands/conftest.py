@@ -31,6 +31,7 @@ from paydesk.commands import (
     operators,
     pingbacks,
     profiles,
+    reconciling,
     refunds,
     subscriptions,
     vault,
@@ -94,6 +95,7 @@ def paydesk(environment: dict[str, str]) -> Iterator[Paydesk]:
     app.add_typer(fees.app, name="fees")
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
+    app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
 
     async def run(*words: object, stdin: str | None = None) -> Said:
         arguments = [str(word) for word in words]

@@ -64,8 +64,8 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on stderr for the length of a block; call what it gives for each step done.
+def progress(description: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """A progress bar on stderr for the length of a block; call what it gives for each step done. None: nobody knows.
 
     Where stderr is no terminal there is no bar.
     """

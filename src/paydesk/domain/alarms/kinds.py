@@ -20,6 +20,7 @@ class AlarmKind(StrEnum):
     dispute_unknown = "dispute_unknown"
     disputes_unread = "disputes_unread"
     card_testing = "card_testing"
+    not_reconciled = "not_reconciled"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -66,6 +67,11 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.disputes_unread: (
         "An acquirer's disputes could not be read for more than an hour: what customers' banks take back is not in the "
         "books. Check that the acquirer can be reached, and what its key may read."
+    ),
+    AlarmKind.not_reconciled: (
+        "An acquirer's own list says other than our books of a purchase or refund. Nothing is done by itself: look at "
+        "it in the acquirer's pages and here, then give back or collect what differs. It is compared again every hour, "
+        "and the alarm settles itself once both agree."
     ),
     AlarmKind.card_testing: (
         "Somebody tries out cards at this merchant: most are declined, also with 3-D Secure asked of everybody. The "

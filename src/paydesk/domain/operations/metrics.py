@@ -25,3 +25,15 @@ FAILING = Gauge(
     "Running live subscriptions whose last charge failed",
     multiprocess_mode="mostrecent",
 )
+RECONCILED_AGE = Gauge(
+    "paydesk_reconciled_age_seconds",
+    "How long ago the time is up to which an acquirer's own list was compared with our books",
+    ["acquirer"],
+    multiprocess_mode="mostrecent",
+)
+RECONCILIATION = Gauge(
+    "paydesk_reconciliation_differences",
+    "Purchases and refunds of which an acquirer's own list said other than our books when last compared",
+    ["acquirer"],
+    multiprocess_mode="mostrecent",
+)

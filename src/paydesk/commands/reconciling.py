@@ -1,0 +1,77 @@
+"""`paydesk reconcile`: compares our books with what the acquirers' own lists say."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from dateutil.relativedelta import relativedelta
+
+from paydesk.app import live_acquirer, payment_desk, test_acquirer
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.showing import AsJson, counted, progress, show_json, shown
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import NotFound
+from paydesk.core.periods import parse_period
+from paydesk.domain.operations.reconciling import Difference, Reconciled
+from paydesk.domain.operations.reconciling import reconcile as compare
+from paydesk.domain.payments.paying import Desk
+
+EXAMPLE = "Example: paydesk reconcile --since 7d --acquirer stripe"
+
+
+@command
+async def reconcile(
+    since: Annotated[str, typer.Option(metavar="PERIOD", help="How far back: a number and d, w, m or y.")] = "2d",
+    acquirer: Annotated[str, typer.Option(help="Only this acquirer; all if left out.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Compare purchases and refunds with the acquirers' own lists; exit status 1 if anything differs.
+
+    Moves no money. What differs stands in the list of alarms until both agree.
+    """
+    period, now = parse_period(since, "--since"), utc_now()
+    begin = now - relativedelta(**{f"{period.unit}s": period.length})  # type: ignore[arg-type]
+    async with deployment() as here:
+        banks = (test_acquirer(here.settings), live_acquirer(here.settings))
+        desk = payment_desk(here.settings, here.database, here.vault, *banks)
+        try:
+            found = [await _compare(desk, name, begin, now) for name in _named(desk, acquirer)]
+        finally:
+            for each in desk.acquirers.values():
+                await each.close()
+    if as_json:
+        show_json({"agrees": not any(one.differences for one in found), "acquirers": [asdict(one) for one in found]})
+    else:
+        for one in found:
+            _show(one)
+    if any(one.differences for one in found):
+        raise typer.Exit(1)
+
+
+def _named(desk: Desk, acquirer: str) -> list[str]:
+    """The acquirers to compare with. Raises: NotFound."""
+    if acquirer and acquirer not in desk.acquirers:
+        raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(desk.acquirers)}')
+    return [acquirer] if acquirer else list(desk.acquirers)
+
+
+async def _compare(desk: Desk, name: str, since: datetime, now: datetime) -> Reconciled:
+    """Compare with one acquirer, whose pages nobody counts before they are read."""
+    with progress(f"Comparing with {name}", None) as step:
+        return await compare(desk, name, since=since, now=now, told=step)
+
+
+def _show(found: Reconciled) -> None:
+    read = f"{counted(found.purchases, 'purchase')} and {counted(found.refunds, 'refund')} of {found.acquirer}"
+    foreign = f", {found.foreign} of other software" if found.foreign else ""
+    typer.echo(f"{read} read{foreign}: {counted(len(found.differences), 'difference')}")
+    for one in found.differences:
+        typer.echo(f"  {_line(one)}")
+
+
+def _line(one: Difference) -> str:
+    whose = f" (merchant {one.merchant_id}, payment {one.payment_id})" if one.merchant_id is not None else ""
+    return shown(f"{one.what} {one.reference or one.key}{whose}: {one.reason}")

@@ -1,0 +1,88 @@
+"""What an acquirer's own list says of a purchase or refund, against what is in the books. Pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchaseState
+from paydesk.core.money import written
+from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
+
+_OPEN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED, AttemptState.VOIDING})
+"""Attempts that the janitor asks about: whatever the list says of them will be recorded."""
+
+_TAKEN = frozenset(
+    {PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED, PaymentState.CHARGED_BACK}
+)
+_ON_THEIR_WAY = frozenset({MovementState.PROCESSING})
+
+UNKNOWN_HERE = "it is not in our books, and its mark says that it is ours"
+
+
+def difference(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
+    """What differs between a purchase in the list and its attempt, in words; None if both agree or nobody knows yet.
+
+    `row` is one of `attempts_named`.
+    """
+    state = AttemptState(row["state"])
+    if (listed.amount, listed.currency) != (row["amount"], row["currency"]):
+        return f"it is of {_money(listed.amount, listed)}, and of {row['amount']} {row['currency']} in our books"
+    if state in _OPEN or row["moving"] or row["refunding"]:
+        return None
+    if state is AttemptState.APPROVED:
+        return _of_approved(listed, row) if row["holds"] else None
+    if _net(listed) > 0:
+        return f"it has {_money(_net(listed), listed)} of the customer's, and its attempt is {state} in our books"
+    return None
+
+
+def _of_approved(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
+    payment = PaymentState(row["payment_state"])
+    if payment is PaymentState.VOIDED:
+        return f"it has {_money(_net(listed), listed)}, and is voided in our books" if _net(listed) > 0 else None
+    if payment is PaymentState.AUTHORIZED and listed.state is not PurchaseState.AUTHORIZED:
+        return f"it is {listed.state} there, and only authorized in our books"
+    if payment in _TAKEN and listed.state is not PurchaseState.CAPTURED:
+        return f"it is {listed.state} there, and {payment} in our books"
+    if payment in _TAKEN and listed.captured != row["amount"]:
+        return f"{_money(listed.captured, listed)} were captured there, and all of it in our books"
+    if payment in _TAKEN and listed.refunded != row["refunded"]:
+        there, here = _money(listed.refunded, listed), _money(row["refunded"], listed)
+        return f"{there} were given back there, and {here} in our books"
+    return None
+
+
+def refund_difference(listed: ListedRefund, row: Mapping[str, Any] | None) -> str | None:
+    """What differs between a refund in the list and its movement, in words; None if both agree or nobody knows yet.
+
+    `row` is one of `movements_named`, None for a key that nobody here knows.
+    """
+    if row is None:
+        unknown = f"{_money(listed.amount, listed)} were given back by it, and our books don't know it"
+        return unknown if listed.made else None
+    state = MovementState(row["state"])
+    if state in _ON_THEIR_WAY or MovementKind(row["kind"]) is not MovementKind.REFUND:
+        return None
+    if (listed.amount, listed.currency) != (row["amount"], row["currency"]):
+        return f"it is of {_money(listed.amount, listed)}, and of {row['amount']} {row['currency']} in our books"
+    if listed.made != (state is MovementState.DONE):
+        return f"it is {'made' if listed.made else 'not made'} there, and {state} in our books"
+    return None
+
+
+def has_money(listed: ListedPurchase) -> bool:
+    """Whether a purchase holds or took anything that was not given back."""
+    return _net(listed) > 0
+
+
+def _net(listed: ListedPurchase) -> Decimal:
+    """What the acquirer has, or holds, of the customer's money."""
+    if listed.state is PurchaseState.AUTHORIZED:
+        return listed.amount
+    return listed.captured - listed.refunded if listed.state is PurchaseState.CAPTURED else Decimal(0)
+
+
+def _money(amount: Decimal, listed: ListedPurchase | ListedRefund) -> str:
+    return f"{written(amount, listed.currency)} {listed.currency}"

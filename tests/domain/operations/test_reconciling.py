@@ -1,0 +1,224 @@
+"""The bank's own list beside our books: what it knows and we don't, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.databases import unguarded
+
+from paydesk.adapters.acquirers.interface import CardDetails, Purchase
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Unavailable
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.operations import reconciling
+from paydesk.domain.operations.reconciling import Difference, Reconciled, reconcile
+from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.refunding import refund
+
+FOUR = Decimal(4)
+
+
+@dataclass
+class Books:
+    """Our books and the bank's, some minutes after everything was written down."""
+
+    desk: Desk
+    shop: Shop
+    bank: Bank
+    payment_id: int
+
+    async def compare(self) -> Reconciled:
+        now = utc_now()
+        return await reconcile(
+            self.desk, "simulator", since=now - timedelta(hours=1), now=now + 2 * reconciling.SETTLED
+        )
+
+    async def differences(self) -> list[Difference]:
+        """What differs of this test's own merchant, or of nobody's."""
+        found = (await self.compare()).differences
+        return [one for one in found if one.merchant_id in (None, self.shop.merchant_id)]
+
+    async def reasons(self) -> list[str]:
+        return [one.reason for one in await self.differences()]
+
+    async def alarms(self) -> list[str]:
+        rows = await self.desk.database.fetch(
+            "select subject from alarm where kind = 'not_reconciled' and settled_at is null"
+        )
+        return [row["subject"] for row in rows]
+
+    async def give(self, amount: Decimal) -> int:
+        given = await refund(self.desk, self.shop, self.payment_id, amount, requested_by="api", now=utc_now())
+        return given.reference_id
+
+    async def attempt(self) -> Any:
+        return await self.desk.database.fetchrow(
+            "select * from payment_attempt where merchant_id = $1 and payment_id = $2",
+            self.shop.merchant_id,
+            self.payment_id,
+        )
+
+
+@pytest.fixture
+async def books(desk: Desk, shop: Shop, bank: Bank, database: Database, buy: Callable[[], Awaitable[int]]) -> Books:
+    # What other tests left was paid at banks of their own.
+    await database.execute(
+        "update payment_attempt set acquirer = 'elsewhere' where acquirer = 'simulator' and state = 'approved'"
+    )
+    await database.execute("delete from alarm where kind = 'not_reconciled'")
+    return Books(desk, shop, bank, await buy())
+
+
+async def test_books_that_agree_are_no_news(books: Books) -> None:
+    await books.give(FOUR)
+    found = await books.compare()
+    assert (found.purchases, found.refunds, found.foreign, found.differences) == (1, 1, 0, [])
+    assert await books.alarms() == []
+
+
+async def test_money_that_our_books_forgot_is_found_by_its_mark(books: Books) -> None:
+    key = (await books.attempt())["idempotency_key"]
+    async with books.desk.database.acquire() as connection, connection.transaction(), unguarded(connection):
+        for table in ("pingback", "ledger_entry"):
+            await connection.execute(f"delete from {table} where merchant_id = $1", books.shop.merchant_id)
+        await connection.execute("delete from payment_attempt where merchant_id = $1", books.shop.merchant_id)
+        await connection.execute("delete from payment where merchant_id = $1", books.shop.merchant_id)
+    (found,) = await books.differences()
+    assert (found.what, found.key, found.merchant_id) == ("purchase", key, None)
+    assert f"payment {books.payment_id}" in found.reason
+    assert await books.alarms() == [f"purchase {key} at simulator"]
+
+
+async def test_what_the_bank_lacks_is_found_too(books: Books) -> None:
+    await books.desk.database.execute(
+        "update payment_attempt set idempotency_key = $2 where merchant_id = $1", books.shop.merchant_id, "never sent"
+    )
+    reasons = {one.key: one.reason for one in await books.differences()}
+    assert reasons["never sent"] == "it is approved in our books, and the acquirer's list does not have it"
+    assert len(reasons) == 2, "and what the bank has under its key is not in our books"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("update payment set refunded = 1 where merchant_id = $1", "0.00 USD were given back there, and 1.00 USD"),
+        ("update payment_attempt set amount = 11 where merchant_id = $1", "it is of 10.00 USD, and of 11.0000 USD"),
+        (
+            "update payment_attempt set currency = 'EUR' where merchant_id = $1",
+            "it is of 10.00 USD, and of 10.0000",
+        ),
+        ("update payment_attempt set state = 'failed' where merchant_id = $1", "it has 10.00 USD of the customer's"),
+        ("update payment set state = 'voided' where merchant_id = $1", "it has 10.00 USD, and is voided in our books"),
+        ("update payment set state = 'authorized' where merchant_id = $1", "it is captured there, and only authorized"),
+    ],
+)
+async def test_each_way_to_differ_is_named_and_settles_itself_once_mended(
+    books: Books, change: str, reason: str
+) -> None:
+    before = await books.attempt()
+    payment = await books.desk.database.fetchrow("select * from payment where id = $1", books.payment_id)
+    await books.desk.database.execute(change, books.shop.merchant_id)
+    (said,) = await books.reasons()
+    assert said.startswith(reason)
+    assert len(await books.alarms()) == 1
+    await books.desk.database.execute(
+        "update payment_attempt set amount = $2, currency = $3, state = $4 where merchant_id = $1",
+        books.shop.merchant_id,
+        before["amount"],
+        before["currency"],
+        before["state"],
+    )
+    await books.desk.database.execute(
+        "update payment set refunded = $2, state = $3 where merchant_id = $1",
+        books.shop.merchant_id,
+        payment["refunded"],
+        payment["state"],
+    )
+    assert (await books.reasons(), await books.alarms()) == ([], [])
+
+
+async def test_a_refund_that_our_books_don_t_know_is_found(books: Books) -> None:
+    reference = (await books.attempt())["acquirer_reference"]
+    books.bank.refund("made in the bank's own pages", reference, FOUR, "USD")
+    assert sorted(await books.reasons()) == [
+        "4.00 USD were given back by it, and our books don't know it",
+        "4.00 USD were given back there, and 0.00 USD in our books",
+    ]
+
+
+async def test_a_refund_that_failed_at_the_bank_and_not_here_is_found(books: Books) -> None:
+    movement = await books.give(FOUR)
+    key = await books.desk.database.fetchval(
+        "select idempotency_key from movement where merchant_id = $1 and id = $2", books.shop.merchant_id, movement
+    )
+    made = books.bank.record.decided(key)
+    assert made is not None
+    books.bank.fail_refund(made.reference, "lost_or_stolen_card")
+    assert "it is not made there, and done in our books" in await books.reasons()
+
+
+async def test_other_software_on_the_account_is_counted_and_left_alone(books: Books) -> None:
+    card = CardDetails("4242424242424242", 12, 2030, "Ada Lovelace", "987")
+    mark = Mark("another deployment", 1, "shop", False, PurchaseKind.ORDER, "A-1")
+    asked = {"amount": Decimal(7), "currency": "USD", "card": card, "capture": True}
+    not_after = utc_now() + timedelta(minutes=1)
+    books.bank.purchase(Purchase(key="theirs", not_after=not_after, mark=mark, **asked), stored=False)  # type: ignore[arg-type]
+    found = await books.compare()
+    assert (found.purchases, found.foreign, found.differences) == (2, 1, [])
+
+
+async def test_what_is_young_or_still_open_is_no_difference(books: Books) -> None:
+    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    now = utc_now()
+    young = await reconcile(books.desk, "simulator", since=now - timedelta(hours=1), now=now)
+    assert young.differences == []
+    await books.desk.database.execute("update payment set refunding = 1 where merchant_id = $1", books.shop.merchant_id)
+    assert await books.reasons() == []
+
+
+async def test_what_moves_between_two_readings_is_no_difference(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    honest, read = books.bank.list_purchases, [0]
+
+    def list_purchases(*asked: Any) -> Any:
+        read[0] += 1
+        if read[0] == 2:
+            reference = books.bank.record.decided(key)
+            assert reference is not None
+            books.bank.refund("meanwhile", reference.reference, Decimal(1), "USD")
+        return honest(*asked)
+
+    key = (await books.attempt())["idempotency_key"]
+    monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
+    assert [one for one in await books.differences() if one.what == "purchase"] == []
+
+
+async def test_workers_share_the_hourly_reading_and_measure_it(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    await books.desk.database.execute("delete from reconciliation")
+    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    monkeypatch.setattr(reconciling, "SETTLED", timedelta(seconds=-1))
+    for _ in range(2):
+        await reconciling._reconcile_when_due(books.desk, "simulator", now=utc_now())
+    row = await books.desk.database.fetchrow("select * from reconciliation")
+    assert (row["differences"], row["leased_until"]) == (1, None)
+    (alarm,) = await books.desk.database.fetch("select times from alarm where kind = 'not_reconciled'")
+    assert alarm["times"] == 1, "the second worker finds it done"
+
+
+async def test_a_list_that_can_t_be_read_is_said(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paydesk.adapters.acquirers.interface import OutcomeUnknown
+
+    async def silent(*_asked: Any) -> Any:
+        raise OutcomeUnknown("no answer")
+
+    monkeypatch.setattr(books.desk.acquirers["simulator"], "list_purchases", silent)
+    with pytest.raises(Unavailable, match="the list of simulator can't be read: no answer"):
+        await books.compare()
