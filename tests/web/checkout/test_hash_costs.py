@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
@@ -51,6 +52,34 @@ def test_a_used_up_budget_ends_the_search() -> None:
     assert not signature.verify({"a": "b"}, signature.sign({"a": "b"}, "key"), "key", "v1", budget)
     assert budget.left == 0
     assert signature.verify({"a": "b"}, signature.sign({"a": "b"}, "key"), "key", "v1", Budget(10_000))
+
+
+@pytest.mark.parametrize(
+    ("sent", "beside"),
+    [
+        ({}, False),
+        ({"f0": "x" * 2000}, True),
+        ({f"f{n}": "" for n in range(40)}, True),
+        ({"attachments[]": "x"}, True),
+    ],
+    ids=["short", "long", "many", "nested"],
+)
+async def test_only_what_is_long_is_checked_beside_the_event_loop(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    monkeypatch: pytest.MonkeyPatch,
+    sent: dict[str, str],
+    beside: bool,
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def signed(*given: Any) -> str:
+        threads.append(threading.current_thread())
+        return signature.sign(*given)
+
+    monkeypatch.setattr(genuine, "sign", signed)
+    await web.post("/payment/form", data=signed_form() | sent)
+    assert [thread is not threading.current_thread() for thread in threads] == [beside]
 
 
 async def test_refused_forms_have_a_limit_of_their_own(
