@@ -57,6 +57,7 @@ from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
+from paydesk.web.violations import report_routes
 from paydesk.web.visits import wants_json
 from paydesk.worker import sender_settings
 
@@ -141,6 +142,7 @@ def create_app(settings: Settings) -> FastAPI:
             *portal.routes,
             *account.routes,
             *operator.routes,
+            *report_routes((settings.address, settings.sandbox_address), settings.proxy_networks()),
             Route("/healthz", _healthy),
             Route("/readyz", _ready),
             Mount("/static", static_app()),

@@ -121,6 +121,12 @@ class Settings(BaseSettings):
         ge=1,
         description="Declines of one merchant in ten minutes, if half of all tries, from which all need 3-D Secure.",
     )
+    page_check_hours: int = Field(
+        24,
+        ge=0,
+        le=168,
+        description="Hours between two comparisons of the payment page, as customers get it, with the build; 0: none.",
+    )
     breached_passwords: str = Field(
         "", description="File of SHA-1 hashes of leaked passwords, sorted by hash; such passwords are refused."
     )

@@ -40,6 +40,7 @@ from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
+from paydesk.web.checkout.watching import run_page_watch
 from paydesk.web.mails.writing import Addresses, write
 
 log = structlog.get_logger()
@@ -85,6 +86,10 @@ async def work(
                     mails = mail_sender(settings, database, vault, mailer)
                     tasks.create_task(mails.run(stop), name="mails")
                     tasks.create_task(run_telling(database, stop, keep_test=mailer is mailbox), name="telling")
+                if settings.page_check_hours:
+                    every = timedelta(hours=settings.page_check_hours)
+                    watching = run_page_watch(settings.address, every, database, stop)
+                    tasks.create_task(watching, name="payment page")
                 tasks.create_task(run_pulse(database, stop), name="pulse")
                 tasks.create_task(run_housekeeping(settings, database, stop), name="housekeeping")
     finally:

@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 
 from paydesk.adapters.acquirers.simulator import Record
+from paydesk.commands import checking
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import BANK_RULES, RULES
+from paydesk.web.assets import ASSETS, asset_url
+from paydesk.web.checkout.comparing import FILES, NotReached, Served
+from paydesk.web.checkout.pages import texts_for
+from paydesk.web.checkout.sample import SAMPLE, sample_page
 
 
 @pytest.fixture
@@ -81,3 +86,31 @@ async def test_an_unknown_merchant_is_named(paydesk: Any) -> None:
     said = await paydesk("check", "--merchant", 999_999_999)
     assert said.status == 1
     assert "there is no merchant 999999999" in said.err
+
+
+async def test_the_payment_page_of_the_public_address_is_compared(
+    paydesk: Any, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = sample_page(texts_for("en"))
+    answers = {SAMPLE: Served(200, dict(built.headers), bytes(built.body))}
+    answers |= {asset_url(name): Served(200, {}, ASSETS.find(name).content) for name in FILES}
+
+    async def fetch(url: str) -> Served:
+        if url.removeprefix("https://pay.example") not in answers:
+            raise NotReached(f"{url} can't be reached")
+        return answers[url.removeprefix("https://pay.example")]
+
+    monkeypatch.setattr(checking, "fetch", fetch)
+    environment["PAYDESK_BASE_URL"] = "https://pay.example"
+    said = await paydesk("check", "--pages")
+    assert (said.status, said.out) == (
+        0, "same: https://pay.example serves the payment page that was built, and 4 files of card pages\n",
+    )  # fmt: skip
+    answers[asset_url("checkout.js")] = Served(200, {}, b"steal()")
+    said = await paydesk("check", "--pages", "--json")
+    assert (said.status, said.result["same"]) == (1, False)
+    assert "checkout.js has the SHA-256" in said.result["differences"][0]
+    answers.clear()
+    said = await paydesk("check", "--pages")
+    assert (said.status, said.out, said.err.count("\n")) == (1, "", 1)
+    assert "PAYDESK_BASE_URL is where customers get it" in said.err

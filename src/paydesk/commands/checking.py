@@ -17,7 +17,8 @@ from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import Difference, Finding, Scope, count_open, findings
 from paydesk.domain.merchants.accounts import find_merchant
-from paydesk.settings import Settings
+from paydesk.settings import Settings, load_settings
+from paydesk.web.checkout.comparing import FILES, NotReached, differences, fetch
 
 EXAMPLE = "Example: paydesk check --json"
 
@@ -29,9 +30,16 @@ async def check(
     simulator_record: Annotated[
         Path | None, typer.Option(help="The simulated bank's record, if it runs in a process of its own.")
     ] = None,
+    pages: Annotated[
+        bool,
+        typer.Option("--pages", help="Instead, compare the payment page at the public address with what was built."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that nothing is lost or doubled; exit status 1 if anything differs."""
+    if pages:
+        await _check_pages(as_json=as_json)
+        return
     async with deployment() as here:
         if merchant is not None:
             await find_merchant(here.database, merchant)
@@ -45,6 +53,24 @@ async def check(
     else:
         _show(found, unsettled)
     if any(finding.found for finding in found):
+        raise typer.Exit(1)
+
+
+async def _check_pages(*, as_json: bool) -> None:
+    """Compare the payment page, which needs no database: it works wherever this release is installed."""
+    address = load_settings(as_running=True).address
+    try:
+        found = await differences(address, fetch)
+    except NotReached as error:
+        raise SetupError(f"{error}; PAYDESK_BASE_URL is where customers get it") from error
+    if as_json:
+        show_json({"address": address, "same": not found, "differences": found})
+    else:
+        for one in found:
+            typer.echo(one)
+        if not found:
+            typer.echo(f"same: {address} serves the payment page that was built, and {len(FILES)} files of card pages")
+    if found:
         raise typer.Exit(1)
 
 

@@ -16,6 +16,9 @@ from paydesk.web.texts import Texts
 _SHARED = Path(__file__).parent / "templates"
 """Pieces without texts that several doors build their pages from."""
 
+REPORTS = "/policy-reports"
+"""Where browsers report what a page's policy has kept from being used."""
+
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -23,6 +26,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Reporting-Endpoints": f'policy="{REPORTS}"',
 }
 
 
@@ -88,7 +92,8 @@ def content_security_policy(form_action: str = "") -> str:
     sources = " ".join(source for source in form_action.split() if not set(source) & set(";,'\""))
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        f"base-uri 'none'; frame-ancestors 'none'; form-action 'self' {sources}"
+        f"base-uri 'none'; frame-ancestors 'none'; report-uri {REPORTS}; report-to policy; "
+        f"form-action 'self' {sources}"
     ).rstrip()
 
 

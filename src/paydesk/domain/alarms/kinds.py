@@ -21,6 +21,8 @@ class AlarmKind(StrEnum):
     disputes_unread = "disputes_unread"
     card_testing = "card_testing"
     not_reconciled = "not_reconciled"
+    policy_violated = "policy_violated"
+    page_differs = "page_differs"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -78,6 +80,16 @@ MEANINGS: dict[AlarmKind, str] = {
         "merchant takes no cards for 15 minutes, then goes on with 3-D Secure for all. Look at the attempts; suspend "
         "the merchant if it goes on. If it is a false alarm, end the pause on the merchant's page or with `paydesk "
         "merchant guard lift --live`, which settles this."
+    ),
+    AlarmKind.policy_violated: (
+        "A customer's browser reports that a page with a card form tried to use what its policy forbids. The browser "
+        "has kept it out. Open such a page yourself and run `paydesk check --pages`: a proxy, a network or a program on"
+        " the customer's machine may write into pages. Anybody can send such a report, so one alone proves nothing."
+    ),
+    AlarmKind.page_differs: (
+        "The payment page that comes from the public address is not the one that was built: something between "
+        "writes into it, or serves another release. Run `paydesk check --pages` and look at the proxy. If you can't "
+        "explain it, stop taking cards: suspend live merchants, or stop `serve`."
     ),
 }
 """What each means, for the operator's page and the command."""

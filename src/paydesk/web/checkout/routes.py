@@ -21,7 +21,7 @@ from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
 from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
-from paydesk.web.checkout import branding, card_form, forms, pages
+from paydesk.web.checkout import branding, card_form, forms, pages, sample
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.services import CheckoutServices, services_of
 from paydesk.web.texts import Texts
@@ -243,6 +243,7 @@ Its only secret is in its own address, so that nobody can guess at it by asking 
 routes = [
     *forms.routes,
     *branding.routes,
+    Route(sample.SAMPLE, sample.show_sample, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}/pay", submit, methods=["POST"], middleware=compressed),
     Route("/checkout/{token}/pay", refuse_get, methods=["GET"]),
