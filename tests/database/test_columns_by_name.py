@@ -10,6 +10,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import aiosql
 import asyncpg
 import pytest
 from tests.conftest import database_at
@@ -27,6 +28,15 @@ from paydesk.domain.payments.refunding import refund
 
 SOURCE = Path(paydesk.__file__).parent
 FILES = sorted(SOURCE.rglob("*.sql"))
+
+PICKED = {
+    "domain/merchants/overseeing.py: inspect",
+    "domain/merchants/profiles.py: find",
+    "domain/pingbacks/resending.py: find",
+    "domain/pingbacks/resending.py: newest",
+    "domain/pingbacks/resending.py: resend",
+}
+"""Statements that give whole rows to a module which fills classes: it picks these by name, others it takes whole."""
 
 _COMMENT = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _INSERT = re.compile(
@@ -102,6 +112,38 @@ async def grow(database: Database) -> None:
     )
     for table in tables:
         await database.execute(f"alter table {table['name']} add column added_later text not null default ''")
+
+
+_SPREAD = re.compile(r"\*\*(?:dict\()?(?:row|one|key)\b")
+_CALL = re.compile(r"(\w+)\.(\w+)\(")
+_LOADED = re.compile(r'^(\w+) = load_statements\(__package__ or ""(?:, "([\w.]+)")?\)', re.M)
+
+
+def statements_of(path: Path) -> dict[str, str]:
+    """The statements of a file, by name."""
+    found = aiosql.from_path(path, "asyncpg", mandatory_parameters=True)
+    return {name: getattr(found, name).sql for name in found.available_queries if not name.endswith("_cursor")}
+
+
+def called_by(module: Path) -> dict[str, str]:
+    """The statements that a module calls of those that it has loaded itself, by name."""
+    text = module.read_text()
+    loaded = {name: statements_of(module.parent / (file or "queries.sql")) for name, file in _LOADED.findall(text)}
+    calls = {(name, statement) for name, statement in _CALL.findall(text) if statement in loaded.get(name, {})}
+    return {statement: loaded[name][statement] for name, statement in sorted(calls)}
+
+
+async def test_no_column_that_is_added_later_reaches_a_class_that_is_filled_from_a_row(grown: Database) -> None:
+    await grow(grown)
+    fed: list[str] = []
+    filling = [path for path in sorted(SOURCE.rglob("*.py")) if _SPREAD.search(path.read_text())]
+    async with grown.acquire() as connection:
+        for module in filling:
+            for name, sql in called_by(module).items():
+                prepared = await connection.prepare(sql)
+                if "added_later" in {column.name for column in prepared.get_attributes()}:
+                    fed.append(f"{module.relative_to(SOURCE)}: {name}")
+    assert set(fed) == PICKED
 
 
 async def test_old_code_sells_renews_and_refunds_on_a_schema_that_grew(
