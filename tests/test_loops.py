@@ -51,6 +51,7 @@ WORK = {
     "sending of what waited": "paydesk.worker:send_all_waiting",
     "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",
+    "standbys": "paydesk.worker:watch_standbys",
     "alarms": "paydesk.worker:watch_alarms",
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",

@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     database_url: str = Field(
         "", description="`postgresql://…` of a PostgreSQL 15 or newer; empty means the embedded server."
     )
+    allow_async: bool = Field(
+        False, description="Take live payments without a synchronous standby, though a failover may forget some."
+    )
     database_connections: int = Field(16, ge=2, le=500, description="Most database connections of one process.")
     console_connections: int = Field(
         4, ge=2, le=100, description="Most database connections of one process for account and operator pages, besides."

@@ -17,6 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
+from paydesk.database.standbys import watch_standbys
 from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.chargebacks.reading import run_disputes
@@ -161,6 +162,7 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
     measures: dict[str, Callable[[], Awaitable[object]]] = {
         "queues": lambda: watch_queues(database, now=utc_now()),
         "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
+        "standbys": lambda: watch_standbys(database),
         "alarms": lambda: watch_alarms(database, now=utc_now()),
     }
 

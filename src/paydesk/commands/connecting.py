@@ -25,6 +25,7 @@ from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.pooling import refused_settings, require_pooler
+from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import log_to_stderr
 from paydesk.settings import Settings, load_settings, require_keys
@@ -84,6 +85,8 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
                     await require_pooler(database)
                     await require_current_schema(database)
                     await require_vault_keys(database, vault_of(settings))
+                    if settings.live_acquirer:
+                        await require_synchronous_standby(database, allow_async=settings.allow_async)
                 break
             except asyncpg.CannotConnectNowError as error:
                 if time.monotonic() > patience:

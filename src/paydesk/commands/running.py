@@ -28,6 +28,7 @@ from paydesk.commands.starting import (
 from paydesk.commands.supervising import Process
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
+from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
@@ -76,6 +77,8 @@ async def _prepare(settings: Settings, address: str) -> Sample:
     vault = vault_of(settings)
     async with connected(address, most=2) as pool:
         await migrate(pool)
+        if settings.live_acquirer:
+            await require_synchronous_standby(pool, allow_async=settings.allow_async)
         await require_vault_keys(pool, vault)
         return await open_sample(settings, pool, vault, demo_address(settings))
 
