@@ -117,7 +117,7 @@ with rows as (
      where state = 'captured'
 ), subscriptions as (
     insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id, init_merchant_order_id,
-                              customer_id, card_id, acquirer, network_reference, terms_agreed, portal_token,
+                              customer_id, card_id, acquirer, network_reference, terms_agreed, portal_seed,
                               sign_version, key_id, time_zone, anchor, next_period, date_next, date_start, created_at)
     select $1, true, n, case when n % 100 = 30 then 'Cancelled' else 'Active' end, $4, n, 'order-' || n, n, n,
            'simulator', '', 'yes', 'bench-' || n, 'v2', (select max(id) from merchant_key where merchant_id = $1),

@@ -75,7 +75,7 @@ with fresh as (
       from fresh
 )
 insert into subscription (merchant_id, live, state, package_version_id, init_payment_id, init_merchant_order_id,
-                          customer_id, card_id, acquirer, network_reference, terms_agreed, portal_token, sign_version,
+                          customer_id, card_id, acquirer, network_reference, terms_agreed, portal_seed, sign_version,
                           key_id, pingback_url, time_zone, anchor, next_period, date_next, counter,
                           paid_number_counter, date_start, date_active, date_paid, created_at)
 select $1, false, 'Active', $2, payment_id, 'order-' || payment_id, customer_id, ($3::bigint[])[n], 'bench', '', 'yes',

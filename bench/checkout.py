@@ -199,7 +199,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         statement(payments, "record_approvals"),
     ]
     script = "\n".join(steps)
-    for unique in ("token", "request_digest", "merchant_order_id"):
+    for unique in ("request_digest", "merchant_order_id"):
         script = re.sub(rf"(?<![:\w]):{unique}\b", ":number", script)
     script = re.sub(r"(?<![:\w]):attempt_ids\b", "array[:attempt_id]", script)
     script = re.sub(r"(?<![:\w]):(package_version_id|first_amount)\b", "null", script)

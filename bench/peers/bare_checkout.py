@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -54,20 +53,20 @@ async def form(request: Request) -> Response:
     signed = urlencode(sorted(fields.items())) + PRIVATE_KEY
     if hashlib.sha256(signed.encode()).hexdigest() != given:
         return Response(status_code=403)
-    token = f"t{signer['merchant_id']:x}-{secrets.token_hex(16)}"
-    await pool.fetchval(
+    checkout_id = await pool.fetchval(
         queries.open_checkout.sql,
-        *(signer["merchant_id"], False, token, hashlib.sha256(given.encode()).digest(), fields["merchant_order_id"]),
+        *(signer["merchant_id"], False, hashlib.sha256(given.encode()).digest(), fields["merchant_order_id"]),
         *(Decimal(fields["amount"]), fields["currency"], fields["description"], SUCCESS, None, "v1", signer["id"]),
         *("{}", "", "", "", "", None, None, now, now + timedelta(hours=24)),
     )
-    return Response(status_code=303, headers={"Location": f"/checkout/{token}"})
+    return Response(status_code=303, headers={"Location": f"/checkout/{signer['merchant_id']}-{checkout_id}"})
 
 
 @app.get("/checkout/{token}")
 async def page(token: str) -> Response:
     """Show a page."""
-    await app.state.pool.fetchrow(queries.find_checkout.sql, int(token[1:].partition("-")[0], 16), False, token)
+    merchant_id, checkout_id = map(int, token.split("-"))
+    await app.state.pool.fetchrow(queries.find_checkout.sql, merchant_id, False, checkout_id)
     return Response(PAGE, media_type="text/html")
 
 
@@ -76,8 +75,9 @@ async def pay(token: str, request: Request) -> Response:
     """Record intent and outcome."""
     now = datetime.now(UTC)
     fields = dict(parse_qsl((await request.body()).decode()))
-    merchant_id, pool = int(token[1:].partition("-")[0], 16), app.state.pool
-    checkout = await pool.fetchrow(queries.find_checkout.sql, merchant_id, False, token)
+    merchant_id, checkout_id = map(int, token.split("-"))
+    pool = app.state.pool
+    checkout = await pool.fetchrow(queries.find_checkout.sql, merchant_id, False, checkout_id)
     known = await pool.fetchrow(
         queries.prepare_attempt.sql,
         *arguments(

@@ -37,6 +37,7 @@ from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.resending import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.domain.subscriptions.card_lookups import run_card_lookups
 from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.loops.repeating import due_work_held, repeat
@@ -92,7 +93,7 @@ async def work(
                     watching = run_page_watch(settings.address, every, database, stop)
                     tasks.create_task(watching, name="payment page")
                 tasks.create_task(run_pulse(database, stop), name="pulse")
-                tasks.create_task(run_housekeeping(settings, database, stop), name="housekeeping")
+                tasks.create_task(run_housekeeping(settings, database, vault, stop), name="housekeeping")
     finally:
         await outbound.close()
 
@@ -145,7 +146,7 @@ def billing_pace(settings: Settings) -> Pace:
     return Pace(batch=settings.billing_batch, in_flight=settings.billing_in_flight)
 
 
-async def run_housekeeping(settings: Settings, database: Database, stop: asyncio.Event) -> None:
+async def run_housekeeping(settings: Settings, database: Database, vault: Vault, stop: asyncio.Event) -> None:
     """Make and drop the logs' partitions, forget old counters and answers, send what waited, measure what is open.
 
     Each is a loop of its own, so that one that fails does not keep the others from being done. What is measured is
@@ -157,6 +158,7 @@ async def run_housekeeping(settings: Settings, database: Database, stop: asyncio
         "forgetting of tries with cards": lambda: forget_tries(database, now=utc_now()),
         "forgetting of calls": lambda: forget_calls(database, before=utc_now() - KEPT),
         "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
+        "hiding of older links": lambda: hide_left_links(database, vault),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }
     measures: dict[str, Callable[[], Awaitable[object]]] = {

@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import Look, violations
+from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
@@ -87,12 +88,10 @@ def subscribed(
             sandbox=False,
             now=utc_now(),
         )
-        checkout = await find_checkout(database, received.token, now=utc_now())
+        checkout = await find_checkout(database, received.link, now=utc_now())
         payer = Payer(CardDetails(number, 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1", "agreed")
         assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-        token = await database.fetchval(
-            "select portal_token from subscription where merchant_id = $1", shop.merchant_id
-        )
+        token = (await newest_portal(database, shop.merchant_id)).token(vault)
         return Portal(f"{base}/portal/{token}", desk, shop)
 
     return buy

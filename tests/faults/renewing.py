@@ -85,7 +85,7 @@ with fresh as materialized (
     update package_version set subscriptions_count = $3 where merchant_id = $1 and id = $2
 )
 insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id, init_merchant_order_id,
-                          customer_id, card_id, acquirer, network_reference, terms_agreed, portal_token, sign_version,
+                          customer_id, card_id, acquirer, network_reference, terms_agreed, portal_seed, sign_version,
                           key_id, time_zone, anchor, next_period, date_next, paid_number_counter, date_start, date_paid,
                           created_at)
 select $1, false, subscription_id, 'Trial', $2, payment_id, 'order-' || n, customer_id, card_id, 'simulator',

@@ -43,7 +43,6 @@ TRYING = replace(PAYMENT, terms=TRIED, amount=Decimal(0))
 
 HELD = Holding(
     shop=Shop(1, False),
-    token="t1",
     subscription=Subscription(
         merchant_id=1,
         live=False,

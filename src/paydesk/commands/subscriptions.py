@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.connecting import command, deployment
+from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import EitherSide, HowMany
 from paydesk.commands.showing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -22,7 +22,6 @@ from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.missed import charge_all_missed, missed_periods
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.settings import Settings
 
 app = typer.Typer(help="See and cancel subscriptions.", no_args_is_help=True)
 
@@ -46,7 +45,7 @@ async def list_(
             await find_merchant(here.database, merchant_id)
         found = await newest_subscriptions(here.database, merchant_id=merchant_id, live=live, state=state, most=last)
     if as_json:
-        show_json([_listed(seen, here.settings) for seen in found])
+        show_json([_listed(seen, here) for seen in found])
         return
     show_table(
         ("id", "merchant", "mode", "state", "package", "price", "customer", "paid", "failures", "next charge"),
@@ -62,9 +61,9 @@ async def show(subscription_id: SubscriptionId, as_json: AsJson = False) -> None
         shop = await shop_of_subscription(here.database, subscription_id)
         seen = await show_subscription(here.database, shop, subscription_id)
     if as_json:
-        show_json(_shown(seen, here.settings))
+        show_json(_shown(seen, here))
     else:
-        show_facts(_facts(seen, here.settings))
+        show_facts(_facts(seen, here))
 
 
 @app.command(epilog="Example: paydesk subscription cancel 17")
@@ -77,7 +76,7 @@ async def cancel(subscription_id: SubscriptionId, as_json: AsJson = False) -> No
         ended = await cancel_subscription(here.database, shop, subscription_id, by="merchant", now=now)
         seen = await show_subscription(here.database, shop, subscription_id)
     if as_json:
-        show_json(_shown(seen, here.settings))
+        show_json(_shown(seen, here))
     else:
         typer.echo(f"subscription {subscription_id} is {ended.state}; nothing is charged any more")
 
@@ -121,23 +120,23 @@ async def missed(
     note("every period that is due is charged" if charge_all else "one period of each is charged, the rest is skipped")
 
 
-def _listed(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
+def _listed(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
     """A subscription in a list for scripts: whose it is, too."""
     subscription = seen.subscription
-    return {"merchant_id": subscription.merchant_id, "live": subscription.live} | _shown(seen, settings)
+    return {"merchant_id": subscription.merchant_id, "live": subscription.live} | _shown(seen, here)
 
 
-def _shown(seen: SeenSubscription, settings: Settings) -> dict[str, Any]:
+def _shown(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
     """The spec's subscription object, where its customer manages it, and how many periods were never charged."""
     return subscription_object(seen.subscription, with_init=True) | {
-        "portal_url": _portal_url(seen, settings),
+        "portal_url": _portal_url(seen, here),
         "missed_periods": seen.subscription.skipped,
     }
 
 
-def _portal_url(seen: SeenSubscription, settings: Settings) -> str:
-    base = settings.address if seen.subscription.live else settings.sandbox_address
-    return f"{base}/portal/{seen.portal_token}"
+def _portal_url(seen: SeenSubscription, here: Deployment) -> str:
+    base = here.settings.address if seen.subscription.live else here.settings.sandbox_address
+    return f"{base}/portal/{seen.portal.token(here.vault)}"
 
 
 def _row(subscription: Subscription) -> tuple[object, ...]:
@@ -155,7 +154,7 @@ def _row(subscription: Subscription) -> tuple[object, ...]:
     )
 
 
-def _facts(seen: SeenSubscription, settings: Settings) -> list[tuple[str, object]]:
+def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]:
     subscription = seen.subscription
     terms = subscription.package.terms
     return [
@@ -180,7 +179,7 @@ def _facts(seen: SeenSubscription, settings: Settings) -> list[tuple[str, object
         ("cancelled by", subscription.cancelled_by),
         ("stopped", subscription.date_stopped),
         ("expired", subscription.date_expired),
-        ("customer's page", _portal_url(seen, settings)),
+        ("customer's page", _portal_url(seen, here)),
     ]
 
 

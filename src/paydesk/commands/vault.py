@@ -11,6 +11,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.showing import AsJson, counted, note, progress, show_json, show_table
 from paydesk.core.clock import utc_now
+from paydesk.domain.sealing.hiding_links import hide_links
 from paydesk.domain.sealing.resealing import (
     Held,
     forget_fingerprints,
@@ -62,7 +63,10 @@ async def reseal(as_json: AsJson = False) -> None:
 @app.command(epilog="Example: paydesk vault sweep")
 @command
 async def sweep(as_json: AsJson = False) -> None:
-    """Erase card numbers that nothing needs: once after an upgrade, since processes of the version before kept them."""
+    """Erase card numbers that nothing needs and hide customers' links: once after an upgrade.
+
+    Processes of the version before kept them until they were restarted. Links that were given out go on working.
+    """
     # Stripe's library is large: only who uses it loads it.
     from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
@@ -70,15 +74,17 @@ async def sweep(as_json: AsJson = False) -> None:
     forgotten = 0
     async with deployment() as here:
         await forget_fingerprints(here.database)
+        hidden = await hide_links(here.database, here.vault)
         merchants = await merchants_with_numbers(here.database)
         with progress("Looking through merchants", len(merchants)) as step:
             for merchant_id in merchants:
                 forgotten += await forget_spare_numbers(here.database, merchant_id, keepers, now=utc_now())
                 step()
     if as_json:
-        show_json({"erased": forgotten})
+        show_json({"erased": forgotten, "links_hidden": hidden})
     else:
         typer.echo(f"erased: {counted(forgotten, 'card number')}")
+        typer.echo(f"hidden: {counted(hidden, 'link')}")
 
 
 def _report(found: list[Held], vault: Vault) -> dict[str, Any]:

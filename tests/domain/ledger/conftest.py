@@ -21,6 +21,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import Shop, create_merchant
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.paying import Desk, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
@@ -68,8 +69,8 @@ class Till:
     def record(self) -> Record:
         return self.acquirer.bank.record
 
-    async def order(self, reference: str = "") -> str:
-        """A checkout over 10 USD for a new order (or the one named); its token."""
+    async def order(self, reference: str = "") -> Link:
+        """A checkout over 10 USD for a new order (or the one named); its link."""
         request = CheckoutRequest(
             merchant_order_id=reference or secrets.token_hex(8),
             amount=Decimal("10.00"),
@@ -94,7 +95,7 @@ class Till:
     def desk(self) -> Desk:
         return Desk(self.database, self.vault, {self.acquirer.name: self.acquirer})
 
-    async def pay(self, number: str, token: str = "") -> None:
+    async def pay(self, number: str, token: Link | None = None) -> None:
         """Pay an order by card."""
         now, desk = utc_now(), self.desk
         checkout = await find_checkout(self.database, token or await self.order(), now=now)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.domain.subscriptions.subscriber import Subscriber
+from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
@@ -104,8 +105,9 @@ async def test_a_subscription_tells_its_start_its_renewals_and_its_end(subscribe
     started = mails[0]["facts"]
     assert (started["package"], started["terms_agreed"], started["amount"]) == ("Coffee club", "ok", "10")
     assert started["date_next"]
-    token = await database.fetchval("select portal_token from subscription where id = $1", subscription.id)
-    assert {mail["facts"]["portal_token"] for mail in mails} == {token}
+    link = await newest_portal(database, shop.merchant_id)
+    assert [mail["facts"]["portal"] for mail in mails] == [{"id": subscription.id, "seed": link.seed}] * 3
+    assert [mail["facts"]["portal_token"] for mail in mails] == [None] * 3, "the link rests nowhere"
 
 
 async def test_a_failing_renewal_is_told_once_for_its_period_and_the_stop_once(

@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import Desk, Payer, Result, pay
@@ -54,19 +55,19 @@ class Till:
         """The same till with another acquirer behind it."""
         return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
 
-    async def order(self, reference: str = "", **changes: Any) -> str:
-        """Open a checkout for a new order, or for the one named; its token."""
+    async def order(self, reference: str = "", **changes: Any) -> Link:
+        """Open a checkout for a new order, or for the one named; its link."""
         database, merchant_id = self.desk.database, self.shop.merchant_id
         key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", merchant_id)
         request = replace(REQUEST, merchant_order_id=reference or secrets.token_hex(8), **changes)
         form = {"nonce": secrets.token_hex(8)}
         return await open_checkout(database, self.shop, request, form=form, key_id=key_id, now=utc_now())
 
-    async def find(self, token: str, now: datetime | None = None) -> Checkout:
+    async def find(self, token: Link, now: datetime | None = None) -> Checkout:
         """The checkout as it stands."""
         return await find_checkout(self.desk.database, token, now=now or utc_now())
 
-    async def pay(self, token: str, number: str, *, holder: str = "Ada Lovelace", cvc: str = "123") -> Result:
+    async def pay(self, token: Link, number: str, *, holder: str = "Ada Lovelace", cvc: str = "123") -> Result:
         """A customer types a card and presses the button."""
         payer = Payer(CardDetails(number, 12, 2040, holder, cvc), "ada@example.com", "GB", "192.0.2.1")
         checkout = await self.find(token)

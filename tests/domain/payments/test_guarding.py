@@ -17,6 +17,7 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop, create_merchant
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments import guarding
 from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
 from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Paid, Payer, Refused, Result, pay, settle_challenge
@@ -49,7 +50,9 @@ def with_limits(till: Any, asked: Asked, **limits: int) -> Any:
     return replace(till, desk=desk)
 
 
-async def try_card(till: Any, number: str, address: str = "192.0.2.1", *, token: str = "", cvc: str = "123") -> Result:
+async def try_card(
+    till: Any, number: str, address: str = "192.0.2.1", *, token: Link | None = None, cvc: str = "123"
+) -> Result:
     """One try, with what is written down of it afterwards."""
     desk: Desk = till.desk
     payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", cvc), "ada@example.com", "GB", address)

@@ -30,6 +30,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.resetting import reset_test_side
 from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.paying import Desk, Paid
@@ -121,10 +122,10 @@ async def _paid(till: Till) -> int:
 
 
 async def test_an_order_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
-    async def begin(till: Till) -> str:
+    async def begin(till: Till) -> Link:
         return await till.order("mug")
 
-    async def pay(till: Till, token: str) -> None:
+    async def pay(till: Till, token: Link) -> None:
         assert await till.pay(token, VISA) == Paid()
 
     first, second = await forgetful.twice(begin, pay)
@@ -147,10 +148,10 @@ async def test_an_order_that_the_shop_asks_for_anew_is_not_charged_again(forgetf
 
 
 async def test_each_attempt_of_an_order_has_its_number(forgetful: Forgetful) -> None:
-    async def begin(till: Till) -> str:
+    async def begin(till: Till) -> Link:
         return await till.order("mug")
 
-    async def pay(till: Till, token: str) -> None:
+    async def pay(till: Till, token: Link) -> None:
         for _ in range(3):
             await till.pay(token, DECLINED)
         assert await till.pay(token, VISA) == Paid()

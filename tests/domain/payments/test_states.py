@@ -30,6 +30,7 @@ from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.paying import settle_challenge
 from paydesk.domain.payments.refunding import refund
@@ -81,7 +82,7 @@ async def test_the_statements_make_every_transition_of_the_tables_and_no_other(t
     def decide(asked: Any, decision: str) -> None:
         bank.bank.decide(asked.url.rpartition("/")[2], decision)
 
-    async def come_back(token: str) -> None:
+    async def come_back(token: Link) -> None:
         checkout = await till.find(token)
         await settle_challenge(till.desk, checkout, checkout.attempt, now=utc_now())
 
@@ -231,7 +232,7 @@ async def test_whatever_happens_in_whatever_order_an_order_is_charged_once_or_no
     assert await database.fetchval(entries, merchant.id) == 0
 
 
-async def _do(till: Any, bank: Any, tokens: list[str], deed: tuple[Any, ...]) -> None:
+async def _do(till: Any, bank: Any, tokens: list[Link], deed: tuple[Any, ...]) -> None:
     """One deed of a customer, the bank's page, or the janitor."""
     match deed:
         case ("pay", which, number):

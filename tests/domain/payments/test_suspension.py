@@ -22,6 +22,7 @@ from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.payouts import Payout, browse_payouts
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
 from paydesk.domain.payments.checkouts import Standing
 from paydesk.domain.payments.paying import Desk, Paid, Refused, Result
@@ -105,7 +106,7 @@ async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
 ) -> None:
     tokens = [await live_till.order() for _ in range(60)]
 
-    async def pay_after(token: str, moments: int) -> Result | Conflict:
+    async def pay_after(token: Link, moments: int) -> Result | Conflict:
         for _ in range(moments):
             await asyncio.sleep(0)
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.domain.subscriptions.subscriber import APPROVED, MONTHLY, ObedientBank, Subscriber
+from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.interface import (
     CardDetails,
@@ -23,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import Desk, Paid, Payer, Refused, Unsettled, pay, settle_challenge
@@ -72,8 +74,8 @@ def club(desk: Desk, shop: Shop, bank_of_club: ObedientBank) -> Subscriber:
     return Subscriber(desk, shop).at(bank_of_club)
 
 
-async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tuple[str, Any]:
-    """A customer pays for a thing, or for a subscription; the checkout's token and what came of it."""
+async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tuple[Link, Any]:
+    """A customer pays for a thing, or for a subscription; the checkout's link and what came of it."""
     database, order = club.desk.database, f"order-{utc_now().timestamp()}"
     key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", club.shop.merchant_id)
     request = CheckoutRequest(
@@ -83,7 +85,7 @@ async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tu
     return token, await pay_again(club, token)
 
 
-async def pay_again(club: Subscriber, token: str) -> Any:
+async def pay_again(club: Subscriber, token: Link) -> Any:
     checkout = await find_checkout(club.desk.database, token, now=utc_now())
     payer = Payer(CardDetails(APPROVED, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
     return await pay(club.desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
@@ -270,8 +272,8 @@ async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club:
     assert await kept(club) == (2, 2)
     await settle_card_changes(club.at(Challenging()).desk, now=utc_now() + timedelta(hours=2))
     assert await kept(club) == (1, 2)
-    token = await club.desk.database.fetchval("select portal_token from subscription where id = $1", subscription.id)
-    holding = await find_holding(club.desk.database, token, now=utc_now())
+    link = await newest_portal(club.desk.database, club.shop.merchant_id)
+    holding = await find_holding(club.desk.database, link, now=utc_now())
     assert holding.change is not None
     assert holding.change.state == "abandoned"
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
@@ -18,6 +19,7 @@ from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.paying import (
@@ -52,13 +54,13 @@ class Holder:
 
     desk: Desk
     shop: Shop
-    token: str
+    link: Link
 
     def at(self, acquirer: Acquirer) -> Holder:
         return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
 
     async def holding(self) -> Holding:
-        return await find_holding(self.desk.database, self.token, now=utc_now())
+        return await find_holding(self.desk.database, self.link, now=utc_now())
 
     async def now(self) -> Subscription:
         return (await self.holding()).subscription
@@ -120,8 +122,7 @@ async def subscribe(desk: Desk, shop: Shop, number: str, terms: Terms = MONTHLY)
     payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
     checkout = await find_checkout(database, token, now=utc_now())
     assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-    found = await database.fetchval("select portal_token from subscription where merchant_id = $1", shop.merchant_id)
-    return Holder(desk, shop, found)
+    return Holder(desk, shop, await newest_portal(database, shop.merchant_id))
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.links import newest_portal
 
+from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import browsing as payments
@@ -228,11 +230,11 @@ class TestFilters:
 
 class TestSubscriptions:
     async def test_one_is_as_its_pingback_says_and_has_its_portal(
-        self, server: Any, customers: Any, database: Database, shop: Shop
+        self, server: Any, customers: Any, database: Database, shop: Shop, vault: Vault
     ) -> None:
         subscription = await customers.subscribe("club-1")
         (told,) = await database.fetch("select payload from pingback where merchant_id = $1", shop.merchant_id)
-        token = await database.fetchval("select portal_token from subscription where id = $1", subscription.id)
+        token = (await newest_portal(database, shop.merchant_id)).token(vault)
         shown = (await server.get(f"/api/v1/subscriptions/{subscription.id}"))["data"]
         assert (await server.get("/api/v1/subscriptions"))["data"] == [shown]
         assert shown.pop("missed_periods") == 0

@@ -13,12 +13,14 @@ import httpx
 import pytest
 from tests.web.checkout.test_thanks import checkout, pay
 
+from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import is_systems_own
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
+from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.returning import Way, way_back
 
@@ -107,10 +109,11 @@ async def test_a_shop_that_nobody_stands_behind_yet_says_where_its_button_leads(
 
 
 async def test_the_way_back_is_the_same_in_test_mode_as_in_live(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database
+    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault
 ) -> None:
     path = await checkout(web, signed_form())
-    found = await find_checkout(database, path.rpartition("/")[2], now=utc_now())
+    link = open_link(vault, LinkTo.CHECKOUT, path.rpartition("/")[2])
+    found = await find_checkout(database, link, now=utc_now())
     sides = [replace(found, shop=Shop(found.shop.merchant_id, live)) for live in (False, True)]
     for confirmed, url, way in ((True, SHOP, Way.ITSELF), (True, APP, Way.BUTTON), (False, SHOP, Way.NAMED)):
         assert [way_back(replace(one, merchant_confirmed=confirmed, success_url=url)) for one in sides] == [way, way]

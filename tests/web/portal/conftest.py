@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
 from paydesk.domain.subscriptions.charging import BillingRun
@@ -83,15 +85,13 @@ def subscribe(
     async def buy(number: str = "4242424242424242", **fields: Any) -> Subscriber:
         recurring = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
         opened = await web.post("/payment/form", data=signed_form(**{**recurring, **fields}))
-        token = leads_to(opened).rpartition("/")[2]
-        checkout = await find_checkout(database, token, now=utc_now())
+        link = open_link(desk.vault, LinkTo.CHECKOUT, leads_to(opened).rpartition("/")[2])
+        checkout = await find_checkout(database, link, now=utc_now())
         card = CardDetails(number, 12, 2040, "Ada Lovelace", "123")
         payer = Payer(card, "ada@example.com", "GB", "192.0.2.77", "agreed")
         assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-        row = await database.fetchrow(
-            "select id, portal_token from subscription where merchant_id = $1 order by id desc", shop.merchant_id
-        )
-        return Subscriber(desk, shop, row["id"], f"/portal/{row['portal_token']}", web)
+        portal = await newest_portal(database, shop.merchant_id)
+        return Subscriber(desk, shop, portal.row_id, f"/portal/{portal.token(desk.vault)}", web)
 
     return buy
 

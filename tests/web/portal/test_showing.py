@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from babel.dates import format_date
+from tests.links import newest_portal
 
+from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Merchant
 from paydesk.domain.payments.states import PaymentState
@@ -135,6 +137,10 @@ async def test_a_link_opens_its_own_subscription_only(subscribe: Subscribe) -> N
         lambda token: token + "0",
         lambda token: "tfffffffffffff-" + token.partition("-")[2],
         lambda token: "t1-" + "0" * 32,
+        lambda token: "t1-" + "0" * 48,
+        lambda token: token.partition("-")[0] + "-" + "f" * 48,
+        lambda token: token[:-16],
+        lambda token: token[:-16] + "f" * 16,
         lambda token: "x",
         lambda token: "%00",
         lambda token: "'; drop table subscription; --",
@@ -151,10 +157,12 @@ async def test_any_other_link_is_not_found(subscriber: Any, change: Callable[[st
 
 
 async def test_a_link_to_a_checkout_is_none_to_a_portal_and_the_other_way_round(
-    subscriber: Any, web: httpx.AsyncClient, database: Database, merchant: Merchant
+    subscriber: Any, web: httpx.AsyncClient, signed_form: Callable[..., dict[str, Any]]
 ) -> None:
-    checkout = await database.fetchval("select token from checkout where merchant_id = $1", merchant.id)
-    assert (await web.get(f"/portal/{checkout}")).status_code == 404
+    opened = await web.post("/payment/form", data=signed_form())
+    checkout = opened.headers["location"]
+    assert (await web.get(checkout)).status_code == 200
+    assert (await web.get(checkout.replace("checkout", "portal"))).status_code == 404
     assert (await web.get(subscriber.path.replace("portal", "checkout"))).status_code == 404
 
 
@@ -165,26 +173,23 @@ async def test_the_not_found_page_says_what_to_do_in_the_visitors_language(web: 
 
 
 async def test_below_the_sandbox_base_only_test_subscriptions_exist(
-    subscriber: Any, web: httpx.AsyncClient, database: Database, merchant: Merchant
+    subscriber: Any, web: httpx.AsyncClient, database: Database, merchant: Merchant, vault: Vault
 ) -> None:
     page = await web.get(f"/sandbox{subscriber.path}")
     assert page.status_code == 200
     assert f'href="/sandbox{subscriber.path}/card"' in page.text
     assert "Test mode" in page.text
-    token = subscriber.path.rpartition("/")[2]
-    live = "l" + token[1:]
-    row = await database.fetchrow("select * from subscription where merchant_id = $1", merchant.id)
-    await make_live(database, row, live)
+    await make_live(database, merchant.id)
+    live = (await newest_portal(database, merchant.id)).token(vault)
+    assert live.startswith("l")
     assert (await web.get(f"/portal/{live}")).status_code == 200
     assert (await web.get(f"/sandbox/portal/{live}")).status_code == 404
 
 
-async def make_live(database: Database, row: Any, token: str) -> None:
+async def make_live(database: Database, merchant_id: int) -> None:
     """Turn a test subscription and what its page needs into a live one."""
-    merchant_id = row["merchant_id"]
     for table in ("subscription", "customer", "card", "package_version", "subscription_package"):
         await database.execute(f"update {table} set live = true where merchant_id = $1", merchant_id)
-    await database.execute("update subscription set portal_token = $2 where merchant_id = $1", merchant_id, token)
 
 
 async def test_what_others_wrote_stays_text(subscribe: Subscribe, renamed: str) -> None:

@@ -23,6 +23,8 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
 from paydesk.domain.mail.queueing import open_facts
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "sending.sql")
@@ -208,7 +210,15 @@ class MailSender:
 
     def _opened(self, row: Mapping[str, Any]) -> DueMail:
         values = {name: row[name] for name in DueMail.__slots__ if name != "facts"}
-        return DueMail(**values, facts=open_facts(self._vault, msgspec.json.decode(row["facts"])))
+        facts = open_facts(self._vault, msgspec.json.decode(row["facts"]))
+        return DueMail(**values, facts=facts | self._portal(row, facts.get("portal")))
+
+    def _portal(self, row: Mapping[str, Any], portal: Mapping[str, Any] | None) -> dict[str, str]:
+        """The token of the portal's link, which rests in no mail; none of one that an older version made."""
+        if not portal or not portal["seed"]:
+            return {}
+        link = Link(LinkTo.PORTAL, Shop(row["merchant_id"], row["live"]), portal["id"], portal["seed"])
+        return {"portal_token": link.token(self._vault)}
 
     async def _delay(self, row: Mapping[str, Any], why: str, now: datetime) -> str:
         """Try again after a pause that grows; after the last one the mail is given up."""

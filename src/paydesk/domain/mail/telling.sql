@@ -116,7 +116,7 @@ with place as materialized (
                'description', coalesce(c.description, s.package_name, ''), 'brand', d.brand, 'last4', d.last4,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
                'package', s.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
-               'portal_token', s.portal_token),
+               'portal_token', s.portal_token, 'portal', s.portal),
            'receipt ' || p.id, :real_now, :real_now
       from event e
      cross join lateral (
@@ -135,7 +135,9 @@ with place as materialized (
           limit 1
      ) c on true
       left join lateral (
-         select s.terms_agreed, s.date_next, s.portal_token, v.name as package_name
+         select s.terms_agreed, s.date_next, v.name as package_name,
+                case when s.portal_seed is null then s.portal_token end as portal_token,
+                jsonb_build_object('id', s.id, 'seed', s.portal_seed) as portal
            from subscription s
            join package_version v
              on v.merchant_id = s.merchant_id and v.live = s.live and v.id = s.package_version_id
@@ -150,7 +152,9 @@ with place as materialized (
     select e.merchant_id, e.live, e.event,
            case when e.live or :keep_test then u.email else e.merchant_email end, u.language,
            jsonb_build_object(
-               'package', s.package_name, 'portal_token', s.portal_token, 'merchant_order_id', s.init_merchant_order_id,
+               'package', s.package_name, 'merchant_order_id', s.init_merchant_order_id,
+               'portal_token', case when s.portal_seed is null then s.portal_token end,
+               'portal', jsonb_build_object('id', s.id, 'seed', s.portal_seed),
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            e.event || ' ' || s.id, :real_now, :real_now
       from event e
@@ -175,7 +179,7 @@ select (select count(*) from place) as places,
 -- name: tell_failing_renewals(real_now, keep_test, most)$
 -- Customers whose renewal failed and will be tried again: one mail for each period, with the way to another card.
 with failing as materialized (
-    select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.portal_token, s.customer_id, s.card_id,
+    select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.portal_token, s.portal_seed, s.customer_id, s.card_id,
            s.package_version_id, s.init_merchant_order_id, m.email as merchant_email
       from subscription s
       join merchant m on m.id = s.merchant_id
@@ -192,7 +196,9 @@ with failing as materialized (
            case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
            jsonb_build_object(
                'package', t.name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
-               'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4, 'portal_token', f.portal_token,
+               'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4,
+               'portal_token', case when f.portal_seed is null then f.portal_token end,
+               'portal', jsonb_build_object('id', f.id, 'seed', f.portal_seed),
                'merchant_order_id', f.init_merchant_order_id,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            'renewal_failed ' || f.id || ' ' || f.next_period, :real_now, :real_now

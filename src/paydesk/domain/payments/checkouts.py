@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from paydesk.core.errors import NotFound
 from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package
@@ -29,7 +27,6 @@ from paydesk_client.signature import Value
 queries = load_statements(__package__ or "")
 
 LIFETIME = timedelta(hours=24)
-_TOKEN = re.compile(r"([lt])([0-9a-f]{1,13})-([0-9a-f]{32})")
 
 
 class Standing(StrEnum):
@@ -89,7 +86,6 @@ class Checkout:
 
     shop: Shop
     id: int
-    token: str
     merchant_name: str
     merchant_order_id: str
     amount: Decimal
@@ -118,14 +114,14 @@ async def open_checkout(
     form: Mapping[str, Value],
     key_id: int,
     now: datetime,
-) -> str:
-    """Store a verified request and return its checkout's token; the same request gets the same one. Moves no money."""
-    token = await queries.open_checkout(
+) -> Link:
+    """Store a verified request and return its checkout's link; the same request gets the same one. Moves no money."""
+    digest = _digest(form, key_id)
+    row_id = await queries.open_checkout(
         database,
         merchant_id=shop.merchant_id,
         live=shop.live,
-        token=f"{'l' if shop.live else 't'}{shop.merchant_id:x}-{secrets.token_hex(16)}",
-        request_digest=_digest(form, key_id),
+        request_digest=digest,
         merchant_order_id=request.merchant_order_id,
         amount=request.amount,
         currency=request.currency,
@@ -144,7 +140,7 @@ async def open_checkout(
         now=now,
         expires_at=now + LIFETIME,
     )
-    return str(token)
+    return Link(LinkTo.CHECKOUT, shop, row_id, digest.hex())
 
 
 def _digest(form: Mapping[str, Value], key_id: int) -> bytes:
@@ -152,30 +148,19 @@ def _digest(form: Mapping[str, Value], key_id: int) -> bytes:
     return hashlib.sha256(msgspec.json.encode([key_id, form], order="sorted")).digest()
 
 
-def shop_in_token(token: str) -> Shop:
-    """The side of the merchant that a customer's link belongs to.
-
-    Raises: NotFound if it is no such link.
-    """
-    match = _TOKEN.fullmatch(token)
-    if match is None:
-        raise NotFound("this link is incomplete or wrong")
-    return Shop(merchant_id=int(match[2], 16), live=match[1] == "l")
-
-
-async def find_checkout(database: Database, token: str, *, now: datetime) -> Checkout:
+async def find_checkout(database: Database, link: Link | OpenedLink, *, now: datetime) -> Checkout:
     """The checkout behind a customer's link.
 
     Raises: NotFound.
     """
-    shop = shop_in_token(token)
-    row = await queries.find_checkout(database, merchant_id=shop.merchant_id, live=shop.live, token=token)
-    if row is None:
-        raise NotFound("this link is incomplete or wrong")
+    shop = link.shop
+    checkout_id = await _old_link(database, link) if link.row_id is None else link.row_id
+    row = await queries.find_checkout(database, merchant_id=shop.merchant_id, live=shop.live, checkout_id=checkout_id)
+    if row is None or not link.fits(row["seed"]):
+        raise wrong_link()
     return Checkout(
         shop=shop,
         id=row["id"],
-        token=token,
         merchant_name=row["merchant_name"],
         branded_at=row["branded_at"],
         has_logo=row["has_logo"],
@@ -195,6 +180,14 @@ async def find_checkout(database: Database, token: str, *, now: datetime) -> Che
         entered=_entered(row),
         terms=package_of(row).terms if row["package_version_id"] is not None else None,
     )
+
+
+async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
+    """The checkout whose link an older version made; None if there is none."""
+    assert isinstance(link, OpenedLink)
+    shop, names = link.shop, {"token": link.token, "token_hash": link.old_hash}
+    found = await queries.find_old_link(database, merchant_id=shop.merchant_id, live=shop.live, **names)
+    return None if found is None else int(found)
 
 
 def standing(row: Mapping[str, Any], now: datetime) -> Standing:

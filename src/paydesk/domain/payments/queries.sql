@@ -1,18 +1,25 @@
--- name: open_checkout(merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, now, expires_at)$
+-- name: open_checkout(merchant_id, live, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, now, expires_at)$
 -- The same signed request gets the same checkout; one that has expired opens again, for the shop asked anew.
-insert into checkout as c (merchant_id, live, token, request_digest, merchant_order_id, amount, currency, description,
+insert into checkout as c (merchant_id, live, request_digest, merchant_order_id, amount, currency, description,
                            success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name,
                            country, package_version_id, first_amount, created_at, expires_at)
-values (:merchant_id, :live, :token, :request_digest, :merchant_order_id, :amount, :currency, :description,
+values (:merchant_id, :live, :request_digest, :merchant_order_id, :amount, :currency, :description,
         :success_url, :pingback_url, :sign_version, :key_id, :parameters, :email, :first_name, :last_name,
         :country, :package_version_id, :first_amount, :now, :expires_at)
     on conflict (merchant_id, live, request_digest) do update
        set expires_at = case when c.expires_at <= :now then excluded.expires_at else c.expires_at end
-returning token;
+returning id;
 
--- name: find_checkout(merchant_id, live, token)^
+-- name: find_old_link(merchant_id, live, token, token_hash)$
+-- The checkout whose link an older version made, hidden by now or still in clear.
+select id from checkout where merchant_id = :merchant_id and live = :live and token_hash = :token_hash
+ union all
+select id from checkout where merchant_id = :merchant_id and live = :live and token = :token
+ limit 1;
+
+-- name: find_checkout(merchant_id, live, checkout_id)^
 -- A checkout with all that a page needs. Its order's payment may have been made through another checkout.
-select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
+select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
        c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
        m.app_schemes, merchant_confirmed(m.id) as merchant_confirmed,
@@ -37,7 +44,7 @@ select c.merchant_id, c.live, c.id, c.token, c.merchant_order_id, coalesce(c.fir
   left join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
   left join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
- where c.merchant_id = :merchant_id and c.live = :live and c.token = :token;
+ where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id;
 
 -- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since, kinds, subjects, anywhere, mosts, factors, spans, checkout_most, address_most, now, real_now)^
 -- Counts a try before any bank is asked. What must be known besides: how often the payment was tried, and ids to which
@@ -237,11 +244,11 @@ with outcome as (
 ), begun as (
     insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id,
                               init_merchant_order_id, customer_id, card_id, acquirer, network_reference, terms_agreed,
-                              portal_token, sign_version, key_id, pingback_url, time_zone, anchor, next_period,
+                              portal_seed, sign_version, key_id, pingback_url, time_zone, anchor, next_period,
                               date_next, failures, counter, paid_number_counter, date_start, date_active, date_paid,
                               date_end, cancelled_by, revision, created_at, skipped)
     select v.merchant_id, v.live, v.id, v.state, v.package_version_id, v.init_payment_id, v.init_merchant_order_id,
-           v.customer_id, v.card_id, v.acquirer, v.network_reference, v.terms_agreed, v.portal_token, v.sign_version,
+           v.customer_id, v.card_id, v.acquirer, v.network_reference, v.terms_agreed, v.portal_seed, v.sign_version,
            v.key_id, v.pingback_url, v.time_zone, v.anchor, v.next_period, v.date_next, v.failures, v.counter,
            v.paid_number_counter, v.date_start, v.date_active, v.date_paid, v.date_end, v.cancelled_by, v.revision,
            v.created_at, v.skipped

@@ -5,13 +5,14 @@ Source: spec, Endpoints 1 and Authentication; wire.md §1. Moves no money.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.hashing import guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
@@ -52,9 +53,10 @@ class Reception:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A form that was accepted: the checkout's token and what was asked for."""
+    """A form that was accepted: the checkout's link, its token in an address, and what was asked for."""
 
-    token: str
+    link: Link
+    token: str = field(repr=False)
     request: CheckoutRequest
 
 
@@ -92,8 +94,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         raise
     await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - KNOWN_FIELDS, now=now)
     shop_now = now if shop.live else now + signer.test_clock
-    token = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
-    return Received(token, request)
+    link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
+    return Received(link, link.token(desk.vault), request)
 
 
 def read_form(body: bytes) -> dict[str, Value]:

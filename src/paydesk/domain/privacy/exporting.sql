@@ -12,7 +12,7 @@ select to_jsonb(t) - '{number_sealed,vault_key_id,fingerprint}'::text[]
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
 -- name: export_checkouts(merchant_id, live, ids)
-select to_jsonb(t) - '{token,request_digest}'::text[] as row from checkout t
+select to_jsonb(t) - '{token,token_hash,request_digest}'::text[] as row from checkout t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
 -- name: export_payments(merchant_id, live, ids)
@@ -24,7 +24,7 @@ select to_jsonb(t) - '{idempotency_key}'::text[] as row from payment_attempt t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
 -- name: export_subscriptions(merchant_id, live, ids)
-select to_jsonb(t) - '{portal_token}'::text[] as row from subscription t
+select to_jsonb(t) - '{portal_token,portal_token_hash,portal_seed}'::text[] as row from subscription t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
 -- name: export_changes(merchant_id, live, ids)

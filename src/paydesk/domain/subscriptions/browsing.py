@@ -1,4 +1,4 @@
-"""What a merchant reads about subscriptions, each with the token of its portal. Moves no money."""
+"""What a merchant reads about subscriptions, each with the link to its portal. Moves no money."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.rows import link_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 queries = load_statements(__package__ or "", "browsing.sql")
@@ -20,10 +21,10 @@ queries = load_statements(__package__ or "", "browsing.sql")
 
 @dataclass(frozen=True, slots=True)
 class SeenSubscription:
-    """A subscription and the token that opens its portal: who has it may cancel and change the card."""
+    """A subscription and the link that opens its portal: who has it may cancel and change the card."""
 
     subscription: Subscription
-    portal_token: str
+    portal: Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def _rows(database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page
 
 
 async def show_subscription(database: Database, shop: Shop, subscription_id: int) -> SeenSubscription:
-    """The shop's subscription with this id, with its portal's token.
+    """The shop's subscription with this id, with the link to its portal.
 
     Raises: NotFound if the shop has no such subscription in this mode.
     """
@@ -75,4 +76,4 @@ async def which_subscription(database: Database, shop: Shop, ids: Sequence[int])
 
 
 def _seen(row: Mapping[str, Any]) -> SeenSubscription:
-    return SeenSubscription(subscription_of(row), row["portal_token"])
+    return SeenSubscription(subscription_of(row), link_of(row))

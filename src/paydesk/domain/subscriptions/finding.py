@@ -7,7 +7,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.subscriptions.browsing import SeenSubscription
-from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.rows import link_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 queries = load_statements(__package__ or "", "finding.sql")
@@ -23,7 +23,7 @@ async def newest_subscriptions(
 ) -> list[SeenSubscription]:
     """The newest subscriptions, newest first: of everybody, or of one merchant, one side, one state."""
     rows = queries.newest_of_all(database, merchant_id=merchant_id, live=live, state=state, most=most)
-    return [SeenSubscription(subscription_of(row), row["portal_token"]) async for row in rows]
+    return [SeenSubscription(subscription_of(row), link_of(row)) async for row in rows]
 
 
 async def shop_of_subscription(database: Database, subscription_id: int) -> Shop:

@@ -16,10 +16,11 @@ from paydesk.core.paging import LARGEST_ID, Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.searching import id_in
 from paydesk.domain.subscriptions.browsing import SeenSubscription, SubscriptionFilter, browse_subscriptions
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
-from paydesk.domain.subscriptions.rows import package_of, subscription_of
+from paydesk.domain.subscriptions.rows import link_of, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 queries = load_statements(__package__ or "", "overseeing.sql")
@@ -30,10 +31,10 @@ MOST_VERSIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class InspectedSubscription:
-    """A subscription with its customer and card; `portal_token` opens the customer's page: who has it may cancel."""
+    """A subscription with its customer and card; `portal` opens the customer's page: who has it may cancel."""
 
     subscription: Subscription
-    portal_token: str
+    portal: Link
     charging: bool
     agreed: str
     name: str
@@ -89,13 +90,13 @@ async def search_subscriptions(
     known = {one.subscription.id for one in found}
     if row is None or row["id"] in known or not page.since <= row["created_at"] < page.until:
         return found
-    return [SeenSubscription(subscription_of(row), row["portal_token"]), *found]
+    return [SeenSubscription(subscription_of(row), link_of(row)), *found]
 
 
 async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> list[SeenSubscription]:
     """A page of the shop's running subscriptions whose last charge failed, newest first; each is tried again."""
     rows = queries.failing(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
-    return [SeenSubscription(subscription_of(row), row["portal_token"]) async for row in rows]
+    return [SeenSubscription(subscription_of(row), link_of(row)) async for row in rows]
 
 
 async def inspect_subscription(database: Database, shop: Shop, subscription_id: int) -> InspectedSubscription:
@@ -108,7 +109,7 @@ async def inspect_subscription(database: Database, shop: Shop, subscription_id: 
         raise NotFound(f"there is no subscription {subscription_id}")
     return InspectedSubscription(
         subscription=subscription_of(row),
-        portal_token=row["portal_token"],
+        portal=link_of(row),
         charging=row["charging_attempt_id"] is not None,
         agreed=row["terms_agreed"],
         name=f"{row['first_name']} {row['last_name']}".strip() or row["holder"],

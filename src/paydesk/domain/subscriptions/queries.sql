@@ -30,9 +30,6 @@ select id from known union all select id from fresh;
 -- name: find(merchant_id, live, id)^
 select * from subscription_whole where merchant_id = :merchant_id and live = :live and id = :id;
 
--- name: find_by_token(merchant_id, live, token)^
-select * from subscription_whole where merchant_id = :merchant_id and live = :live and portal_token = :token;
-
 -- name: end_subscription(subscriptions, event, payload, pingback_url, pingback_format, now)$
 -- The version given is written if nobody else wrote one first, together with the pingback that reports it; the number
 -- of its card is erased, since nothing is charged any more. (Each card is of one attempt or one change, so that no

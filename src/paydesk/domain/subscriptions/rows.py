@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from paydesk.core.periods import Period
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms, Trial
@@ -42,6 +44,16 @@ def subscription_of(row: Mapping[str, Any]) -> Subscription:
     """The subscription in a row of `subscription_whole`."""
     values = {name: row[name] for name in _KEPT}
     return Subscription(**values, state=SubscriptionState(row["state"]), package=package_of(row), email=row["email"])
+
+
+def link_of(row: Mapping[str, Any]) -> Link:
+    """The link to the portal of the subscription in a row of `subscription_whole`: who has it may cancel.
+
+    One of an older version stays what it is told by as long as it stands in its row in clear.
+    """
+    shop = Shop(row["merchant_id"], row["live"])
+    old = row["portal_token"] if row["portal_seed"] is None else None
+    return Link(LinkTo.PORTAL, shop, row["id"], row["portal_seed"] or "", old)
 
 
 def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, Any]] = ()) -> str:

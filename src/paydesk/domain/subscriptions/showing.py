@@ -9,12 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.core.errors import NotFound
 from paydesk.core.periods import occurrence
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.checkouts import shop_in_token
+from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.cards import CardChange
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -46,7 +45,6 @@ class Holding:
     """
 
     shop: Shop
-    token: str
     subscription: Subscription
     merchant_name: str
     agreed: str
@@ -85,18 +83,18 @@ class PastPayments:
     older: int | None
 
 
-async def find_holding(database: Database, token: str, *, now: datetime) -> Holding:
+async def find_holding(database: Database, link: Link | OpenedLink, *, now: datetime) -> Holding:
     """The subscription behind a customer's link; `now` is real time, UTC.
 
     Raises: NotFound.
     """
-    shop = shop_in_token(token)
-    row = await queries.find_holding(database, merchant_id=shop.merchant_id, live=shop.live, token=token)
-    if row is None:
-        raise NotFound("this link is incomplete or wrong")
+    shop = link.shop
+    row_id = await _old_link(database, link) if link.row_id is None else link.row_id
+    row = await queries.find_holding(database, merchant_id=shop.merchant_id, live=shop.live, id=row_id)
+    if row is None or not link.fits(row["portal_seed"]):
+        raise wrong_link()
     return Holding(
         shop=shop,
-        token=token,
         subscription=subscription_of(row),
         merchant_name=row["merchant_name"],
         agreed=row["terms_agreed"],
@@ -105,6 +103,14 @@ async def find_holding(database: Database, token: str, *, now: datetime) -> Hold
         charging=row["charging_attempt_id"] is not None,
         now=now + row["clock"],
     )
+
+
+async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
+    """The subscription whose link an older version made; None if there is none."""
+    assert isinstance(link, OpenedLink)
+    shop, names = link.shop, {"token": link.token, "token_hash": link.old_hash}
+    found = await queries.find_old_link(database, merchant_id=shop.merchant_id, live=shop.live, **names)
+    return None if found is None else int(found)
 
 
 def _card(row: Mapping[str, Any]) -> StoredCard:

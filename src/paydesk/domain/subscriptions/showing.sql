@@ -1,4 +1,11 @@
--- name: find_holding(merchant_id, live, token)^
+-- name: find_old_link(merchant_id, live, token, token_hash)$
+-- The subscription whose link an older version made, hidden by now or still in clear.
+select id from subscription where merchant_id = :merchant_id and live = :live and portal_token_hash = :token_hash
+ union all
+select id from subscription where merchant_id = :merchant_id and live = :live and portal_token = :token
+ limit 1;
+
+-- name: find_holding(merchant_id, live, id)^
 -- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
 select w.*, m.name as merchant_name, case when w.live then interval '0' else m.test_clock end as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
@@ -14,7 +21,7 @@ select w.*, m.name as merchant_name, case when w.live then interval '0' else m.t
        order by c.id desc
        limit 1
   ) c on true
- where w.merchant_id = :merchant_id and w.live = :live and w.portal_token = :token;
+ where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
 
 -- name: past_payments(merchant_id, live, subscription_id, before, most)
 -- A subscription's payments, newest first; :before is the period to go on below.

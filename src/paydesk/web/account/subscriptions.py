@@ -87,7 +87,9 @@ async def show_subscription(visit: Visit) -> Response:
         words=subscription_words,
         price=subscription_words.price_words(visit, seen.subscription.package.terms),
         period_words=partial(subscription_words.period_words, visit),
-        portal=f"{base}/portal/{seen.portal_token}" if visit.can(Permission.cancel_subscription) else "",
+        portal=f"{base}/portal/{seen.portal.token(services.desk.vault)}"
+        if visit.can(Permission.cancel_subscription)
+        else "",
         now=await visit.shop_now(),
     )
 

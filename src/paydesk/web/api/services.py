@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.keys import Scope, require_scope
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -39,9 +40,9 @@ class ApiServices:
     now: Callable[[], datetime]
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
 
-    def portal_url(self, token: str, *, live: bool) -> str:
-        """Where a customer manages the subscription with this token."""
-        return f"{self.address if live else self.sandbox_address}/portal/{token}"
+    def portal_url(self, link: Link) -> str:
+        """Where a customer manages the subscription that a link leads to."""
+        return f"{self.address if link.shop.live else self.sandbox_address}/portal/{link.token(self.desk.vault)}"
 
 
 async def services_of(request: Request) -> ApiServices:

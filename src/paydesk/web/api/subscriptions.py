@@ -93,4 +93,4 @@ async def _cancel(
 
 
 def _shape(services: ApiServices, seen: SeenSubscription) -> Subscription:
-    return subscription_shape(seen, services.portal_url(seen.portal_token, live=seen.subscription.live))
+    return subscription_shape(seen, services.portal_url(seen.portal))

@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, Gone, NotFound
 from paydesk.core.urls import as_header
+from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
 from paydesk.domain.payments.receiving import read_form
@@ -110,7 +111,8 @@ async def _visit(request: Request) -> Visit:
     """
     services = services_of(request)
     token = request.path_params["token"]
-    checkout = await find_checkout(services.desk.database, token, now=services.now())
+    link = open_link(services.desk.vault, LinkTo.CHECKOUT, token)
+    checkout = await find_checkout(services.desk.database, link, now=services.now())
     if checkout.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
     texts = pages.texts_for(request.headers.get("accept-language", ""))
@@ -145,7 +147,7 @@ async def submit(request: Request) -> Response:
         payer = card_form.read_payer(form, visit.checkout, caller, visit.texts.mail_language)
     except WrongFields as wrong:
         return visit.again(400, errors=wrong.errors, typed=typed)
-    return_url = services.public_url(request, f"/checkout/{visit.checkout.token}/result")
+    return_url = services.public_url(request, f"/checkout/{request.path_params['token']}/result")
     try:
         result = await pay(services.desk, visit.checkout, payer, return_url=return_url, now=now)
     except Conflict:

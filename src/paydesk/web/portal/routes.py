@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.urls import as_header
+from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.subscriptions.cards import NewCard, Result, replace_card, settle_challenge
@@ -97,7 +98,8 @@ async def _visit(request: Request) -> Visit:
     Raises: NotFound.
     """
     services, token = services_of(request), request.path_params["token"]
-    holding = await find_holding(services.desk.database, token, now=services.now())
+    link = open_link(services.desk.vault, LinkTo.PORTAL, token)
+    holding = await find_holding(services.desk.database, link, now=services.now())
     if holding.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
     return Visit(request, services, holding, _texts(request), f"{base_path(request)}/portal/{token}")
@@ -148,7 +150,7 @@ async def submit_card(visit: Visit) -> Response:
     new = NewCard(
         card=card,
         client_address=client_address(visit.request.scope, services.trusted_proxies),
-        return_url=services.public_url(visit.request, f"/portal/{held.token}/card/result"),
+        return_url=services.public_url(visit.request, f"/portal/{visit.request.path_params['token']}/card/result"),
     )
     try:
         result = await replace_card(services.desk, held.subscription, held.change, new, now=services.now())
