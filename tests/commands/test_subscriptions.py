@@ -11,7 +11,7 @@ async def test_a_subscription_is_shown_as_pingbacks_show_it_with_its_portal(payd
     assert (said.status, said.err) == (0, "")
     assert (said.result["id"], said.result["status"], said.result["price"]) == (subscription, "Active", "10.00")
     assert said.result["package"]["sku_id"] == "club"
-    assert re.fullmatch(r"http://127\.0\.0\.1:8000/sandbox/portal/t[0-9a-f]+-[0-9a-f]{32}", said.result["portal_url"])
+    assert re.fullmatch(r"http://127\.0\.0\.1:8000/sandbox/portal/t[0-9a-f]+-[0-9a-f]{48}", said.result["portal_url"])
 
 
 async def test_facts_for_people_name_the_customer_s_page(paydesk: Any, subscription: int) -> None:

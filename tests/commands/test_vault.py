@@ -49,7 +49,7 @@ async def test_sweeping_erases_what_nothing_needs(
     account: dict[str, Any], subscription: int, paydesk: Any, database: Any
 ) -> None:
     await paydesk("vault", "sweep")
-    assert (await paydesk("vault", "sweep", "--json")).result == {"erased": 0}
+    assert (await paydesk("vault", "sweep", "--json")).result == {"erased": 0, "links_hidden": 0}
     await paydesk("subscription", "cancel", subscription)
     await database.execute("update card set number_sealed = '\\x01' where merchant_id = $1", account["id"])
-    assert (await paydesk("vault", "sweep")).out == "erased: 1 card number\n"
+    assert (await paydesk("vault", "sweep")).out == "erased: 1 card number\nhidden: 0 links\n"
