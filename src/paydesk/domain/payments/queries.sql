@@ -19,8 +19,8 @@ select id from checkout where merchant_id = :merchant_id and live = :live and to
 
 -- name: find_checkout(merchant_id, live, checkout_id)^
 -- A checkout with all that a page needs. Its order's payment may have been made through another checkout.
-select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount,
-       c.currency, c.description, c.success_url,
+select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id,
+       coalesce(c.first_amount, c.amount) as amount, c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
        m.app_schemes, merchant_confirmed(m.id) as merchant_confirmed,
        case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
