@@ -412,3 +412,29 @@ async def test_one_refund_that_can_not_be_told_holds_back_no_other(
         assert await odd.alarms() == [(f"mail of refund {first}", 1, True)]
     await tell(database, real_now=utc_now() + timedelta(hours=2))
     assert (await kinds(database, shop)).count("refund") == 2
+
+
+async def test_one_failing_renewal_or_endpoint_that_can_not_be_told_holds_back_no_other(
+    subscriber: Subscriber, shop: Shop, other_shop: Shop, database: Database
+) -> None:
+    await tell(database)
+    ids = []
+    for order in ("club-1", "club-2"):
+        subscription = await subscriber.subscribe(number=FAILS_LATER, order=order)
+        await subscriber.charge_due(subscription)
+        ids.append(subscription.id)
+    for here in (shop, other_shop):
+        await _failing(database, here, attempts=3)
+    fits = f"merchant_id <> {shop.merchant_id} or kind <> 'failing_endpoint' and once not like '% {min(ids)} %'"
+    async with Odd(database, shop, fits) as odd:
+        await fail(database)
+        await fail(database)
+        assert (await kinds(database, shop)).count("renewal_failed") == 1
+        assert await kinds(database, other_shop) == ["failing_endpoint"]
+        assert await odd.alarms() == [
+            (f"mail of renewal of subscription {min(ids)}", 1, True),
+            (f"mails of failing endpoints of merchant {shop.merchant_id}", 1, True),
+        ]
+    await fail(database, real_now=utc_now() + timedelta(hours=2))
+    assert (await kinds(database, shop)).count("renewal_failed") == 2
+    assert (await kinds(database, shop)).count("failing_endpoint") == 1

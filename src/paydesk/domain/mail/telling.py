@@ -43,6 +43,8 @@ AFTER_ATTEMPTS = 3
 _EVENT = "mail of pingback "
 """How the operator's list calls an event, before its id."""
 
+_RENEWAL = "mail of renewal of subscription"
+_ENDPOINTS = "mails of failing endpoints of merchant"
 _NOT_TOLD = "it can't be queued"
 _EVER = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -171,8 +173,7 @@ async def tell_events(
     telling = _Telling(database, real_now, keep_test, most_merchants, most_events)
 
     async def due() -> list[DueRow]:
-        rows = queries.merchants_to_tell(database)
-        return [DueRow(Shop(row["merchant_id"], live=True), row["merchant_id"]) async for row in rows]
+        return await _merchants(database)
 
     queued, places = 0, 1
     while places:
@@ -200,20 +201,44 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
 
     Returns how many were queued; `keep_test` as for `tell_events`, `real_now` is UTC.
     """
-    queued = 0
-    while told := await queries.tell_failing_renewals(database, real_now=real_now, keep_test=keep_test, most=most):
-        queued += int(told)
-    return queued + int(
-        await queries.tell_failing_endpoints(
+    asked = {"real_now": real_now, "keep_test": keep_test, "aside_since": real_now - ASIDE}
+
+    async def renewals(only: Sequence[int] | None) -> list[int]:
+        prefix = f"{_RENEWAL} "
+        return [int(await queries.tell_failing_renewals(database, **asked, most=most, only=only, prefix=prefix))]
+
+    async def failing() -> list[DueRow]:
+        return due_rows([row async for row in queries.failing_renewals(database, keep_test=keep_test)])
+
+    async def endpoints(only: Sequence[int] | None) -> list[int]:
+        told = await queries.tell_failing_endpoints(
             database,
-            real_now=real_now,
-            keep_test=keep_test,
+            **asked,
             after_attempts=AFTER_ATTEMPTS,
             most_attempts=MOST_ATTEMPTS,
             looked_at=_LOOKED_AT,
             far=FAR,
+            only=only,
+            prefix=f"{_ENDPOINTS} ",
         )
+        return [int(told)]
+
+    async def merchants() -> list[DueRow]:
+        return await _merchants(database)
+
+    queued, told = 0, 1
+    while told:
+        told = sum(await claimed(database, renewals, failing, _leave_to_the_alarm, noun=_RENEWAL, doing=_NOT_TOLD))
+        queued += told
+    return queued + sum(
+        await claimed(database, endpoints, merchants, _leave_to_the_alarm, noun=_ENDPOINTS, doing=_NOT_TOLD)
     )
+
+
+async def _merchants(database: Database) -> list[DueRow]:
+    """Everybody who may be told something, the longest untold first."""
+    rows = queries.merchants_to_tell(database)
+    return [DueRow(Shop(row["merchant_id"], live=True), row["merchant_id"]) async for row in rows]
 
 
 async def choose_mails(database: Database, merchant_id: int, *, customer_mails: bool, test_mails: bool) -> None:

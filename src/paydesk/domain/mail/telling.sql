@@ -176,8 +176,18 @@ with place as materialized (
 select (select count(*) from place) as places,
        (select count(*) from paid) + (select count(*) from ended) as mails;
 
--- name: tell_failing_renewals(real_now, keep_test, most)$
--- Customers whose renewal failed and will be tried again: one mail for each period, with the way to another card.
+-- name: failing_renewals(keep_test)
+-- The subscriptions whose customers are told of a renewal that failed, or were told already.
+select s.merchant_id, s.live, s.id
+  from subscription s
+  join merchant m on m.id = s.merchant_id
+ where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
+   and m.customer_mails and (s.live or :keep_test or m.test_mails)
+ order by s.merchant_id, s.id;
+
+-- name: tell_failing_renewals(real_now, keep_test, most, only, prefix, aside_since)$
+-- Customers whose renewal failed and will be tried again: one mail for each period, with the way to another card. What
+-- could not be told lately is left out; with :only just these subscriptions are told of.
 with failing as materialized (
     select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.portal_token, s.portal_seed, s.customer_id, s.card_id,
            s.package_version_id, s.init_merchant_order_id, m.email as merchant_email
@@ -185,6 +195,8 @@ with failing as materialized (
       join merchant m on m.id = s.merchant_id
      where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
        and m.customer_mails and (s.live or :keep_test or m.test_mails)
+       and (:only::bigint[] is null or s.id = any(:only))
+       and not is_set_aside(s.merchant_id, s.live, :prefix || s.id::text, :aside_since)
        and (select e.id
               from mail e
              where e.merchant_id = s.merchant_id and e.once = 'renewal_failed ' || s.id || ' ' || s.next_period
@@ -217,12 +229,13 @@ with failing as materialized (
 )
 select count(*) from told;
 
--- name: tell_failing_endpoints(real_now, keep_test, after_attempts, most_attempts, looked_at, far)$
+-- name: tell_failing_endpoints(real_now, keep_test, after_attempts, most_attempts, looked_at, far, only, prefix, aside_since)$
 -- Merchants whose server has not taken a pingback for several attempts: one mail a day for each URL, however many
 -- pingbacks fail there; around midnight too, where the day's name changes. Told is the oldest pingback for the URL that is
 -- still to be sent (not one that had used up its attempts and is sent again by hand: somebody knows already). Only what was
 -- made after the last that the URL took counts, as for the account's own page: what fails while later ones arrive is that
--- pingback's trouble, not the endpoint's. One index probe finds each next side.
+-- pingback's trouble, not the endpoint's. One index probe finds each next side. A merchant who could not be told lately
+-- is left out; with :only just these merchants are told.
 with recursive side as (
     (select merchant_id, live
        from pingback
@@ -287,7 +300,8 @@ with recursive side as (
            order by number desc
            limit 1
       ) a on true
-     where (b.live or :keep_test or m.test_mails)
+     where (b.live or :keep_test or m.test_mails) and (:only::bigint[] is null or b.merchant_id = any(:only))
+       and not is_set_aside(b.merchant_id, true, :prefix || b.merchant_id::text, :aside_since)
        and not exists (
            select from mail e
             where e.merchant_id = b.merchant_id
