@@ -301,6 +301,17 @@ async def _own_limits(database: Database, shop: Shop, **limits: int) -> None:
     )
 
 
+async def test_challenges_that_customers_left_an_hour_ago_are_no_declines_of_now(
+    till: Any, asked: Asked, database: Database
+) -> None:
+    limited = with_limits(till, asked, declines_before_challenge=2)
+    for host in range(4):
+        assert isinstance(await try_card(limited, ASKS, f"192.0.2.{host}"), ConfirmWithBank)
+    await limited.settle(hours=1, minutes=1)
+    assert [attempt["state"] for attempt in await limited.attempts()] == ["abandoned"] * 4
+    assert await database.fetchval("select count(*) from card_guard where merchant_id = $1", till.shop.merchant_id) == 0
+
+
 async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, bank: Bank) -> None:
     limited = with_limits(till, asked, declines_per_hour=1)
     token = await limited.order()

@@ -449,3 +449,9 @@ async def test_changes_that_the_customer_does_not_confirm_count_as_declines(hold
     )
     assert figures is not None
     assert figures["declines"] == 2, "each but the last, which may still be confirmed"
+    # The last one is left for good: an hour later nobody has refused anything.
+    await holder.settle(hours=1, minutes=1)
+    await holder.desk.finish()
+    assert (await holder.change_states())[-1] == "abandoned"
+    declines = "select sum(declines) from card_guard_minute where merchant_id = $1"
+    assert await database.fetchval(declines, holder.shop.merchant_id) == 2

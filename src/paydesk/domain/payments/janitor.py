@@ -201,14 +201,18 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
         if endings:
             ended = await record_endings(desk.database, endings, now=now + clock, real_now=now)
             settled |= ended
-            tested = [ending.shop for ending in endings if ending.attempt_id in ended and _is_of_customer(ending)]
+            tested = [ending.shop for ending in endings if ending.attempt_id in ended and _is_decline(ending)]
             await count_declines(desk.database, tested, desk.limits_of, now=now)
     return settled
 
 
-def _is_of_customer(ending: Ending) -> bool:
-    """Whether a customer's try came to nothing: not a renewal, and not for the acquirer's being away."""
-    return not ending.renewal and ending.state in (AttemptState.DECLINED, AttemptState.ABANDONED)
+def _is_decline(ending: Ending) -> bool:
+    """Whether a bank refused a customer.
+
+    Challenges that nobody came back from end an hour later: after a busy hour they would look like a quiet one's
+    declines.
+    """
+    return not ending.renewal and ending.state is AttemptState.DECLINED
 
 
 def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending | None:

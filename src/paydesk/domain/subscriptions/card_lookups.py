@@ -112,6 +112,10 @@ async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: 
     change = lookup.change
     if finding is None:
         return False
+    if change.state is CardChangeState.CHALLENGED and isinstance(finding, Voided):
+        # Nobody came back: no bank has refused, so it is not counted as a decline.
+        left, reason = CardChangeState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED
+        return not isinstance(await record_ending(desk.database, change, left, reason, now=now), Unsettled)
     if change.state is CardChangeState.CHALLENGED:
         return not isinstance(await record_finding(desk, change, finding, now=now), Unsettled)
     if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.change.not_after + GRACE):
