@@ -63,7 +63,9 @@ _LOAD = 2000
 
 SUBSCRIBE = """
 with fresh as (
-    select n, nextval('customer_id_seq') as customer_id, nextval('payment_id_seq') as payment_id
+    select n, nextval('customer_id_seq') as customer_id, nextval('payment_id_seq') as payment_id,
+           nextval('payment_attempt_id_seq') as attempt_id,
+           (select max(id) from merchant_key where merchant_id = $1) as key_id
       from generate_series(1, cardinality($3::bigint[])) n
 ), customers as (
     insert into customer (merchant_id, live, id, email, first_name, last_name, username, country, created_at)
@@ -73,13 +75,25 @@ with fresh as (
                       exp_year, holder, created_at)
     select $1, false, ($3::bigint[])[n], ($4::bytea[])[n], $6, '', '424242', '4242', 'visa', 12, 2040, 'Ada', $5
       from fresh
+), first_payments as (
+    insert into payment (merchant_id, live, id, merchant_order_id, state, amount, currency, attempt_id, customer_id,
+                         card_id, sign_version, key_id, pingback_url, created_at, net, reserve, fees, paid_at)
+    select $1, false, payment_id, 'order-' || payment_id, 'captured', 10, 'USD', attempt_id, customer_id,
+           ($3::bigint[])[n], 'v2', key_id, 'https://shop.example/pingback', $5, 8.9, 0.5, 0.6, $5
+      from fresh
+), first_attempts as (
+    insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
+                                 currency, card_id, client_address, not_after, created_at, finished_at)
+    select $1, false, attempt_id, payment_id, 'approved', 'first-' || attempt_id, 'bench', true, 10,
+           'USD', ($3::bigint[])[n], '', $5, $5, $5
+      from fresh
 )
 insert into subscription (merchant_id, live, state, package_version_id, init_payment_id, init_merchant_order_id,
                           customer_id, card_id, acquirer, network_reference, terms_agreed, portal_seed, sign_version,
                           key_id, pingback_url, time_zone, anchor, next_period, date_next, counter,
                           paid_number_counter, date_start, date_active, date_paid, created_at)
 select $1, false, 'Active', $2, payment_id, 'order-' || payment_id, customer_id, ($3::bigint[])[n], 'bench', '', 'yes',
-       't-' || payment_id, 'v2', (select max(id) from merchant_key where merchant_id = $1),
+       't-' || payment_id, 'v2', key_id,
        'https://shop.example/pingback', 'UTC', $5::timestamptz, 2, now() - random() * interval '1 day',
        1, 1, $5, $5, $5, $5
   from fresh
@@ -251,7 +265,7 @@ async def subscribe(database: Database, vault: Vault, number: int) -> list[int]:
             await database.execute(SUBSCRIBE, merchant.id, version, cards, sealed, began, vault.current_key_id)
             left -= size
     # Autovacuum does this on a database that was filled in the usual way.
-    await database.execute("vacuum analyze subscription, card, customer")
+    await database.execute("vacuum analyze subscription, card, customer, payment, payment_attempt")
     await database.execute("analyze")
     await database.execute("checkpoint") if await _may_checkpoint(database) else None
     return merchants
@@ -300,7 +314,7 @@ async def measure(task: Task) -> dict[str, object]:
             seconds = await moved(database, merchants)
         else:
             seconds = await charged(database, vault, task.due, task.latency)
-        for table, expected in (("payment", 1), ("payment_attempt", 1), ("pingback", 1), ("ledger_entry", 4)):
+        for table, expected in (("payment", 2), ("payment_attempt", 2), ("pingback", 1), ("ledger_entry", 4)):
             count = await database.fetchval(f"select count(*) from {table}")
             assert count == expected * task.due, f"{count} rows in {table}"
         assert await database.fetchval("select count(*) from payment where state <> 'captured'") == 0
