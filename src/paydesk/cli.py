@@ -21,6 +21,7 @@ from paydesk.commands import (
     profiles,
     reconciling,
     refunds,
+    restoring,
     running,
     serving,
     settings_table,
@@ -61,6 +62,7 @@ app.command(
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
 app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
+app.command(epilog=restoring.EXAMPLE)(restoring.restored)
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")

@@ -33,6 +33,7 @@ from paydesk.commands import (
     profiles,
     reconciling,
     refunds,
+    restoring,
     subscriptions,
     vault,
 )
@@ -96,6 +97,7 @@ def paydesk(environment: dict[str, str]) -> Iterator[Paydesk]:
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
     app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
+    app.command(epilog=restoring.EXAMPLE)(restoring.restored)
 
     async def run(*words: object, stdin: str | None = None) -> Said:
         arguments = [str(word) for word in words]

@@ -17,6 +17,8 @@ WORDS: dict[str, str] = {
     "check": "--merchant {merchant}",
     "balance": "{merchant}",
     "refund": "{payment} --amount 1.00",
+    "reconcile": "",
+    "restored": "--gap 10",
     "merchant create": "--name Other --email other@shop.example",
     "merchant list": "",
     "merchant show": "{merchant}",
@@ -78,6 +80,10 @@ REFUSED = {
 """Those that find nothing to do here: then stdout is empty."""
 
 
+OF_ALL_MERCHANTS = {"reconcile", "restored", "vault reseal"}
+"""Those whose end depends on what others have left in the database: either way stdout has the result."""
+
+
 def commands_with_json(command: Any, *path: str) -> Iterator[str]:
     for name, below in getattr(command, "commands", {}).items():
         yield from commands_with_json(below, *path, name)
@@ -105,6 +111,9 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
     for name, words in WORDS.items():
         said = await paydesk(*name.split(), *words.format(**ids).split(), "--json")
         assert LINE in said.err, name
+        if name in OF_ALL_MERCHANTS:
+            assert isinstance(said.result, dict), (name, said)
+            continue
         assert (said.status, said.out == "") == ((1, True) if name in REFUSED else (0, False)), (name, said)
         result = said.out and said.result
         if name == "chargeback open":

@@ -68,3 +68,18 @@ async def test_what_is_asked_wrongly_is_one_clear_line(account: dict[str, Any], 
         said = await paydesk("reconcile", *words)
         assert said.status == 1
         assert line in said.err
+
+
+async def test_after_a_restore_ids_leave_a_gap_and_what_was_forgotten_is_named(
+    account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
+) -> None:
+    take(forgotten, await database.fetchval("select tag from deployment"))
+    before = await database.fetchval("select nextval('payment_id_seq')")
+    said = await paydesk("restored", "--since", "1d", "--gap", 1000)
+    assert said.status == 1
+    first, second, *_ = said.out.splitlines()
+    assert "go on behind a gap of 1,000 ids" in first
+    assert second.endswith("1 difference")
+    assert await database.fetchval("select nextval('payment_id_seq')") >= before + 10_000
+    told = await paydesk("restored", "--json")
+    assert (told.status, told.result["agrees"], told.result["epoch"] > 1) == (1, False, True)

@@ -10,7 +10,7 @@ import typer
 from dateutil.relativedelta import relativedelta
 
 from paydesk.app import live_acquirer, payment_desk, test_acquirer
-from paydesk.commands.connecting import command, deployment
+from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, progress, show_json, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
@@ -32,23 +32,31 @@ async def reconcile(
 
     Moves no money. What differs stands in the list of alarms until both agree.
     """
-    period, now = parse_period(since, "--since"), utc_now()
-    begin = now - relativedelta(**{f"{period.unit}s": period.length})  # type: ignore[arg-type]
     async with deployment() as here:
-        banks = (test_acquirer(here.settings), live_acquirer(here.settings))
-        desk = payment_desk(here.settings, here.database, here.vault, *banks)
-        try:
-            found = [await _compare(desk, name, begin, now) for name in _named(desk, acquirer)]
-        finally:
-            for each in desk.acquirers.values():
-                await each.close()
+        found = await compared(here, since, acquirer)
     if as_json:
         show_json({"agrees": not any(one.differences for one in found), "acquirers": [asdict(one) for one in found]})
     else:
         for one in found:
-            _show(one)
+            show(one)
     if any(one.differences for one in found):
         raise typer.Exit(1)
+
+
+async def compared(here: Deployment, since: str, acquirer: str = "") -> list[Reconciled]:
+    """What comparing with one acquirer, or with all, came to, so far back as a period such as `7d` says.
+
+    Raises: Malformed, NotFound, Unavailable.
+    """
+    period, now = parse_period(since, "--since"), utc_now()
+    begin = now - relativedelta(**{f"{period.unit}s": period.length})  # type: ignore[arg-type]
+    banks = (test_acquirer(here.settings), live_acquirer(here.settings))
+    desk = payment_desk(here.settings, here.database, here.vault, *banks)
+    try:
+        return [await _compare(desk, name, begin, now) for name in _named(desk, acquirer)]
+    finally:
+        for each in desk.acquirers.values():
+            await each.close()
 
 
 def _named(desk: Desk, acquirer: str) -> list[str]:
@@ -64,7 +72,8 @@ async def _compare(desk: Desk, name: str, since: datetime, now: datetime) -> Rec
         return await compare(desk, name, since=since, now=now, told=step)
 
 
-def _show(found: Reconciled) -> None:
+def show(found: Reconciled) -> None:
+    """Print what comparing with one acquirer's list came to."""
     read = f"{counted(found.purchases, 'purchase')} and {counted(found.refunds, 'refund')} of {found.acquirer}"
     foreign = f", {found.foreign} of other software" if found.foreign else ""
     typer.echo(f"{read} read{foreign}: {counted(len(found.differences), 'difference')}")
