@@ -79,6 +79,9 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="`id:base64key[,id:base64key…]`, 32 random bytes each; the first encrypts, all decrypt.",
     )
+    lost_vault_keys: str = Field(
+        "", description="Ids of vault keys that are gone for good, separated by commas: a start only warns of them."
+    )
     pingback_header_prefix: str = Field(
         "X-Service",
         pattern=r"^[A-Za-z][A-Za-z0-9-]*$",
@@ -220,6 +223,10 @@ class Settings(BaseSettings):
             if not _HOST_NAME.fullmatch(name):
                 raise SetupError(f"{PREFIX}OTHER_HOSTS: {name!r} is no host name; write pay.example, without a port")
         return tuple(names)
+
+    def lost_keys(self) -> frozenset[str]:
+        """The parsed `lost_vault_keys`."""
+        return frozenset(part.strip() for part in self.lost_vault_keys.split(",") if part.strip())
 
     @property
     def lacks_proxies(self) -> bool:

@@ -84,7 +84,7 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
                 async with connected(address, most=2) as database:
                     await require_pooler(database)
                     await require_current_schema(database)
-                    await require_vault_keys(database, vault_of(settings))
+                    await require_vault_keys(database, vault_of(settings), lost=settings.lost_keys())
                     if settings.live_acquirer:
                         await require_synchronous_standby(database, allow_async=settings.allow_async)
                 break

@@ -79,7 +79,7 @@ async def _prepare(settings: Settings, address: str) -> Sample:
         await migrate(pool)
         if settings.live_acquirer:
             await require_synchronous_standby(pool, allow_async=settings.allow_async)
-        await require_vault_keys(pool, vault)
+        await require_vault_keys(pool, vault, lost=settings.lost_keys())
         return await open_sample(settings, pool, vault, demo_address(settings))
 
 

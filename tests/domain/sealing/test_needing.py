@@ -76,6 +76,9 @@ async def test_a_start_without_a_key_names_it_and_says_what_to_do(own_database_u
             await require_vault_keys(database, Vault.from_settings(new, secret))
         assert f'"{before.current_key_id}"' in refused.value.message
         assert all(place.needed in refused.value.message for place in PLACES)
+        await require_vault_keys(database, Vault.from_settings(new, secret), lost=frozenset({before.current_key_id}))
+        with pytest.raises(SetupError, match="LOST_VAULT_KEYS"):
+            await require_vault_keys(database, Vault.from_settings(new, secret), lost=frozenset({"another"}))
         await reseal(database, Vault.from_settings(f"{new},{old}", secret))
         await database.execute("delete from card; delete from profile_change; delete from business_profile")
         await database.execute("update person set totp_sealed = null")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import structlog
+
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.sealing.resealing import PLACES
 
+log = structlog.get_logger()
 queries = load_statements(__package__ or "", "needing.sql")
 
 
@@ -19,16 +22,18 @@ async def keys_needed(database: Database) -> dict[str, list[str]]:
     return found
 
 
-async def require_vault_keys(database: Database, vault: Vault) -> None:
-    """Refuse to start without a key that something rests under.
+async def require_vault_keys(database: Database, vault: Vault, *, lost: frozenset[str] = frozenset()) -> None:
+    """Refuse to start without a key that something rests under; of those that are `lost` for good only warn.
 
     Raises: SetupError, naming each key that is missing, what it is needed for and the next step.
     """
     needed = {place.name: place.needed for place in PLACES}
     missing = {key: places for key, places in (await keys_needed(database)).items() if not vault.knows(key)}
+    for key in lost & missing.keys():
+        log.warning("what rests under a lost vault key can't be opened", key=key, places=missing.pop(key))
     if missing:
         keys = "; ".join(f'"{key}" ({", ".join(needed[place] for place in places)})' for key, places in missing.items())
         raise SetupError(
             f"PAYDESK_VAULT_KEYS lacks keys under which data rests: {keys}; put them back behind the first key "
-            "(see: paydesk vault status)"
+            "(see: paydesk vault status); or, if they are gone for good, name them in PAYDESK_LOST_VAULT_KEYS"
         )
