@@ -185,7 +185,8 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "terms_agreed": "", "subscription_ids": "{NULL}", "period_numbers": "{NULL}", "subscriptions": "[]",
         "leads_back": "{true}",
         "kinds": "{address,card,wrong_cvc}", "subjects": "{a,b,c}", "mosts": "{100000000,100000000,100000000}",
-        "factors": "{1,1,1}", "spans": "{1h,1h,1d}", "real_now": now.isoformat(),
+        "anywhere": "{f,f,f}", "checkout_most": "10",
+        "address_most": "100000000", "factors": "{1,1,1}", "spans": "{1h,1h,1d}", "real_now": now.isoformat(),
         "pads": rf"\\x{'00' * 128}",
     }  # fmt: skip
     steps = [

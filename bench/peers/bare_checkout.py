@@ -89,10 +89,13 @@ async def pay(token: str, request: Request) -> Response:
             declined_since=now - timedelta(hours=1),
             kinds=["address", "card", "wrong_cvc"],
             subjects=["address 127.0.0.1", "card 4242", "cvc 4242"],
+            anywhere=[False] * 3,
             mosts=[100_000_000] * 3,
             factors=[1] * 3,
             spans=[timedelta(hours=1)] * 3,
             now=now,
+            checkout_most=10,
+            address_most=100_000_000,
             real_now=now,
         ),
     )
