@@ -46,12 +46,15 @@ def _of_approved(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
         return f"it is {listed.state} there, and only authorized in our books"
     if payment in _TAKEN and listed.state is not PurchaseState.CAPTURED:
         return f"it is {listed.state} there, and {payment} in our books"
-    if payment in _TAKEN and listed.captured != row["amount"]:
-        return f"{_money(listed.captured, listed)} were captured there, and all of it in our books"
-    if payment in _TAKEN and listed.refunded != row["refunded"]:
-        there, here = _money(listed.refunded, listed), _money(row["refunded"], listed)
-        return f"{there} were given back there, and {here} in our books"
-    return None
+    # A part that was captured is a capture of all in our books, and a refund of what was let go of.
+    if payment not in _TAKEN or _net(listed) == row["amount"] - row["refunded"]:
+        return None
+    if listed.captured != row["amount"]:
+        return (
+            f"{_money(listed.captured, listed)} were captured there, and {_money(row['amount'], listed)} in our books"
+        )
+    there, here = _money(listed.refunded, listed), _money(row["refunded"], listed)
+    return f"{there} were given back there, and {here} in our books"
 
 
 def refund_difference(listed: ListedRefund, row: Mapping[str, Any] | None) -> str | None:
