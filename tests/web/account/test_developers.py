@@ -378,6 +378,31 @@ async def test_a_key_is_made_with_the_scopes_that_were_chosen_and_the_list_shows
     assert (await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24"})).status_code == 400
 
 
+async def test_a_key_that_was_made_in_test_mode_by_who_may_not_refund_moves_test_money_alone(
+    owner: Visitor, join: Join, database: Database
+) -> None:
+    merchant_id = int(owner.merchant_path.rpartition("/")[2])
+    developer = await join(owner, Role.developer)
+    assert "moves test money alone" in text_of(await developer.see(page(developer, "/keys")))
+    made = await rotate(developer)
+    private = re.findall(r"\b[0-9a-f]{48}\b", made.text)[0]
+    assert "Test money alone" in text_of(await owner.see(page(owner)))
+    await database.execute(
+        "update merchant set went_live_at = now() - interval '1 day', test_mode = false where id = $1", merchant_id
+    )
+    called = {
+        base: await owner.web.post(f"{base}/payment/1/refund", json={}, headers={"X-ApiKey": private})
+        for base in ("", "/sandbox")
+    }
+    assert "lacks the scope move" in called[""].text
+    assert "lacks the scope" not in called["/sandbox"].text
+    assert (await owner.web.get("/api/v1/payments", headers={"X-ApiKey": private})).status_code == 200
+    own = re.findall(r"\b[0-9a-f]{48}\b", (await rotate(owner)).text)[0]
+    assert (
+        "lacks the scope" not in (await owner.web.post("/payment/1/refund", json={}, headers={"X-ApiKey": own})).text
+    ), "an owner's own key moves live money"
+
+
 async def test_who_may_not_refund_makes_no_key_that_moves_money_once_the_shop_is_live(
     owner: Visitor, join: Join, database: Database
 ) -> None:

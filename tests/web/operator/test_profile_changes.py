@@ -71,6 +71,7 @@ async def test_an_accepted_profile_stays_in_force_until_an_operator_has_seen_the
     assert "•••• 3000" in mine
     assert "•••• 5555" in mine
     assert "A change" in text_of(await operator.see("/operator/profiles"))
+    assert "A change waits" in text_of(await operator.see(f"/operator/merchants/{merchant_id_of(shop)}"))
     shown = text_of(await operator.see(page))
     assert "Legal name Corner Shop Ltd Other Shop Ltd" in shown
     assert "IBAN •••• 3000 •••• 5555" in shown

@@ -11,7 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.genuine import is_genuine
-from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer
+from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer, scopes_there
 from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version
 
 queries = load_statements(__package__ or "", "callers.sql")
@@ -51,7 +51,7 @@ async def identify(
     if row["merchant_id"] is None:
         raise Unauthorized("X-ApiKey is wrong: no merchant has this private key; copy it from your account")
     live = not sandbox and not row["test_mode"] and row["went_live_at"] is not None
-    scopes = frozenset(map(Scope, row["scopes"]))
+    scopes = scopes_there(row["scopes"], live=live, moves_live=row["moves_live"])
     return Caller(Shop(row["merchant_id"], live), now if live else now + row["test_clock"], scopes)
 
 
@@ -89,7 +89,8 @@ async def identify_signer(
     if not genuine:
         raise Forbidden("hash is wrong: it does not match the body's other fields and the private key of public_key")
     live = not sandbox and not signer.test_mode and signer.went_live_at is not None
-    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, signer.scopes)
+    scopes = scopes_there(signer.scopes, live=live, moves_live=signer.moves_live)
+    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, scopes)
 
 
 def _refuse_too_many(calls: int, calls_per_minute: int, now: datetime) -> None:

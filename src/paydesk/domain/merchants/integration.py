@@ -15,7 +15,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import warn_owners
-from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.roles import Permission, allows
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.accounts import MUTABLE_EVENTS, BodyFormat, Shop, find_merchant
@@ -69,6 +69,7 @@ class PublicKey:
     created_at: datetime
     valid_until: datetime | None
     scopes: tuple[Scope, ...]
+    moves_live: bool
 
 
 def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
@@ -180,8 +181,8 @@ async def rotate_keys(
 ) -> KeyPair:
     """Make a new pair; the others end after a while. The private key is in the result and never shown again.
 
-    Once a shop is live, a key that moves money is made by who may refund: others would get by the key what their role
-    withholds.
+    Once a shop is live, a key that moves money is made by who may refund, and one that somebody else made before moves
+    test money alone: they would get by the key what their role withholds.
 
     Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as `keys.rotate` does.
     """
@@ -195,7 +196,14 @@ async def rotate_keys(
         require(session, Permission.refund)
     async with gate.database.acquire() as connection, connection.transaction():
         pair = await keys.rotate(
-            connection, gate.vault, merchant_id, replaces=replaces, grace=grace, now=now, scopes=scopes
+            connection,
+            gate.vault,
+            merchant_id,
+            replaces=replaces,
+            grace=grace,
+            now=now,
+            scopes=scopes,
+            moves_live=allows(session.role, Permission.refund),
         )
         await record(
             connection,

@@ -23,7 +23,7 @@ select sign_version
 
 -- name: public_keys(merchant_id, most)
 -- Newest first, with those that have ended; nothing of a private key.
-select id, public_key, created_at, valid_until, scopes
+select id, public_key, created_at, valid_until, scopes, moves_live
   from merchant_key
  where merchant_id = :merchant_id
  order by id desc

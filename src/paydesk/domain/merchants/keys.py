@@ -38,6 +38,12 @@ def in_order(scopes: Iterable[str]) -> tuple[Scope, ...]:
     return tuple(scope for scope in Scope if scope in set(scopes))
 
 
+def scopes_there(scopes: Iterable[str], *, live: bool, moves_live: bool) -> frozenset[Scope]:
+    """What a key may do on one side: one that somebody made who may not give money back moves test money alone."""
+    known = frozenset(map(Scope, scopes))
+    return known - {Scope.move} if live and not moves_live else known
+
+
 def require_scope(scopes: frozenset[Scope], needed: Scope) -> None:
     """Make sure that a key pair may do something.
 
@@ -66,6 +72,7 @@ class Signer:
     test_clock: timedelta
     suspended: bool = False
     scopes: frozenset[Scope] = ALL_SCOPES
+    moves_live: bool = True
 
 
 async def add(
@@ -77,8 +84,12 @@ async def add(
     private: str,
     now: datetime,
     scopes: frozenset[Scope] = ALL_SCOPES,
+    moves_live: bool = True,
 ) -> int:
-    """Seal and store a pair for a merchant; returns the key's id."""
+    """Seal and store a pair for a merchant; returns the key's id.
+
+    `moves_live` is whether what it may move includes live money.
+    """
     key_id = int(await queries.next_key_id(connection))
     sealed = vault.seal(private.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=key_id)
     await queries.add_key(
@@ -90,6 +101,7 @@ async def add(
         private_key_sealed=sealed.blob,
         vault_key_id=sealed.key_id,
         scopes=sorted(scopes),
+        moves_live=moves_live,
         now=now,
     )
     return key_id
@@ -119,6 +131,7 @@ async def rotate(
     grace: timedelta,
     now: datetime,
     scopes: frozenset[Scope] = ALL_SCOPES,
+    moves_live: bool = True,
 ) -> KeyPair:
     """Make a new pair in the connection's transaction, and end all others after `grace`.
 
@@ -134,7 +147,8 @@ async def rotate(
     until = now + grace
     await queries.end_keys(connection, merchant_id=merchant_id, until=until)
     public, private = random_pair()
-    key_id = await add(connection, vault, merchant_id, public=public, private=private, now=now, scopes=scopes)
+    may: dict[str, Any] = {"scopes": scopes, "moves_live": moves_live}
+    key_id = await add(connection, vault, merchant_id, public=public, private=private, now=now, **may)
     return KeyPair(key_id, public, private, until)
 
 
@@ -160,6 +174,7 @@ async def find_signer(
         test_clock=row["test_clock"],
         suspended=row["suspended_at"] is not None,
         scopes=frozenset(map(Scope, row["scopes"])),
+        moves_live=row["moves_live"],
     )
 
 

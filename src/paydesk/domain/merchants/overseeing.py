@@ -107,6 +107,7 @@ class Overseen:
     shipped_goods: bool
     pingback_url: str
     profile: ProfileStatus | None
+    profile_change: bool
     terms: TradeTerms
     keys: tuple[PublicKey, ...]
     team: tuple[TeamMember, ...]
@@ -160,6 +161,7 @@ async def inspect_merchant(database: Database, merchant_id: int) -> Overseen:
         shipped_goods=row["shipped_goods"],
         pingback_url=row["pingback_url"] or "",
         profile=ProfileStatus(row["profile_status"]) if row["profile_status"] else None,
+        profile_change=row["profile_change"],
         terms=_terms(row),
         keys=tuple(keys),
         team=tuple(team),

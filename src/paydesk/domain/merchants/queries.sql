@@ -14,10 +14,11 @@ select * from made;
 -- A sealed key is bound to its row, so the row's id is drawn before it is sealed.
 select nextval('merchant_key_id_seq');
 
--- name: add_key(merchant_id, id, public_key, private_key_lookup, private_key_sealed, vault_key_id, scopes, now)!
+-- name: add_key(merchant_id, id, public_key, private_key_lookup, private_key_sealed, vault_key_id, scopes, moves_live, now)!
 insert into merchant_key (merchant_id, id, public_key, private_key_lookup, private_key_sealed, vault_key_id, scopes,
-                          created_at)
-values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :scopes::text[], :now);
+                          moves_live, created_at)
+values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :scopes::text[], :moves_live,
+        :now);
 
 -- name: newest_key(merchant_id)$
 -- The lock lets one at a time make keys of a merchant; checkouts and payments don't wait for it.
@@ -89,7 +90,7 @@ select * from merchant_key where merchant_id = :merchant_id and id = :id;
 -- Who may have signed a form, and how many forms this client has sent the merchant in this minute: finding and
 -- counting are one statement, so no form goes uncounted. Forms whose hash was wrong are counted apart, see count_refused.
 with found as (
-    select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, k.scopes, m.name, m.test_mode, m.went_live_at, m.test_clock,
+    select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, k.scopes, k.moves_live, m.name, m.test_mode, m.went_live_at, m.test_clock,
            m.suspended_at
       from merchant_key k
       join merchant m on m.id = k.merchant_id
