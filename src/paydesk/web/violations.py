@@ -40,9 +40,6 @@ VIOLATIONS = Counter(
 UNREAD = Counter("paydesk_policy_reports_unread_total", "Reports of violations that were not read", ["why"])
 
 LARGEST_BODY = 16 * 1024
-MOST_REPORTS = 20
-"""Reports that are read of one request: a browser sends few at a time."""
-
 A_MINUTE, ADDRESS_A_MINUTE = 240, 20
 """Requests that one process reads a minute, of everybody and of one address."""
 
@@ -114,14 +111,12 @@ class Budget:
         self.taken[address] = mine + 1
         return True
 
-    def new(self, violations: Iterable[Violation], *, now: datetime) -> list[Violation]:
-        """Those of a kind that was not told lately, one of each; remembers that they are told now."""
-        fresh: dict[str, Violation] = {}
-        for one in violations:
-            if one.kind not in fresh and now - self.told.get(one.kind, now - TOLD_AGAIN) >= TOLD_AGAIN:
-                fresh[one.kind] = one
-        self.told.update(dict.fromkeys(fresh, now))
-        return list(fresh.values())
+    def is_news(self, violation: Violation, *, now: datetime) -> bool:
+        """Whether its kind was not told lately; remembers that it is told now."""
+        if now - self.told.get(violation.kind, now - TOLD_AGAIN) < TOLD_AGAIN:
+            return False
+        self.told[violation.kind] = now
+        return True
 
 
 def report_routes(addresses: Iterable[str], trusted_proxies: tuple[Network, ...]) -> list[Route]:
@@ -134,15 +129,15 @@ def report_routes(addresses: Iterable[str], trusted_proxies: tuple[Network, ...]
         if not budget.take(client_address(request.scope, trusted_proxies), now=now):
             return _unread("rate", 429)
         try:
-            reports = _reports(request, await read_body(request, LARGEST_BODY))
+            found = _violation(_report(request, await read_body(request, LARGEST_BODY)), hosts)
         except PaydeskError as error:
             return _unread("size" if error.status == 413 else "shape", error.status)
         except (msgspec.DecodeError, RecursionError, ValueError):
             return _unread("shape", 400)
-        found = [one for one in (_violation(report, hosts) for report in reports[:MOST_REPORTS]) if one is not None]
-        for one in found:
-            VIOLATIONS.labels(one.page, one.directive, one.blocked).inc()
-        await _tell(request.state.database, budget.new(found, now=now), now=now)
+        if found is not None:
+            VIOLATIONS.labels(found.page, found.directive, found.blocked).inc()
+            if budget.is_news(found, now=now):
+                await _tell(request.state.database, found, now=now)
         return Response(status_code=204)
 
     return [Route(REPORTS, take, methods=["POST"])]
@@ -151,7 +146,7 @@ def report_routes(addresses: Iterable[str], trusted_proxies: tuple[Network, ...]
 _WORDS = {
     "rate": "too many reports just now; this one was not read, try again in a minute",
     "size": f"a report has at most {LARGEST_BODY // 1024} KiB; this one was not read",
-    "shape": "this is no report of a violated policy, as application/csp-report or application/reports+json",
+    "shape": "this is no report of a violated policy, as browsers send it (application/csp-report)",
 }
 
 
@@ -161,36 +156,31 @@ def _unread(why: str, status: int) -> Response:
     return PlainTextResponse(_WORDS[why], status, headers=headers)
 
 
-def _reports(request: Request, body: bytes) -> list[Mapping[str, Any]]:
-    """The bodies of the reports, in the words of the newer form. Raises: ValueError for what are none."""
+def _report(request: Request, body: bytes) -> Mapping[str, Any]:
+    """What a report says. Raises: ValueError if it is none."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    content = msgspec.json.decode(body)
-    if media_type == "application/reports+json" and isinstance(content, list):
-        wanted = [one for one in content if isinstance(one, dict) and one.get("type") == "csp-violation"]
-        return [one["body"] for one in wanted if isinstance(one.get("body"), dict)]
-    older = content.get("csp-report") if isinstance(content, dict) else None
-    if media_type not in ("application/csp-report", "application/json") or not isinstance(older, dict):
+    content = msgspec.json.decode(body) if media_type in ("application/csp-report", "application/json") else None
+    said = content.get("csp-report") if isinstance(content, dict) else None
+    if not isinstance(said, dict):
         raise ValueError("no report")
-    directive = older.get("effective-directive") or older.get("violated-directive")
-    names = {"documentURL": "document-uri", "blockedURL": "blocked-uri", "sourceFile": "source-file"}
-    return [{"effectiveDirective": directive, **{new: older.get(old) for new, old in names.items()}}]
+    return said
 
 
 def _violation(report: Mapping[str, Any], hosts: frozenset[str]) -> Violation | None:
     """What a report says, in our own words; None if it is about no page of ours."""
-    document = _url(report.get("documentURL"))
+    document = _url(report.get("document-uri"))
     if document is None or document.netloc.lower() not in hosts:
         return None
     parts = [part for part in document.path.split("/") if part]
     page = next((part for part in parts[:2] if part in _PAGES), "other")
-    directive = str(report.get("effectiveDirective") or "").partition(" ")[0]
+    directive = str(report.get("effective-directive") or report.get("violated-directive") or "").partition(" ")[0]
     blocked, host = _blocked(report, hosts)
     return Violation(page, directive if directive in _DIRECTIVES else "unknown", blocked, host)
 
 
 def _blocked(report: Mapping[str, Any], hosts: frozenset[str]) -> tuple[Blocked, str]:
     """What kind of thing was blocked, and the name of its host."""
-    text, source = str(report.get("blockedURL") or ""), str(report.get("sourceFile") or "")
+    text, source = str(report.get("blocked-uri") or ""), str(report.get("source-file") or "")
     if "extension" in source.partition(":")[0] or "extension" in text.partition(":")[0]:
         return Blocked.extension, ""
     if text in ("inline", "eval", "wasm-eval", "trusted-types-policy", "trusted-types-sink"):
@@ -215,12 +205,11 @@ def _url(text: object) -> Any:
         return None
 
 
-async def _tell(database: Database, violations: list[Violation], *, now: datetime) -> None:
-    """Log each kind, and raise an alarm where cards are typed."""
-    for one in violations:
-        log.warning("browsers report that a page's policy was violated", kind=one.kind, host=one.host)
-    alarms = [Alarm(AlarmKind.policy_violated, one.kind, _reason(one)) for one in violations if one.is_alarming]
-    await raise_alarms(database, alarms, now=now)
+async def _tell(database: Database, one: Violation, *, now: datetime) -> None:
+    """Log a kind, and raise an alarm if it is where cards are typed."""
+    log.warning("browsers report that a page's policy was violated", kind=one.kind, host=one.host)
+    if one.is_alarming:
+        await raise_alarms(database, [Alarm(AlarmKind.policy_violated, one.kind, _reason(one))], now=now)
 
 
 def _reason(one: Violation) -> str:
