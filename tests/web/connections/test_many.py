@@ -70,12 +70,13 @@ class Fake:
 
     def __init__(self) -> None:
         self.told: list[Phase] = []
+        self.is_displaced = False
 
     def overdue(self, phase: Phase) -> None:
         self.told.append(phase)
 
     def displace(self) -> None:
-        raise AssertionError("nobody was to make room")
+        self.is_displaced = True
 
 
 async def test_each_phase_has_its_own_time() -> None:
@@ -123,3 +124,19 @@ def test_connections_leave_files_for_all_else(monkeypatch: pytest.MonkeyPatch) -
         assert connection_limits(load_settings()).in_all == most
     trusted = load_settings(trusted_proxies="10.0.0.0/8")
     assert {str(one) for one in connection_limits(trusted).unlimited} == {"127.0.0.0/8", "::1/128", "10.0.0.0/8"}
+
+
+@pytest.mark.parametrize("phase", Phase)
+async def test_who_is_slow_makes_room_and_who_waits_for_an_answer_does_not(phase: Phase) -> None:
+    now = 0.0
+    overseen = OpenConnections(replace(PATIENT, in_all=1), clock=lambda: now)
+    first = Fake()
+    overseen.admit(first, "192.0.2.1")
+    overseen.move(first, phase)
+    second, third = Fake(), Fake()
+    at_once = phase in (Phase.REFUSED, Phase.IDLE, Phase.HEAD)
+    assert (overseen.admit(second, "192.0.2.2") is None, first.is_displaced) == (at_once, at_once)
+    overseen.forget(second)
+    now = 3.0
+    overseen.admit(third, "192.0.2.3")
+    assert first.is_displaced == (phase is not Phase.ANSWER)

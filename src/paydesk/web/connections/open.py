@@ -52,8 +52,19 @@ class Phase(IntEnum):
     REFUSED = auto()
 
 
-_DISPENSABLE = (Phase.REFUSED, Phase.IDLE, Phase.HEAD)
-"""What is ended for a new connection when there are too many: nobody waits for an answer on it."""
+_STALE = 3.0
+"""Seconds after which a body on its way, or an answer on its way back, is rather an attack than somebody's."""
+
+_DISPENSABLE = {
+    Phase.REFUSED: 0.0,
+    Phase.IDLE: 0.0,
+    Phase.HEAD: 0.0,
+    Phase.BODY: _STALE,
+    Phase.UNREAD: _STALE,
+    Phase.CLOSING: _STALE,
+}
+"""What is ended for a new connection when there are too many, and how old it is at least: never one whose request is
+being answered."""
 
 
 class Connection(Protocol):
@@ -153,10 +164,11 @@ class OpenConnections:
             self._look_later()
 
     def _displace_one(self) -> bool:
-        """End the oldest connection on which nobody waits for an answer."""
-        for phase in _DISPENSABLE:
-            oldest = next(iter(self._phases[phase]), None)
-            if oldest is not None:
+        """End the oldest connection that is dispensable."""
+        now = self._clock()
+        for phase, at_least in _DISPENSABLE.items():
+            oldest, since = next(iter(self._phases[phase].items()), (None, now))
+            if oldest is not None and now - since >= at_least:
                 oldest.displace()
                 self.forget(oldest)
                 return True
