@@ -134,3 +134,23 @@ async def test_a_worker_whose_clock_is_off_charges_voids_and_sends_nothing(
     await working
     assert (await club.now(subscription)).paid_number_counter == 1
     assert await database.fetchval("select count(*) from payment_attempt where merchant_id = $1", shop.merchant_id) == 1
+
+
+@pytest.mark.parametrize("hours", [24, 0])
+async def test_a_worker_looks_at_the_payment_page_unless_it_is_not_to(
+    settings: Settings, database: Database, vault: Vault, desk: Desk, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    stop, looked = asyncio.Event(), []
+
+    async def look(address: str, every: timedelta, database: Database, stop: asyncio.Event) -> None:
+        looked.append((address, every))
+        stop.set()
+
+    monkeypatch.setattr(worker, "run_page_watch", look)
+    working = asyncio.create_task(
+        work(settings.model_copy(update={"page_check_hours": hours}), database, vault, desk, stop)
+    )
+    if not hours:
+        stop.set()
+    await working
+    assert looked == ([("http://pay.test", timedelta(hours=24))] if hours else [])

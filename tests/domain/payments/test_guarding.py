@@ -6,21 +6,25 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from stdnum import luhn
 
 from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop, create_merchant
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments import guarding
 from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
 from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Paid, Payer, Refused, Result, pay, settle_challenge
+from paydesk.domain.subscriptions.terms import Terms, Trial
 
 VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "4000000000000127", "4000000000003220"
 STOPPED = Refused("too_many_attempts")
@@ -299,6 +303,32 @@ async def _own_limits(database: Database, shop: Shop, **limits: int) -> None:
         shop.live,
         json.dumps(limits),
     )
+
+
+FREE_TRIAL = Terms(
+    "Club", "club", "USD", Decimal("10.00"), Period(1, "month"), Trial(Decimal(0), Period(1, "month")), 0
+)
+
+
+async def try_trial(till: Any, number: str, address: str) -> Result:
+    """A customer begins a free trial."""
+    return await try_card(till, number, address, token=await till.order(terms=FREE_TRIAL, amount=Decimal("10.00")))
+
+
+async def test_free_trials_are_counted_by_card_although_the_bank_approves(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, checks_per_card=2)
+    for host in (1, 2):
+        assert await try_trial(limited, VISA, f"192.0.2.{host}") == Paid()
+    assert await try_trial(limited, VISA, "192.0.2.3") == STOPPED
+    assert await try_card(limited, VISA, "192.0.2.3") == Paid(), "what is paid for is no check"
+
+
+async def test_free_trials_of_many_cards_are_counted_by_address(till: Any, asked: Asked) -> None:
+    limited = with_limits(till, asked, checks_per_card=1)
+    cards = [number for number in range(4242424200000000, 4242424200000100) if luhn.is_valid(str(number))]
+    results = [await try_trial(limited, str(number), "192.0.2.1") for number in cards[:8]]
+    assert results[6:] == [STOPPED] * 2, "six times as many as of one card"
+    assert STOPPED not in results[:6]
 
 
 async def test_challenges_that_customers_left_an_hour_ago_are_no_declines_of_now(
