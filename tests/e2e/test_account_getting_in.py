@@ -16,7 +16,7 @@ import pytest
 from argon2 import PasswordHasher
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
-from tests.conftest import accept_waiting
+from tests.conftest import accept_waiting, propose_change, submit_profile
 from tests.e2e.looks import flaws, violations
 
 import paydesk.app
@@ -301,7 +301,9 @@ async def test_a_checkout_in_the_merchants_colours_can_be_read(
     assert complaints == []
 
 
-async def test_everybody_can_use_the_account_whatever_state_it_is_in(sign_up: SignUp, base: str) -> None:
+async def test_everybody_can_use_the_account_whatever_state_it_is_in(
+    sign_up: SignUp, base: str, database: Database
+) -> None:
     """Pages that an address alone does not bring up; the others are walked by test_console_pages."""
     page, _ = await sign_up()
     shop = f"{base}{merchant_path(page)}/settings"
@@ -310,6 +312,12 @@ async def test_everybody_can_use_the_account_whatever_state_it_is_in(sign_up: Si
     await page.get_by_role("button", name="Save the profile").click()
     await expect(page.get_by_label("IBAN")).to_be_focused()
     found = await flaws(page)
+    await submit_profile(database, int(merchant_path(page).split("/")[2]))
+    await accept_waiting(database, int(merchant_path(page).split("/")[2]))
+    await propose_change(database, int(merchant_path(page).split("/")[2]), "Quick Casino of the Northern Islands")
+    await page.goto(f"{shop}/profile")
+    await expect(page.get_by_text("Waiting for review")).to_be_visible()
+    found += await flaws(page)
     await page.goto(f"{shop}/team")
     await page.get_by_role("link", name="Leave").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("out of the team?")
