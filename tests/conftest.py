@@ -40,7 +40,10 @@ from paydesk_client import Gateway
 hypothesis_settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("unhurried")
 
-LONGEST = ("tests/faults/test_plays.py", "tests/commands/test_running.py", "tests/e2e/test_console_pages.py")
+LONGEST = (
+    *("tests/faults/test_plays.py", "tests/commands/test_running.py", "tests/e2e/test_console_pages.py"),
+    "tests/faults/test_afterwards.py",
+)
 """The files that take longest, each one minute or more."""
 LONG = ("tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end at about the same time."""

@@ -21,9 +21,11 @@ APPROVED = "4242424242424242"
 DECLINED = "4000000000000002"
 NO_FUNDS = "4000000000009995"
 SECURE = "4000000000003220"
+ANOTHER = "5555555555554444"
 LOST_ANSWER = "4000000000009987"
 
 THANKS = "https://shop.example/thanks"
+CLUB = {"recurring_name": "Sock club", "recurring_sku_id": "club", "recurring_period": "1m"}
 MOST_STEPS = 25
 LOOKS = 4
 """How often the waiting page asks for the result before the customer goes away for a while."""
@@ -34,11 +36,15 @@ _BUSY = (502, 503, 504)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a customer wants to do: cards, one after the other, what to tell the bank, and whether to click twice."""
+    """What a customer wants to do: cards, one after the other, what to tell the bank, and whether to click twice.
+
+    Who joins the club pays for the first month, and takes the last of the cards for the others.
+    """
 
     cards: tuple[str, ...]
     decisions: tuple[str, ...] = ()
     clicks: int = 1
+    joins: bool = False
 
 
 def plan(chance: random.Random) -> Plan:
@@ -97,6 +103,7 @@ class Customer:
                 "email": "ada@example.com",
                 "success_url": f"{THANKS}?order={self.order}",
                 "sign_version": "v2" if int(self.amount[-1]) % 2 else "v1",
+                **(CLUB if self.plan.joins else {}),
             }
         )
         status, place, _ = await self._ask("POST", form.action, fields)
@@ -139,6 +146,7 @@ class Customer:
             "cvc": "123",
             "holder": "Ada Lovelace",
             "country": "GB",
+            **({"agree": "en"} if self.plan.joins else {}),
         }
         answers = await asyncio.gather(
             *(self._ask("POST", url, fields) for _ in range(self.plan.clicks)), return_exceptions=True

@@ -39,11 +39,15 @@ Do = Callable[[Stage, Order], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What brings a process to the point, and what must have been done before; the first may be done again."""
+    """What brings a process to the point, and what must have been done before; the first may be done again.
+
+    `too` is what somebody else does while the process stands there, if that is not what workers do by themselves.
+    """
 
     name: str
     do: Do
     before: Do | None = None
+    too: Do | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,11 @@ async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
             async with hereafter(stage.settings) as others:
                 await others.ask_the_bank(KEYS_ARE_VOID)
                 await others.finish_movements(KEYS_ARE_VOID)
+                await others.read_on(KEYS_ARE_VOID)
                 await others.resend()
+            for play in plays:
+                if play.deed.too:
+                    await play.deed.too(stage, play.order)
         for stop in held:
             stop.go_on()
 
@@ -103,7 +111,8 @@ async def _pay(stage: Stage, order: Order) -> None:
     await customer.visit()
 
 
-async def _have_paid(stage: Stage, order: Order) -> None:
+async def have_paid(stage: Stage, order: Order) -> None:
+    """The customer has seen that the order is paid."""
     customer = next(one for one in stage.crowd.customers if one.order == order.name)
     while not customer.is_paid:
         await customer.visit()
@@ -162,7 +171,7 @@ async def _have_lost_the_answer(stage: Stage, order: Order) -> None:
 
 async def _have_asked(stage: Stage, order: Order) -> None:
     """The refund is begun, and whoever began it died before the bank heard of it."""
-    await _have_paid(stage, order)
+    await have_paid(stage, order)
     stage.points.arm("after movements.begin_refund")
     asking = asyncio.create_task(_give_back(stage, order))
     (await stage.points.stopped("after movements.begin_refund")).kill()
@@ -183,11 +192,11 @@ async def _forget(stage: Stage, order: Order) -> None:
 
 
 PAYS = Deed("pays", _pay)
-GIVES_BACK = Deed("gives back", _give_back, _have_paid)
-SHIPS = Deed("ships", _ship, _have_paid)
+GIVES_BACK = Deed("gives back", _give_back, have_paid)
+SHIPS = Deed("ships", _ship, have_paid)
 IS_LOOKED_UP = Deed("is looked up", _look_up, _have_lost_the_answer)
 IS_FINISHED = Deed("is finished", _finish, _have_asked)
-IS_FORGOTTEN = Deed("is forgotten", _forget, _have_paid)
+IS_FORGOTTEN = Deed("is forgotten", _forget, have_paid)
 IS_TOLD = Deed("is told", _pay)
 
 KEPT = ("socks", Wish.KEEP)
@@ -200,7 +209,8 @@ FORGOTTEN = ("mugs", Wish.FORGET)
 def play(deed: Deed, at: str, goods: tuple[str, Wish] = KEPT, plan: Plan = Plan((APPROVED,))) -> Play:  # noqa: B008
     """A play whose order is named after it."""
     shop, wish = goods
-    named = f"{deed.name} {plan.cards[0][-4:]} {at}".replace(" ", "-").replace(".", "-").replace("_", "-")
+    cards = " ".join(card[-4:] for card in plan.cards)
+    named = f"{deed.name} {cards} {at}".replace(" ", "-").replace(".", "-").replace("_", "-")
     return Play(at, deed, Order(f"{shop}-{named}", plan, wish, shop))
 
 

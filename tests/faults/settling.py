@@ -17,6 +17,7 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.app import payment_desk, vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.api_calls import LEASE, RENEWAL
 from paydesk.domain.payments import janitor
@@ -24,6 +25,7 @@ from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.subscriptions.card_lookups import settle_card_changes
 from paydesk.settings import Settings
 from paydesk.worker import sender_settings
 
@@ -54,6 +56,13 @@ class Hereafter:
         await act_on_due(self.desk, real_now=utc_now())
         await _end_leases(self.database)
         while await finish_movements(self.desk, now=utc_now() + ahead):
+            await _end_leases(self.database)
+
+    async def read_on(self, ahead: timedelta) -> None:
+        """Read what the bank says of disputes, and ask for the card changes that are open."""
+        await _end_leases(self.database)
+        await read_disputes(self.desk, now=utc_now())
+        while await settle_card_changes(self.desk, now=utc_now() + ahead):
             await _end_leases(self.database)
 
     async def resend(self) -> None:
@@ -117,7 +126,7 @@ async def hereafter(settings: Settings) -> AsyncIterator[Hereafter]:
 
 async def _end_leases(database: Database) -> None:
     """Leases of the dead run out in the database's own time, which nobody can set ahead."""
-    for table in ("payment_attempt", "pingback", "movement"):
+    for table in ("payment_attempt", "pingback", "movement", "card_change", "dispute_reading"):
         await database.execute(f"update {table} set leased_until = null where leased_until is not null")
     # The web service is alive: it renews the leases of its own calls before they are that short.
     await database.execute(

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import aiohttp
+from tests.faults.clerk import Clerk
 from tests.faults.customers import Crowd, Customer, Plan
 from tests.faults.fail_points import FailPoints
 from tests.faults.keeping import Staff, Task, Wish
@@ -91,6 +92,7 @@ class Stage:
     points: FailPoints
     record: Path
     browser: aiohttp.ClientSession
+    clerk: Clerk
 
     def expect(self, order: Order) -> Customer:
         """The customer of an order, who may come from now on; the staff know what to do with it."""
@@ -155,9 +157,11 @@ async def staged(folder: Path, cast: Cast, seed: int = 0) -> AsyncIterator[Stage
             )
         )
         staff = await stack.enter_async_context(Staff({}, settings.database_url).working())
+        clerk = await stack.enter_async_context(Clerk(STOPPABLE, env).working())
         await bank_open(settings.simulator_url)
         await eventually(lambda: len(web.ready) == cast.web_workers, "the web service answers", web.tail)
-        yield Stage(settings, env, cast, postgres, web, workers, receiver, staff, Crowd([]), points, record, browser)
+        crowd = Crowd([])
+        yield Stage(settings, env, cast, postgres, web, workers, receiver, staff, crowd, points, record, browser, clerk)
 
 
 def planted_env(cast: Cast) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """`paydesk` that stops at fail points, with whatever bug is planted: run as `python -m tests.faults.stoppable serve`.
 
+Without a command it takes one after the other from its standard input.
+
 Everything is loaded once, and each process is a fork of that: whoever is killed is back in no time. uvicorn's workers
 import this module too (as the main module of their parent), so the fail points are in each of them.
 """
@@ -26,7 +28,9 @@ import paydesk.worker  # noqa: F401 (loaded here, once, for all forks)
 from paydesk.adapters.acquirers.simulator import RemoteSimulator
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.cli import main
+from paydesk.commands import ledger
 from paydesk.database import statements
+from paydesk.domain.operations.money import pay_out
 
 BANK = ("authorize", "charge_stored", "capture", "void", "end_challenge", "refund", "find", "find_movement")
 _PAUSE = 0.05
@@ -76,6 +80,7 @@ statements._read = cache(StoppingStatements)
 for call in BANK:
     setattr(RemoteSimulator, call, settled(with_points(f"bank.{call}", getattr(RemoteSimulator, call))))
 OutboundClient.post = with_points("merchant.post", OutboundClient.post)  # type: ignore[method-assign]
+ledger.pay_out = with_points("operations.pay_out", pay_out)  # type: ignore[attr-defined]
 
 
 def keep(processes: int) -> None:
@@ -115,5 +120,22 @@ def keep(processes: int) -> None:
     sys.exit(failed)
 
 
+def obey() -> None:
+    """Run each command that comes as a line, in a fork of its own, and say how it ended, by its number."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()
+    for line in sys.stdin:
+        number, words = json.loads(line)
+        if not os.fork():
+            sys.argv[1:], status = words, 1
+            try:
+                main()
+            except SystemExit as end:
+                status = 1 if end.code else 0
+            finally:
+                print(json.dumps([number, status]), flush=True)
+                os._exit(0)
+
+
 if __name__ == "__main__":
-    keep(int(os.environ.get(PROCESSES, "1")))
+    keep(int(os.environ.get(PROCESSES, "1"))) if sys.argv[1:] else obey()

@@ -34,10 +34,12 @@ async def work() -> None:
     most = settings.database_connections
     async with checked_database(settings) as address, connected(address, most=most, name="work") as pool:
         desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
+        # Whoever reads that it works may ask it to stop at once.
+        stop = stop_on_signals()
         log.info("working", metrics_port=serve_metrics(settings, else_any=True))
         try:
             async with watched("work", notifier=service_manager(), on_look=measure_pools):
-                await do_work(settings, pool, vault, desk, stop_on_signals())
+                await do_work(settings, pool, vault, desk, stop)
         finally:
             for each in desk.acquirers.values():
                 await each.close()

@@ -1,0 +1,82 @@
+"""Whatever dies at whichever point: each dispute is booked as the bank says, each card and each payout once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.faults.afterwards import (
+    BY_COMMAND,
+    CHANGE_IS_FOUND,
+    CHANGES,
+    CHANGES_AT_THE_DOOR,
+    IS_DISPUTED,
+    IS_PAID_OUT,
+    NEW_CARD,
+    OF_DECIDED,
+    OF_OPENED,
+    settle_afterwards,
+)
+from tests.faults.plays import Fate, Play, perform, play
+from tests.faults.reconciling import differences
+from tests.faults.stage import Cast, Stage, staged
+from tests.faults.test_plays import check, unforeseen
+
+pytestmark = pytest.mark.faults
+
+BUGS = {
+    "chargebacks.disputed": play(IS_DISPUTED, "before chargebacks.book"),
+    "cards.begin_card_change": play(CHANGES, "after bank.authorize", plan=NEW_CARD),
+    "balances.payout_of_reference": play(IS_PAID_OUT, "after operations.pay_out"),
+}
+"""The statement that has a bug, and the play that shows it when the process is killed there."""
+SAYS = {
+    "chargebacks.disputed": "the bank took 3.02 back for socks-is-disputed-",
+    "cards.begin_card_change": "lost: the bank checked a card ending in 4444 ",
+    "balances.payout_of_reference": "0.50 USD were sent for socks-is-paid-out-4242-after-operations-pay-out once",
+}
+
+
+Plays = tuple[Play, ...]
+
+
+async def found_after(
+    stage: Stage, fate: Fate, at_the_door: Plays, by_command: Plays, *in_background: Plays
+) -> list[str]:
+    """What bank, books and shop say differently in the end."""
+    await perform(stage, at_the_door, fate)
+    for one in by_command:
+        # Who records a payout has the merchant's row in hand, and others wait in line for it.
+        await perform(stage, (one,), fate)
+    # Before any money is taken back: what is not there can't be sent.
+    await settle_afterwards(stage, at_the_door + by_command)
+    async with stage.working():
+        for part in in_background:
+            await perform(stage, part, fate)
+    plays = sum(in_background, at_the_door + by_command)
+    await settle_afterwards(stage, plays)
+    changing = [one.order.name for one in plays if one.deed in (CHANGES, CHANGE_IS_FOUND)]
+    return await differences(stage, changing, [one.order.name for one in plays if one.deed is IS_PAID_OUT])
+
+
+@pytest.mark.parametrize("fate", Fate, ids=[fate.name.lower() for fate in Fate])
+async def test_bank_books_and_shop_agree_whatever_happens_at_a_point(tmp_path: Path, fate: Fate) -> None:
+    async with staged(tmp_path, Cast(forks=8)) as stage:
+        found = await found_after(stage, fate, CHANGES_AT_THE_DOOR, BY_COMMAND, OF_OPENED, OF_DECIDED)
+        assert not found, "\n".join(found)
+        assert await check(stage) == ""
+        assert stage.receiver.forged == 0
+        assert unforeseen(stage.web, *stage.workers) == []
+        assert await stage.web.stop() == 0
+
+
+async def test_each_planted_bug_is_found_by_its_play(tmp_path: Path) -> None:
+    disputed, changes, paid_out = BUGS.values()
+    async with staged(tmp_path, Cast(bugs=list(BUGS))) as stage:
+        found = await found_after(stage, Fate.DIES, (changes,), (paid_out,), (disputed,))
+    missed = [bug for bug, said in SAYS.items() if not any(one.startswith(said) for one in found)]
+    assert not missed, "\n".join(found)
+
+
+def test_what_shows_a_bug_is_played_without_it_too() -> None:
+    assert set(BUGS.values()) <= {*CHANGES_AT_THE_DOOR, *OF_OPENED, *BY_COMMAND}
