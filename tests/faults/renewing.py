@@ -197,7 +197,7 @@ async def settle_renewals(club: Club) -> None:
             if not await run.charge_due(merchant_id=club.shop.merchant_id, at=at):
                 break
         await asyncio.sleep(club.cast.hides_for)
-        await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=30))
+        await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=200))
 
 
 async def renewal_contradictions(club: Club, members: int) -> list[str]:

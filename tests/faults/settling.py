@@ -32,8 +32,8 @@ from paydesk.worker import sender_settings
 ROUNDS = 8
 AT_ONCE = 16
 KEYS_ARE_VOID = timedelta(minutes=3)
-LATER = (0, 2, 30, 60)
-"""Hours; nothing is looked up any more a day after it was given up."""
+LATER = (0, 2, 30, 200, 400)
+"""Hours; nothing is looked up any more a week after it was given up."""
 
 
 @dataclass(frozen=True, slots=True)
