@@ -31,6 +31,7 @@ from paydesk.adapters.acquirers.interface import (
     Approved,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     MovementFinding,
@@ -149,6 +150,7 @@ class Yes:
 
     name = "bench"
     hold_period = timedelta(days=7)
+    key_lifetime = timedelta(hours=24)
     keeps_cards = False
     challenge_origins: tuple[str, ...] = ()
 
@@ -166,6 +168,10 @@ class Yes:
     async def authorize(self, purchase: Purchase) -> Outcome:
         """As any charge."""
         return await self.charge_stored(purchase)
+
+    async def look_back(self, key: str) -> Earlier | None:
+        """Nobody asks here."""
+        return None
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """Nobody asks here."""

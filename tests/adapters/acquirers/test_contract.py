@@ -21,6 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Refused,
     Voided,
+    is_earlier,
 )
 from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
@@ -82,7 +83,7 @@ class TestComingTooLate:
     async def test_a_key_decided_in_time_keeps_its_answer(self, counter: Counter) -> None:
         purchase = counter.purchase()
         first = await counter.acquirer.authorize(purchase)
-        counter.clock.now = purchase.not_after + timedelta(days=1)
+        counter.clock.now = purchase.not_after + timedelta(hours=23)
         assert await counter.acquirer.authorize(purchase) == first
 
     async def test_voiding_what_never_arrived_finds_nothing(self, counter: Counter) -> None:
@@ -379,3 +380,35 @@ class TestListing:
         (refund,) = page.refunds
         assert (refund.key, refund.reference, refund.of_reference) == ("back", back, reference)
         assert (refund.amount, refund.currency, refund.made, page.next) == (Decimal(4), "USD", True, "")
+
+
+class TestLookingBack:
+    async def test_nothing_is_found_under_a_key_that_was_never_used(self, counter: Counter) -> None:
+        assert await counter.acquirer.look_back("never seen") is None
+
+    async def test_a_purchase_is_found_with_what_it_was_for(self, counter: Counter) -> None:
+        mark = Mark("here", 1, "tag", live=False, kind=PurchaseKind.ORDER, order="order-1", payment_id=18, attempt=1)
+        purchase = counter.purchase(mark=mark)
+        assert isinstance(await counter.acquirer.authorize(purchase), Approved)
+        earlier = await counter.acquirer.look_back(purchase.key)
+        assert earlier is not None
+        assert isinstance(earlier.finding, Approved)
+        assert not is_earlier(earlier.finding, purchase.not_after)
+        assert is_earlier(earlier.finding, purchase.not_after + timedelta(seconds=1))
+        assert (earlier.amount, earlier.currency, earlier.capture, earlier.mark) == (TEN, "USD", True, mark)
+
+    async def test_a_hold_is_told_from_a_charge(self, counter: Counter) -> None:
+        purchase = counter.purchase(capture=False)
+        await counter.acquirer.authorize(purchase)
+        earlier = await counter.acquirer.look_back(purchase.key)
+        assert earlier is not None
+        assert not earlier.capture
+
+    async def test_it_is_found_after_its_key_is_forgotten(self, counter: Counter) -> None:
+        purchase = counter.purchase()
+        await counter.acquirer.authorize(purchase)
+        counter.clock.now += counter.acquirer.key_lifetime - timedelta(minutes=1)
+        earlier = await counter.acquirer.look_back(purchase.key)
+        assert earlier is not None
+        assert isinstance(earlier.finding, Approved)
+        assert counter.acquirer.key_lifetime >= timedelta(hours=24)

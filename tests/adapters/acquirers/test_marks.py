@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.adapters.acquirers.counters import NOON
 
 from paydesk.adapters.acquirers.marks import MOST_BYTES, Mark, PurchaseKind, packed, shortened, unpacked
 from paydesk.adapters.acquirers.stripe.objects import mark_of, metadata_of
@@ -64,7 +65,7 @@ def test_the_same_wish_of_a_database_that_was_put_back_is_the_same() -> None:
 @pytest.mark.parametrize("order", ["order-1", *LONGEST, "🧾" * 255])
 def test_stripe_keeps_it_within_its_limits(order: str) -> None:
     mark = replace(RENEWAL, order=order)
-    metadata = metadata_of("k" * 36, mark)
+    metadata = metadata_of("k" * 36, NOON, mark)
     assert len(metadata) <= 50
     assert all(len(name) <= 40 for name in metadata)
     assert all(len(text.encode("utf-16-le")) // 2 <= 500 for text in metadata.values())

@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     MovementFinding,
@@ -67,6 +68,7 @@ class Teller:
 
     name = "simulator"
     hold_period = timedelta(days=7)
+    key_lifetime = timedelta(hours=24)
     keeps_cards = False
     challenge_origins: tuple[str, ...] = ()
 
@@ -94,6 +96,9 @@ class Teller:
 
     async def end_challenge(self, of_key: str) -> Finding:
         return await self._serve(lambda: self.bank.end_challenge(of_key))
+
+    async def look_back(self, key: str) -> Earlier | None:
+        return await self._serve(lambda: self.bank.look_back(key))
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         return await self._serve(lambda: self.bank.find(key))

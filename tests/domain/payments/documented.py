@@ -30,6 +30,7 @@ from paydesk.adapters.acquirers.interface import (
     Dispute,
     DisputePage,
     DisputeStatus,
+    Earlier,
     FailedRefundPage,
     Finding,
     Moved,
@@ -74,6 +75,7 @@ class DocumentedBank:
 
     name = "simulator"
     hold_period = timedelta(days=7)
+    key_lifetime = timedelta(hours=24)
     keeps_cards = False
     challenge_origins: tuple[str, ...] = ()
 
@@ -121,6 +123,9 @@ class DocumentedBank:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    async def look_back(self, key: str) -> Earlier | None:
+        return None
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         account = self.accounts.get(key)

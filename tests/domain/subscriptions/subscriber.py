@@ -16,6 +16,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     MovementFinding,
@@ -56,6 +57,7 @@ class ObedientBank:
     voided: set[str] = field(default_factory=set)
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
+    key_lifetime: timedelta = timedelta(hours=24)
     keeps_cards: bool = False
     challenge_origins: tuple[str, ...] = ()
 
@@ -78,6 +80,9 @@ class ObedientBank:
         if key in self.voided:
             return Voided()
         return NotFound() if key in self.hidden else self.decided.get(key, NotFound())
+
+    async def look_back(self, key: str) -> Earlier | None:
+        return None
 
     async def end_challenge(self, of_key: str) -> Finding:
         return await self.find(of_key)

@@ -190,8 +190,8 @@ async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
     assert leads_to(await pay(live_web, path, "4242424242424242", agree="on")) == SHOP
     due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
     (charge,) = await BillingRun(live_desk).claim([Side(shop_of(merchant, live=True), due)], utc_now())
-    assert isinstance(await live_desk.acquirers["stripe"].charge_stored(charge.purchase), Approved)
-    assert (await stripe.standing(charge.purchase.key)).net == Decimal(10)
+    assert isinstance(await live_desk.acquirers["stripe"].charge_stored(charge.wish.purchase), Approved)
+    assert (await stripe.standing(charge.wish.purchase.key)).net == Decimal(10)
     sent = [params for method, path, _, params in stripe.asked if (method, path) == ("POST", "/v1/payment_intents")]
     assert sent[-1]["off_session"] == "true"
     assert sent[-1]["customer"] == sent[-2]["customer"]

@@ -76,10 +76,15 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The money is taken (or held); `reference` names it at the acquirer."""
+    """The money is taken (or held); `reference` names it at the acquirer.
+
+    `until` (here, in Declined and in Challenged) is the `not_after` of the purchase that was so answered, as far as the
+    acquirer keeps it: another than one's own tells that the key met an older purchase, which we have forgotten.
+    """
 
     reference: str
     network_reference: str = ""
+    until: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Declined:
     """The bank said no; nothing was taken."""
 
     reason: DeclineReason
+    until: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class Challenged:
 
     reference: str
     url: str
+    until: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +220,26 @@ Release = Finding | Captured
 MovementFinding = Moved | Refused | NotFound
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A purchase that was made under a key before, as the acquirer's own list has it; Voided also for a used-up key.
+
+    `amount` is what was asked for, in the main unit of `currency`, and `capture` whether it was to be taken at once.
+    """
+
+    finding: Finding
+    amount: Decimal
+    currency: str
+    capture: bool
+    mark: Mark | None
+
+
+def is_earlier(answer: Finding, not_after: datetime) -> bool:
+    """Whether an answer is to an older purchase under the same key than the one with this `not_after`."""
+    until = answer.until if isinstance(answer, Approved | Declined | Challenged) else None
+    return until is not None and until != not_after
+
+
 class OutcomeUnknown(Exception):
     """The call may or may not have reached the acquirer: only a later look-up can tell."""
 
@@ -232,9 +259,11 @@ class KeyUsed(AcquirerRefused):
 class Acquirer(Protocol):
     """A bank's interface; each method says whether it moves money.
 
-    A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now. This
-    holds for a capture, a void and a refund too: a caller that lost the answer may finish what it began by sending the
-    same key again. (A purchase is never sent again: its card is not kept for that.)
+    A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now. A
+    purchase that differs from the first in anything is refused (KeyUsed). After `key_lifetime` the acquirer may have
+    forgotten the key, and takes a purchase under it for a new one; its list (`look_back`) knows it still. A capture, a
+    void and a refund are repeated too: a caller that lost the answer may finish what it began by sending the same key
+    again. (A purchase is never sent again: its card is not kept for that.)
 
     Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a new key also raise
     AcquirerRefused, and KeyUsed for a key that was used for something else.
@@ -243,6 +272,8 @@ class Acquirer(Protocol):
     name: str
     hold_period: timedelta
     """How long an authorization holds the customer's money."""
+    key_lifetime: timedelta
+    """How long it surely knows an idempotency key again."""
     keeps_cards: bool
     """Whether it keeps subscriptions' cards itself: renewals name them by `network_reference`, without a number."""
     challenge_origins: tuple[str, ...]
@@ -291,6 +322,12 @@ class Acquirer(Protocol):
         `not_after` is the purchase's own. Until it is past the key is left as it is, since the purchase may still be on
         its way, and NotFound says nothing of what is to come. Once it is past, NotFound is final: the acquirer has made
         sure that the key can't be used any more. Without it nothing is made sure of.
+        """
+
+    async def look_back(self, key: str) -> Earlier | None:
+        """The purchase that was ever made under `key`, whatever its age, by what stands with it. Moves no money.
+
+        One that took money goes before others. None if there is none, or none that can be found yet.
         """
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:

@@ -12,6 +12,7 @@ class AlarmKind(StrEnum):
     clock_off = "clock_off"
     request_refused = "request_refused"
     contradiction = "contradiction"
+    order_held = "order_held"
     captured_elsewhere = "captured_elsewhere"
     refund_unknown = "refund_unknown"
     refunds_unread = "refunds_unread"
@@ -37,6 +38,11 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.contradiction: (
         "The bank says the opposite of what is recorded. Nothing more is done by itself: compare with the bank's own "
         "list, and give back or collect what differs."
+    ),
+    AlarmKind.order_held: (
+        "An order or renewal is neither charged nor refused: under its key the bank has an older purchase, with "
+        "another amount or other terms, which this database has forgotten. It waits for you: compare with the bank's "
+        "own list, and settle there what was taken, with the merchant."
     ),
     AlarmKind.captured_elsewhere: (
         "An order that nobody shipped was to be let go of, and the bank has captured it, or a part. That money stays. "

@@ -100,6 +100,7 @@ class Checkout:
     entered: Entered
     terms: Terms | None
     now: datetime
+    created_at: datetime
     branded_at: datetime | None = None
     has_logo: bool = False
     app_schemes: tuple[str, ...] = ()
@@ -176,6 +177,7 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         expires_at=row["expires_at"],
         standing=standing(row, now + row["clock"]),
         now=now + row["clock"],
+        created_at=row["created_at"],
         attempt=_attempt(row),
         entered=_entered(row),
         terms=package_of(row).terms if row["package_version_id"] is not None else None,

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import structlog
@@ -25,6 +26,7 @@ from paydesk.adapters.acquirers.interface import (
     NotFound,
     OutcomeUnknown,
     Voided,
+    is_earlier,
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -35,6 +37,7 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.guarding import count_declines
+from paydesk.domain.payments.meeting import hold, took
 from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
@@ -103,6 +106,9 @@ class Lookup:
     alerted: bool
     renewal: bool
     clock: timedelta
+    amount: Decimal
+    currency: str
+    capture: bool
 
 
 async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
@@ -151,6 +157,9 @@ def _lookup(row: Mapping[str, Any]) -> Lookup:
         alerted=row["alerted_at"] is not None,
         renewal=row["checkout_id"] is None,
         clock=row["clock"],
+        amount=row["amount"],
+        currency=row["currency"],
+        capture=row["capture"],
     )
 
 
@@ -160,7 +169,9 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
     try:
         # One attempt whose acquirer is not configured any more must not hold up the others.
         acquirer = desk.acquirers[lookup.acquirer]
-        finding = await _ask(acquirer, lookup, stale=stale)
+        finding: Finding | None = await _ask(acquirer, lookup, stale=stale)
+        if finding is not None and is_earlier(finding, lookup.not_after):
+            finding = await _of_older(desk, acquirer, lookup, finding)
     except OutcomeUnknown:
         finding = None
     except Exception:
@@ -168,6 +179,26 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
         finding = None
     metrics.LOOKUPS.labels(type(finding).__name__).inc()
     return finding
+
+
+async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Finding) -> Finding | None:
+    """What an older purchase under the attempt's key, which we have forgotten, means for the attempt. Moves no money.
+
+    One that took nothing is none of this attempt's, an open challenge of it is ended; what took just this is adopted
+    while the attempt is open, and anything else waits for an operator. Raises: OutcomeUnknown.
+    """
+    if isinstance(finding, Challenged):
+        return await acquirer.end_challenge(lookup.key)
+    if not isinstance(finding, Approved):
+        return NotFound()
+    earlier = await acquirer.look_back(lookup.key)
+    if earlier is None:
+        return None
+    is_open = lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED)
+    if is_open and took(earlier, lookup.amount, lookup.currency, capture=lookup.capture):
+        return finding
+    await hold(desk.database, lookup.shop, lookup.attempt_id, earlier)
+    return None
 
 
 async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool) -> Finding:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -35,6 +36,7 @@ from paydesk.domain.payments.guarding import Limits, in_test_mode
 from paydesk.domain.payments.holding import require_holds
 from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.marking import order_mark
+from paydesk.domain.payments.meeting import Wish, under_its_key
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.returning import Way, way_back
@@ -301,8 +303,10 @@ async def _call_and_record(
     """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt to the janitor. Moves money."""
     attempt_id = intent.attempt_id
     try:
-        what = f"attempt {attempt_id}"
-        answer = await authorize(desk.database, acquirer, intent.purchase, shop=checkout.shop, what=what)
+        ask = partial(authorize, desk.database, acquirer, shop=checkout.shop, what=f"attempt {attempt_id}")
+        old = now > checkout.created_at + acquirer.key_lifetime
+        wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old)
+        answer, _ = await under_its_key(desk.database, acquirer, wish, ask)
         desk.forgive(checkout.shop, guarding.forgiven_by(answer, intent.counts))
         if isinstance(answer, Approved):
             leads = way_back(checkout) is Way.ITSELF

@@ -21,7 +21,7 @@ select id from checkout where merchant_id = :merchant_id and live = :live and to
 -- A checkout with all that a page needs. Its order's payment may have been made through another checkout.
 select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id,
        coalesce(c.first_amount, c.amount) as amount, c.currency, c.description, c.success_url,
-       c.email, c.first_name, c.last_name, c.country, c.expires_at, m.name as merchant_name,
+       c.email, c.first_name, c.last_name, c.country, c.created_at, c.expires_at, m.name as merchant_name,
        m.app_schemes, merchant_confirmed(m.id) as merchant_confirmed,
        case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
        case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
@@ -362,7 +362,8 @@ update payment_attempt a
   join merchant m on m.id = due.merchant_id
  where a.merchant_id = due.merchant_id and a.id = due.id
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
-          a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at,
+          a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
+          a.capture,
           case when a.live then interval '0' else m.test_clock end as clock;
 
 -- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, lookup_ats, alerted_ats)!

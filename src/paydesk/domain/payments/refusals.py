@@ -13,7 +13,6 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     KeyUsed,
     Outcome,
-    OutcomeUnknown,
     Purchase,
 )
 from paydesk.core.clock import utc_now
@@ -36,12 +35,12 @@ class RefusedRequest:
 async def authorize(database: Database, acquirer: Acquirer, purchase: Purchase, *, shop: Shop, what: str) -> Outcome:
     """Ask for a purchase whose customer waits; a request that is refused as such is a decline. Moves money.
 
-    Raises: OutcomeUnknown, also for a key that was used before: what it came to is to be looked up.
+    Raises: OutcomeUnknown; KeyUsed for a key that was used before: what it came to is to be looked up.
     """
     try:
         return await acquirer.authorize(purchase)
-    except KeyUsed as error:
-        raise OutcomeUnknown(str(error)) from error
+    except KeyUsed:
+        raise
     except AcquirerRefused as error:
         await report_refused(database, [RefusedRequest(shop, acquirer.name, what, str(error))], now=utc_now())
         return Declined(DeclineReason.REQUEST_REFUSED)

@@ -13,15 +13,16 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     NotFound,
     OutcomeUnknown,
-    Purchase,
     Voided,
 )
+from paydesk.database.pool import Database
+from paydesk.domain.payments.meeting import Wish, under_its_key
 
 
-async def charge_unattended(acquirer: Acquirer, purchase: Purchase) -> Approved | Declined:
+async def charge_unattended(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | Declined:
     """Charge a stored card without its customer. Moves money. Raises: OutcomeUnknown, AcquirerRefused."""
-    said = await acquirer.charge_stored(purchase)
-    return await end_challenge(acquirer, purchase.key) if isinstance(said, Challenged) else said
+    said, asked = await under_its_key(database, acquirer, wish, acquirer.charge_stored)
+    return await end_challenge(acquirer, asked.key) if isinstance(said, Challenged) else said
 
 
 async def find_unattended(acquirer: Acquirer, key: str, not_after: datetime) -> Finding:

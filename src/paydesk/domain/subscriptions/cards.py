@@ -21,6 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Finding,
+    KeyUsed,
     NotFound,
     Outcome,
     OutcomeUnknown,
@@ -190,7 +191,7 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
         answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
         desk.forgive(change.shop, guarding.forgiven_by(answer, intent.counts))
         return await record(desk, change, answer, now=now)
-    except OutcomeUnknown as error:
+    except (OutcomeUnknown, KeyUsed) as error:
         log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
     except AWAY as error:
         log.warning("card change not recorded, the database is away", change_id=change.id, why=type(error).__name__)

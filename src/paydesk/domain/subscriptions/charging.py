@@ -16,7 +16,6 @@ from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Declined,
     DeclineReason,
-    KeyUsed,
     OutcomeUnknown,
     Purchase,
 )
@@ -26,6 +25,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of, one_by_one, set_aside
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.meeting import Wish
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.paying import CARD_NUMBER, FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.refusals import RefusedRequest, report_refused
@@ -72,7 +72,7 @@ class Charge:
     attempt_id: int
     acquirer: str
     refused_as: str
-    purchase: Purchase
+    wish: Wish
     now: datetime
     report: Mapping[str, Any]
 
@@ -181,24 +181,29 @@ class BillingRun:
 
         An acquirer that keeps the card itself charges it by the network reference, without a number.
         """
-        kept = self._desk.acquirers[row["acquirer"]].keeps_cards if row["acquirer"] in self._desk.acquirers else False
+        acquirer = self._desk.acquirers.get(row["acquirer"])
+        kept = acquirer is not None and acquirer.keeps_cards
         erased = row["number_sealed"] is None and not kept
         number = "" if kept or erased else self._number(row)
+        purchase = Purchase(
+            key=row["idempotency_key"],
+            amount=row["amount"],
+            currency=row["currency"],
+            card=CardDetails(number, row["exp_month"], row["exp_year"], row["holder"]),
+            capture=True,
+            not_after=not_after,
+            network_reference=row["network_reference"],
+            mark=renewal_mark(row),
+        )
+        shop = Shop(row["merchant_id"], row["live"])
+        # What has been due for longer than the acquirer knows keys may have been charged before a restore.
+        old = acquirer is not None and row["shop_now"] > row["date_next"] + acquirer.key_lifetime
         return Charge(
-            shop=Shop(row["merchant_id"], row["live"]),
+            shop=shop,
             attempt_id=row["attempt_id"],
             acquirer=row["acquirer"],
             refused_as=row["refused_as"] or (str(DeclineReason.CLOSED_ACCOUNT) if erased else ""),
-            purchase=Purchase(
-                key=row["idempotency_key"],
-                amount=row["amount"],
-                currency=row["currency"],
-                card=CardDetails(number, row["exp_month"], row["exp_year"], row["holder"]),
-                capture=True,
-                not_after=not_after,
-                network_reference=row["network_reference"],
-                mark=renewal_mark(row),
-            ),
+            wish=Wish(shop, row["attempt_id"], purchase, self._desk.pads, may_be_old=old),
             now=row["shop_now"],
             report=row,
         )
@@ -218,11 +223,9 @@ class BillingRun:
             return Declined(DeclineReason(charge.refused_as))
         try:
             async with self._gate:
-                if utc_now() > charge.purchase.not_after:
+                if utc_now() > charge.wish.purchase.not_after:
                     return None  # It waited too long for its turn: given up by the janitor, and due again.
-                return await charge_unattended(self._desk.acquirers[charge.acquirer], charge.purchase)
-        except KeyUsed:
-            log.exception("the key of a renewal was used before", attempt_id=charge.attempt_id)
+                return await charge_unattended(self._desk.database, self._desk.acquirers[charge.acquirer], charge.wish)
         except AcquirerRefused as error:
             return RefusedRequest(charge.shop, charge.acquirer, f"attempt {charge.attempt_id}", str(error))
         except OutcomeUnknown as error:

@@ -93,10 +93,10 @@ class Front:
             body = await answer.read()
             return answer.status, json.loads(body) if body.startswith(b"{") else {"error": {"message": body.decode()}}
 
-    async def intents(self, key: str) -> list[dict[str, Any]]:
+    async def intents(self, key: str, field: str = "paydesk_key") -> list[dict[str, Any]]:
         """The intents whose metadata has our key."""
         _, found = await self.call("GET", "/v1/payment_intents", {"limit": "10000"})
-        return [intent for intent in found["data"] if intent["metadata"].get("paydesk_key") == key]
+        return [intent for intent in found["data"] if intent["metadata"].get(field) == key]
 
     async def standing(self, key: str) -> Standing:
         """What was taken and is held, by localstripe's own objects."""
@@ -135,9 +135,9 @@ class Front:
         return name in _LEFT_OUT or (path.endswith("/capture") and name.startswith("metadata"))
 
     async def _search(self, query: str) -> web.Response:
-        asked = re.fullmatch(r"metadata\['paydesk_key'\]:'(.*)'", query)
+        asked = re.fullmatch(r"metadata\['(paydesk_key|paydesk_used_up)'\]:'(.*)'", query)
         assert asked is not None
-        found = [self._completed(intent) for intent in await self.intents(asked[1])]
+        found = [self._completed(intent) for intent in await self.intents(asked[2], asked[1])]
         return web.json_response({"object": "search_result", "data": found, "has_more": False})
 
     def _completed(self, answer: dict[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from tests.adapters.acquirers.stripe.stub import (
 
 from paydesk.adapters.acquirers.interface import (
     Approved,
-    Declined,
-    DeclineReason,
     KeyUsed,
     NotFound,
     OutcomeUnknown,
+    Voided,
 )
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
@@ -95,11 +94,21 @@ class TestUnknownOutcomes:
         assert "confirm" not in sent.params
         assert "payment_method" not in sent.params
 
-    async def test_a_purchase_whose_key_was_used_up_comes_too_late(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+    async def test_a_purchase_whose_key_was_used_up_is_refused_and_found_so(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        empty = intent(id="pi_2", status="requires_payment_method", metadata={"paydesk_used_up": "one"})
         stub.will("POST", INTENTS, KEY_REUSED, 400)
-        stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
+        stub.will("GET", INTENTS, NOTHING)
+        stub.will("GET", "/v1/setup_intents", NOTHING)
         stub.will("GET", SEARCH, NOTHING)
-        assert await acquirer.authorize(purchase()) == Declined(DeclineReason.TOO_LATE)
+        stub.will("GET", SEARCH, listed(empty))
+        stub.will("GET", f"{INTENTS}/pi_2", empty)
+        with pytest.raises(KeyUsed):
+            await acquirer.authorize(purchase())
+        earlier = await acquirer.look_back("one")
+        assert earlier is not None
+        assert earlier.finding == Voided()
 
     async def test_a_key_of_another_purchase_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", INTENTS, KEY_REUSED, 400)

@@ -42,6 +42,7 @@ class TestSending:
             "capture_method": "automatic",
             "confirm": "true",
             "metadata[paydesk_key]": "one",
+            "metadata[paydesk_until]": "2026-05-04T12:10:00+00:00",
             "payment_method_types[0]": "card",
             "payment_method": "pm_1",
             "return_url": "https://shop.example/back",
@@ -60,7 +61,9 @@ class TestSending:
         stub.will("POST", INTENTS, intent())
         await acquirer.authorize(purchase())
         with_number = [asked for asked in stub.asked if NUMBER in str(asked.params)]
-        assert [(asked.path, asked.key) for asked in with_number] == [("/v1/payment_methods", "one:card")]
+        assert [(asked.path, asked.key) for asked in with_number] == [
+            ("/v1/payment_methods", "one:card:1777896600.000000")
+        ]
 
     async def test_the_banks_address_check_gets_what_is_known(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", INTENTS, intent())

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from paydesk.adapters.acquirers.interface import (
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     MovementFinding,
@@ -23,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
+from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 
 _Answer = TypeVar("_Answer")
 
@@ -36,6 +38,7 @@ class SimulatedAcquirer:
 
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
+    key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
 
     def __init__(self, bank: Bank, *, base_url: str, latency: float = 0.0) -> None:
@@ -77,6 +80,10 @@ class SimulatedAcquirer:
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """What became of a purchase; by its own clock the bank takes none that is late. Moves no money."""
         return with_page(self._base_url, await self._ask(partial(self.bank.find, key)))
+
+    async def look_back(self, key: str) -> Earlier | None:
+        """The purchase that was ever made under a key. Moves no money."""
+        return await self._ask(partial(self.bank.look_back, key))
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a capture, void or refund. Moves no money."""

@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     KeyUsed,
@@ -33,7 +34,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
-from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing
+from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
 from paydesk.adapters.acquirers.simulator.cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
@@ -116,7 +117,7 @@ class Bank:
     def end_challenge(self, of_key: str) -> Finding:
         """End an open challenge; anything else stays as it is. Moves no money."""
         with self.record.transaction():
-            standing = self._standing(of_key)
+            standing = remembering.listed(self.record, of_key)
             if standing is None or standing.status is not Status.CHALLENGED:
                 return standing.finding() if standing else NotFound()
             self._write(standing, Kind.END, key=None, result="ended")
@@ -124,8 +125,12 @@ class Bank:
 
     def find(self, key: str) -> Finding:
         """What became of the purchase under `key`. Moves no money."""
-        standing = self._standing(key)
-        return standing.finding() if standing else NotFound()
+        standing = remembering.listed(self.record, key)
+        return remembering.told(self.record, standing, standing.finding()) if standing else NotFound()
+
+    def look_back(self, key: str) -> Earlier | None:
+        """The purchase that was ever made under `key`; Voided for one that was only used up. Moves no money."""
+        return remembering.look_back(self.record, key)
 
     def list_purchases(self, since: datetime, after: str) -> PurchasePage:
         """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused."""
@@ -215,31 +220,32 @@ class Bank:
 
     def _purchase(self, purchase: Purchase, kind: Kind) -> Outcome | Exception:
         """The recorded answer to a purchase; an error is returned, to be raised once the refusal is committed."""
-        used = self.record.decided(purchase.key)
-        if used is not None and used.of_key != purchase.key:
-            return self._refuse(purchase.key, None, f"the key was used for a {used.kind} before", KeyUsed)
-        asked = self._asked(purchase, kind)
-        standing = self._standing(purchase.key)
+        name = remembering.name_of(self.record, purchase.key, now=self._now())
+        used = self.record.decided(name)
+        if used is not None and used.of_key != name:
+            return self._refuse(name, None, f"the key was used for a {used.kind} before", KeyUsed)
+        asked = self._asked(purchase, kind, name)
+        standing = self._standing(name)
         if standing is not None and standing.first_answer is not None:
-            if _is_same(standing, asked):
-                return standing.first_answer
-            return self._refuse(purchase.key, purchase.key, "the key was used for another purchase before", KeyUsed)
+            if _is_same(standing, asked) and remembering.is_for_the_same(self.record, name, purchase):
+                return remembering.told(self.record, standing, standing.first_answer)
+            return self._refuse(name, name, "the key was used for another purchase before", KeyUsed)
         nonsense = refusing.why_nonsense(purchase, kind)
         if nonsense:
-            return self._refuse(purchase.key, purchase.key, nonsense)
+            return self._refuse(name, name, nonsense)
         if standing is not None or self._now() > purchase.not_after:
             self.record.write(replace(asked, kind=Kind.REFUSE, result=DeclineReason.TOO_LATE))
             return Declined(DeclineReason.TOO_LATE)
         return self._decide(purchase, asked)
 
-    def _asked(self, purchase: Purchase, kind: Kind) -> Operation:
+    def _asked(self, purchase: Purchase, kind: Kind, name: str) -> Operation:
         """A purchase as the record would hold it, not yet decided."""
         card = purchase.card
         return Operation(
             at=self._now(),
-            key=purchase.key,
+            key=name,
             kind=kind,
-            of_key=purchase.key,
+            of_key=name,
             result="",
             amount=purchase.amount,
             currency=purchase.currency,
@@ -291,6 +297,7 @@ class Bank:
         standing = self._standing(opened.of_key) if opened and opened.of_key else None
         if standing is None:
             return self._refuse(key, None, f"there is no payment of this reference to {kind}")
+        key = remembering.name_of(self.record, key, now=self._now())
         used = self.record.decided(key)
         if used is not None:
             same = (used.kind, used.of_key, used.amount, used.currency) == (kind, standing.key, amount, currency)

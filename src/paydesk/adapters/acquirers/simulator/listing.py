@@ -9,6 +9,7 @@ from typing import Final
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
+from paydesk.adapters.acquirers.simulator.remembering import key_of
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 
 _PAGE: Final = 100
@@ -51,7 +52,7 @@ def _purchase(record: Record, line: Operation) -> ListedPurchase:
     assert standing is not None, "it has a line"
     kept = record.mark(key)
     return ListedPurchase(
-        key=key,
+        key=key_of(key),
         reference=standing.reference,
         at=line.at,
         amount=standing.amount,
@@ -73,7 +74,7 @@ def _refund(record: Record, line: Operation) -> ListedRefund:
     standing = standing_of(record.of_purchase(line.of_key or ""))
     has_failed = record.named(line.reference, Kind.REFUND_FAILED) is not None
     return ListedRefund(
-        key=line.key or "",
+        key=key_of(line.key or ""),
         reference=line.reference,
         of_reference=standing.reference if standing else "",
         at=line.at,

@@ -14,6 +14,7 @@ from paydesk.adapters.acquirers.interface import (
     Acquirer,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     MovementFinding,
@@ -50,6 +51,7 @@ class LyingAcquirer:
         self.honest = honest
         self.name: str = honest.name
         self.hold_period: timedelta = honest.hold_period
+        self.key_lifetime: timedelta = honest.key_lifetime
         self.keeps_cards: bool = honest.keeps_cards
         self.challenge_origins: tuple[str, ...] = honest.challenge_origins
         self._lies = lies
@@ -90,6 +92,10 @@ class LyingAcquirer:
         if self._clock() < self._hidden_until.get(key, float("-inf")):
             return NotFound()
         return await self.honest.find(key, not_after)
+
+    async def look_back(self, key: str) -> Earlier | None:
+        """As the honest acquirer, whom this leaves alone. Moves no money."""
+        return await self.honest.look_back(key)
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """NotFound while a capture, void or refund is hidden, then the truth. Moves no money."""

@@ -14,6 +14,7 @@ from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     KeyUsed,
@@ -25,6 +26,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
+from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
     AboutKey,
@@ -33,11 +35,13 @@ from paydesk.adapters.acquirers.simulator.wire import (
     Claim,
     Decided,
     DisputeAnswer,
+    EarlierAnswer,
     Evidence,
     Failure,
     Movement,
     Refusal,
     Since,
+    earlier_of,
     finding_of,
     movement_finding_of,
     release_of,
@@ -60,6 +64,7 @@ class RemoteSimulator:
 
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
+    key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
 
     def __init__(self, base_url: str, *, timeouts: Timeouts | None = None) -> None:
@@ -107,6 +112,14 @@ class RemoteSimulator:
         Raises: OutcomeUnknown.
         """
         return await self._finding("find", AboutKey(key))
+
+    async def look_back(self, key: str) -> Earlier | None:
+        """The purchase that was ever made under a key. Moves no money. Raises: OutcomeUnknown."""
+        answer = await self._read("look_back", AboutKey(key), EarlierAnswer)
+        try:
+            return earlier_of(answer)
+        except ValueError as error:
+            raise OutcomeUnknown(str(error)) from error
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown."""

@@ -35,17 +35,19 @@ from paydesk.adapters.acquirers.simulator.wire import (
     Claim,
     Decided,
     DisputeAnswer,
+    EarlierAnswer,
     Evidence,
     Failure,
     Movement,
     Refusal,
     Since,
     answer_of,
+    earlier_answer_of,
     movement_answer_of,
 )
 
 _Question = TypeVar("_Question")
-_Told = Answer | DisputePage | DisputeAnswer | FailedRefundPage | PurchasePage | RefundPage
+_Told = Answer | EarlierAnswer | DisputePage | DisputeAnswer | FailedRefundPage | PurchasePage | RefundPage
 
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
@@ -67,6 +69,9 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
     async def find(asked: AboutKey) -> Answer:
         return answer_of(await acquirer.find(asked.of_key))
 
+    async def look_back(asked: AboutKey) -> EarlierAnswer:
+        return earlier_answer_of(await acquirer.look_back(asked.of_key))
+
     async def find_movement(asked: AboutKey) -> Answer:
         return movement_answer_of(await acquirer.find_movement(asked.key, asked.of_key, ""))
 
@@ -83,6 +88,7 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             _question("/capture", Movement, capture),
             _question("/refund", Movement, refund),
             _question("/find", AboutKey, find),
+            _question("/look_back", AboutKey, look_back),
             _question("/find_movement", AboutKey, find_movement),
             *_ending_questions(acquirer),
             *_dispute_questions(acquirer),

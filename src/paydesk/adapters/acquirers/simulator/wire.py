@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Dispute,
+    Earlier,
     Finding,
     Moved,
     MovementFinding,
@@ -23,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     Release,
     Voided,
 )
+from paydesk.adapters.acquirers.marks import Mark
 
 
 class Movement(msgspec.Struct, frozen=True):
@@ -103,6 +105,17 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: DeclineReason | None = None
     why: str = ""
     amount: Decimal | None = None
+    until: datetime | None = None
+
+
+class EarlierAnswer(msgspec.Struct, frozen=True):
+    """The purchase that was made under a key, if there is one; `finding` says how it stands."""
+
+    finding: Answer | None = None
+    amount: Decimal = Decimal(0)
+    currency: str = ""
+    capture: bool = False
+    mark: Mark | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -118,14 +131,14 @@ DONE: Final = "done"
 def answer_of(finding: Release) -> Answer:
     """Write a finding down; the address of a challenge page is left to the reader, who knows where the bank is."""
     match finding:
-        case Approved(reference, network_reference):
-            return Answer("approved", reference, network_reference)
+        case Approved(reference, network_reference, until):
+            return Answer("approved", reference, network_reference, until=until)
         case Captured(reference, amount):
             return Answer("captured", reference, amount=amount)
-        case Declined(reason):
-            return Answer("declined", reason=reason)
-        case Challenged(reference):
-            return Answer("challenged", reference)
+        case Declined(reason, until):
+            return Answer("declined", reason=reason, until=until)
+        case Challenged(reference, _, until):
+            return Answer("challenged", reference, until=until)
         case Voided():
             return Answer("voided")
         case NotFound():
@@ -136,11 +149,11 @@ def finding_of(answer: Answer) -> Finding:
     """Read a finding back. Raises: ValueError if it is none."""
     match answer:
         case Answer(kind="approved"):
-            return Approved(answer.reference, answer.network_reference)
+            return Approved(answer.reference, answer.network_reference, answer.until)
         case Answer(kind="declined", reason=DeclineReason() as reason):
-            return Declined(reason)
+            return Declined(reason, answer.until)
         case Answer(kind="challenged"):
-            return Challenged(answer.reference, url="")
+            return Challenged(answer.reference, url="", until=answer.until)
         case Answer(kind="voided"):
             return Voided()
         case Answer(kind="not_found"):
@@ -154,6 +167,21 @@ def release_of(answer: Answer) -> Release:
         case Answer(kind="captured", amount=Decimal() as amount):
             return Captured(answer.reference, amount)
     return finding_of(answer)
+
+
+def earlier_answer_of(earlier: Earlier | None) -> EarlierAnswer:
+    """Write down what was found of older times."""
+    if earlier is None:
+        return EarlierAnswer()
+    finding = answer_of(earlier.finding)
+    return EarlierAnswer(finding, earlier.amount, earlier.currency, earlier.capture, earlier.mark)
+
+
+def earlier_of(answer: EarlierAnswer) -> Earlier | None:
+    """Read back what was found of older times. Raises: ValueError if it is none of that."""
+    if answer.finding is None:
+        return None
+    return Earlier(finding_of(answer.finding), answer.amount, answer.currency, answer.capture, answer.mark)
 
 
 def movement_answer_of(finding: MovementFinding) -> Answer:

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    CardDetails,
     Challenged,
     Declined,
     DeclineReason,
     Dispute,
     DisputePage,
+    Earlier,
     FailedRefundPage,
     Finding,
     KeyUsed,
@@ -30,14 +30,14 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
-from paydesk.adapters.acquirers.stripe.amounts import minor_units
+from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
 from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
 from paydesk.adapters.acquirers.stripe.listing import Listing
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
-from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of, metadata_of
+from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of, mark_of, metadata_of
 from paydesk.core.clock import utc_now
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
@@ -52,6 +52,7 @@ class StripeAcquirer:
 
     name: str = "stripe"
     hold_period: timedelta = timedelta(days=7)
+    key_lifetime: timedelta = timedelta(hours=24)
     keeps_cards: bool = True
 
     def __init__(
@@ -127,6 +128,18 @@ class StripeAcquirer:
             return NotFound()
         return finding_of(intent, voided=await self._looking.is_voided(intent))
 
+    async def look_back(self, key: str) -> Earlier | None:
+        """The purchase that was ever made under a key, by list and search. Moves no money. Raises: OutcomeUnknown."""
+        intent = await self._looking.ever(key)
+        if intent is None:
+            return None
+        finding = finding_of(intent, voided=await self._looking.is_voided(intent))
+        if KEY not in intent.metadata:
+            finding = Voided()
+        amount = main_units(intent.amount, intent.currency) if intent.currency else Decimal(0)
+        capture = intent.capture_method != "manual" and not intent.is_setup
+        return Earlier(finding, amount, intent.currency.upper(), capture, mark_of(intent.metadata))
+
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown."""
         return await self._movements.find(key, of_key, reference)
@@ -168,8 +181,6 @@ class StripeAcquirer:
         except Rejected as rejected:
             return Declined(rejected.reason)
         except KeyTaken:
-            if await self._looking.purchase(purchase.key, purchase.not_after) is None:
-                return Declined(DeclineReason.TOO_LATE)
             raise KeyUsed("the key was used for another purchase before") from None
         self._looking.remember(purchase.key, intent)
         outcome = _as_outcome(finding_of(intent, voided=False))
@@ -181,7 +192,7 @@ class StripeAcquirer:
 
     async def _charge_present(self, purchase: Purchase) -> Intent:
         """Make and confirm a PaymentIntent with the customer's card."""
-        method = await self._payment_method(purchase.key, purchase.card)
+        method = await self._payment_method(purchase)
         kept: dict[str, Any] = {}
         if purchase.keep_card:
             kept = {"customer": await self._customer(purchase), "setup_future_usage": "off_session"}
@@ -200,7 +211,7 @@ class StripeAcquirer:
             "currency": purchase.currency.lower(),
             "capture_method": "automatic" if purchase.capture else "manual",
             "confirm": True,
-            "metadata": metadata_of(purchase.key, purchase.mark),
+            "metadata": metadata_of(purchase.key, purchase.not_after, purchase.mark),
             "payment_method_types": ["card"],
             **how,
         }
@@ -211,8 +222,8 @@ class StripeAcquirer:
 
     async def _check(self, purchase: Purchase) -> Intent:
         """Check a card without taking money, and keep it if asked to: a SetupIntent."""
-        method = await self._payment_method(purchase.key, purchase.card)
-        metadata = metadata_of(purchase.key, purchase.mark)
+        method = await self._payment_method(purchase)
+        metadata = metadata_of(purchase.key, purchase.not_after, purchase.mark)
         asked: dict[str, Any] = {"metadata": metadata, "payment_method_types": ["card"]}
         if purchase.authenticate:
             asked |= _ALWAYS_AUTHENTICATE
@@ -230,22 +241,28 @@ class StripeAcquirer:
         if self._now() > purchase.not_after:
             raise Rejected(DeclineReason.TOO_LATE)
 
-    async def _payment_method(self, key: str, card: CardDetails) -> str:
+    async def _payment_method(self, purchase: Purchase) -> str:
         """Hand the card over and get Stripe's name for it."""
+        card = purchase.card
         numbers = {"number": card.number, "exp_month": card.exp_month, "exp_year": card.exp_year}
         if card.cvc is not None:
             numbers["cvc"] = card.cvc
         address = {name: text for name, text in (("city", card.city), ("postal_code", card.postal_code)) if text}
         holder = {"name": card.holder} | ({"address": address} if address else {})
         asked = {"type": "card", "card": numbers, "billing_details": holder}
-        options = {"idempotency_key": f"{key}:card"}
+        options = {"idempotency_key": _own_key(purchase, "card")}
         return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
 
     async def _customer(self, purchase: Purchase) -> str:
         """A customer of Stripe's to keep the card with."""
         asked = {"name": purchase.card.holder, "metadata": {KEY: purchase.key}}
-        options = {"idempotency_key": f"{purchase.key}:customer"}
+        options = {"idempotency_key": _own_key(purchase, "customer")}
         return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
+
+
+def _own_key(purchase: Purchase, what: str) -> str:
+    """The key of what goes before a purchase and moves no money: an older purchase under its key had another card."""
+    return f"{purchase.key}:{what}:{purchase.not_after.timestamp():.6f}"
 
 
 def _as_outcome(finding: Finding) -> Outcome:

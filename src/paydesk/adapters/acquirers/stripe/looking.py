@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken
-from paydesk.adapters.acquirers.stripe.objects import KEY, VOID, Intent, IntentList, Named, Refund, RefundList
+from paydesk.adapters.acquirers.stripe.objects import KEY, USED_UP, VOID, Intent, IntentList, Named, Refund, RefundList
 
 _REFERENCE: Final = re.compile(r"(pi|seti)_[A-Za-z0-9_]{1,200}")
 _REMEMBERED: Final = 10_000
@@ -98,6 +98,15 @@ class Looking:
             raise OutcomeUnknown("Stripe has seen the key, and does not show yet what became of it")
         return await self._named(reference)
 
+    async def ever(self, key: str) -> Intent | None:
+        """The purchase that was ever made under `key`, or what used the key up, whatever its age. Moves no money.
+
+        The list has what is too new for search, search has what is too old for the list. Raises: OutcomeUnknown.
+        """
+        reference = self._made.get(key) or await self._found_in_list(key, None) or await self._searched(key)
+        reference = reference or await self._searched(key, USED_UP)
+        return None if reference is None else await self._named(reference)
+
     async def intent(self, reference: str) -> Intent | None:
         """An intent by its name at Stripe, None if there is none. Moves no money. Raises: OutcomeUnknown."""
         if not _REFERENCE.fullmatch(reference):
@@ -131,10 +140,10 @@ class Looking:
             raise OutcomeUnknown(f"Stripe knows {reference} by its key and not by its name")
         return found
 
-    async def _searched(self, key: str) -> str | None:
-        """The name of the purchase, if search has it already."""
+    async def _searched(self, key: str, field: str = KEY) -> str | None:
+        """The name of what has the key in a metadata field, if search has it already."""
         quoted = key.replace("\\", "\\\\").replace("'", "\\'")
-        asked = {"query": f"metadata['{KEY}']:'{quoted}'", "limit": 1}
+        asked = {"query": f"metadata['{field}']:'{quoted}'", "limit": 1}
         try:
             found = await self._calls.ask(self._calls.v1.payment_intents.search_async(asked), IntentList)
         except AcquirerRefused:
@@ -144,7 +153,7 @@ class Looking:
 
     async def _use_up(self, key: str) -> bool:
         """Whether the key was free and is now used up by an intent without a card. Moves no money."""
-        asked = {"amount": 100, "currency": "usd", "metadata": {"paydesk_used_up": key}}
+        asked = {"amount": 100, "currency": "usd", "metadata": {USED_UP: key}}
         try:
             await self._calls.ask(self._calls.v1.payment_intents.create_async(asked, {"idempotency_key": key}), Named)
         except KeyTaken:

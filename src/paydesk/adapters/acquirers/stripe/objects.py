@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 
 import msgspec
 
@@ -20,6 +22,10 @@ from paydesk.adapters.acquirers.stripe.declines import decline_reason
 
 KEY = "paydesk_key"
 """The metadata field with our idempotency key: of a purchase, or of a refund."""
+UNTIL = "paydesk_until"
+"""The metadata field of a purchase with its `not_after`."""
+USED_UP = "paydesk_used_up"
+"""The metadata field of an intent without a card that uses up a purchase's key."""
 MARK = "paydesk_mark"
 """The metadata field of a purchase with its packed mark, all but the order."""
 ORDER = "paydesk_order"
@@ -33,12 +39,19 @@ VOID = "paydesk_void"
 _MOST_OF_A_FIELD = 500
 
 
-def metadata_of(key: str, mark: Mark | None) -> dict[str, str]:
+def metadata_of(key: str, not_after: datetime, mark: Mark | None) -> dict[str, str]:
     """What a purchase carries at Stripe: each field has at most 500 characters, however they are counted."""
     if mark is None:
-        return {KEY: key}
+        return {KEY: key, UNTIL: not_after.isoformat()}
     order = fitting(mark.order, lambda text: len(text.encode("utf-16-le")) // 2 <= _MOST_OF_A_FIELD)
-    return {KEY: key, MARK: packed(replace(mark, order="")), ORDER: order}
+    return {KEY: key, UNTIL: not_after.isoformat(), MARK: packed(replace(mark, order="")), ORDER: order}
+
+
+def until_of(metadata: dict[str, str]) -> datetime | None:
+    """Until when the purchase was to be taken, None if its metadata does not say."""
+    with suppress(ValueError, KeyError):
+        return datetime.fromisoformat(metadata[UNTIL])
+    return None
 
 
 def mark_of(metadata: dict[str, str]) -> Mark | None:
@@ -83,6 +96,7 @@ class Intent(msgspec.Struct, frozen=True):
     created: int = 0
     currency: str = ""
     metadata: dict[str, str] = {}
+    capture_method: str = "automatic"
     customer: str | None = None
     payment_method: str | None = None
     next_action: NextAction | None = None
@@ -162,15 +176,16 @@ class RefundList(msgspec.Struct, frozen=True):
 
 def finding_of(intent: Intent, *, voided: bool) -> Finding:
     """How a purchase stands; `voided` if a refund of ours undid it. Raises: OutcomeUnknown while Stripe works on it."""
+    until = until_of(intent.metadata)
     if voided or intent.status == "canceled" or (intent.is_setup and VOID in intent.metadata):
         return Voided()
     if intent.status in {"succeeded", "requires_capture"}:
-        return Approved(intent.id, intent.network_reference)
+        return Approved(intent.id, intent.network_reference, until)
     if intent.status == "requires_action":
-        return Challenged(intent.id, intent.challenge_url)
+        return Challenged(intent.id, intent.challenge_url, until)
     problem = intent.last_payment_error or intent.last_setup_error
     if intent.status == "requires_payment_method" and problem is not None:
-        return Declined(decline_reason(problem.code, problem.decline_code))
+        return Declined(decline_reason(problem.code, problem.decline_code), until)
     if intent.status in {"requires_payment_method", "requires_confirmation"}:
         return NotFound()
     raise OutcomeUnknown(f"Stripe is not done with {intent.id}: {intent.status[:40]}")

@@ -1,0 +1,78 @@
+"""What the simulated bank knows again by an idempotency key, and for how long; its list forgets nothing.
+
+A key that is used anew after it was forgotten has another name in the record, the key and its turn: `key~2`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    Challenged,
+    Declined,
+    Earlier,
+    Finding,
+    Outcome,
+    Purchase,
+    Voided,
+)
+from paydesk.adapters.acquirers.simulator.record import Record
+from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
+
+KEY_LIFETIME: Final = timedelta(hours=24)
+"""How long the bank knows an idempotency key again, as the acquirers of this world do."""
+
+_TURN: Final = "~"
+
+_Answered = TypeVar("_Answered", Finding, Outcome)
+
+
+def name_of(record: Record, key: str, *, now: datetime) -> str:
+    """The name of a key in the record; a new one if the key was last used so long ago that it is forgotten."""
+    turn, name = 1, key
+    while (used := record.decided(name)) is not None and used.at < now - KEY_LIFETIME:
+        turn += 1
+        name = f"{key}{_TURN}{turn}"
+    return name
+
+
+def key_of(name: str) -> str:
+    """The key behind a name in the record."""
+    return name.partition(_TURN)[0]
+
+
+def listed(record: Record, key: str) -> Standing | None:
+    """How the purchase that was ever made under a key stands; of several one that took money, else the newest."""
+    found, name = list[Standing](), key
+    while (standing := standing_of(record.of_purchase(name))) is not None:
+        found.insert(0, standing)
+        name = f"{key}{_TURN}{len(found) + 1}"
+    taken = [standing for standing in found if standing.status is Status.APPROVED]
+    return next(iter(taken + found), None)
+
+
+def look_back(record: Record, key: str) -> Earlier | None:
+    """The purchase that was ever made under a key; Voided for a key that was only used up."""
+    standing = listed(record, key)
+    if standing is None:
+        return None
+    kept = record.mark(standing.key)
+    finding = Voided() if standing.status is Status.BLOCKED else told(record, standing, standing.finding())
+    return Earlier(finding, standing.amount, standing.currency, standing.capture, kept[1] if kept else None)
+
+
+def told(record: Record, standing: Standing, answer: _Answered) -> _Answered:
+    """An answer with until when its purchase was to be taken."""
+    kept = record.mark(standing.key)
+    if kept is None or not isinstance(answer, Approved | Declined | Challenged):
+        return answer
+    return replace(answer, until=kept[0])
+
+
+def is_for_the_same(record: Record, name: str, purchase: Purchase) -> bool:
+    """Whether a repeated purchase says that it is for the same as the first."""
+    kept = record.mark(name)
+    return kept is None or kept[1] == purchase.mark

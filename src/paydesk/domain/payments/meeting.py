@@ -1,0 +1,140 @@
+"""Keys that meet an older purchase at the acquirer, which a database that was put back has forgotten.
+
+What took the money that is asked for now is adopted; what took other money holds the order, for a person; what took
+nothing says nothing of the card typed now, so the next number is tried at once. Nothing is ever charged beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    Approved,
+    Challenged,
+    Declined,
+    Earlier,
+    KeyUsed,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+    is_earlier,
+)
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.merchants.accounts import Shop
+
+queries = load_statements(__package__ or "", "meeting.sql")
+log = structlog.get_logger()
+
+MOST_NUMBERS = 10
+"""How many numbers of an attempt are tried at once; each had taken nothing before."""
+
+Send = Callable[[Purchase], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An attempt whose intent is committed, and what it asks for; `may_be_old` if its key may be forgotten already."""
+
+    shop: Shop
+    attempt_id: int
+    purchase: Purchase
+    pads: bytes
+    may_be_old: bool = False
+
+
+async def under_its_key(database: Database, acquirer: Acquirer, wish: Wish, send: Send) -> tuple[Outcome, Purchase]:
+    """Ask for a purchase, or take up what an older one under its key has come to; with what was asked in the end.
+
+    Moves money. Raises: OutcomeUnknown, also for an older purchase that can't be found, or that took other money.
+    """
+    for _ in range(MOST_NUMBERS):
+        answer = None
+        if not wish.may_be_old or await acquirer.look_back(wish.purchase.key) is None:
+            answer = await _sent(wish.purchase, send)
+        answer = answer or await _taken_before(database, acquirer, wish)
+        if answer is not None:
+            return answer, wish.purchase
+        wish = await _next(database, wish)
+    raise OutcomeUnknown(f"{MOST_NUMBERS} keys of this attempt were used before")
+
+
+async def _sent(purchase: Purchase, send: Send) -> Outcome | None:
+    """The acquirer's answer to this very purchase, None if its key was used before."""
+    try:
+        answer = await send(purchase)
+    except KeyUsed:
+        return None
+    return None if is_earlier(answer, purchase.not_after) else answer
+
+
+async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | None:
+    """The approval of an older purchase that took just this; None if it took nothing, and never will.
+
+    An open challenge of it is ended. Raises: OutcomeUnknown.
+    """
+    key = wish.purchase.key
+    earlier = await acquirer.look_back(key)
+    if earlier is None:
+        raise OutcomeUnknown("the key was used before, and what for can't be found yet")
+    finding = earlier.finding
+    if isinstance(finding, Challenged):
+        finding = await acquirer.end_challenge(key)
+    if isinstance(finding, Approved):
+        if is_the_same(earlier, wish.purchase):
+            log.warning("a forgotten purchase is adopted", attempt_id=wish.attempt_id, reference=finding.reference)
+            return finding
+        await hold(database, wish.shop, wish.attempt_id, earlier)
+        raise OutcomeUnknown("an older purchase under this key took other money")
+    if isinstance(finding, Declined | Voided):
+        return None
+    raise OutcomeUnknown("the acquirer does not say what an older purchase under this key came to")
+
+
+def is_the_same(earlier: Earlier, purchase: Purchase) -> bool:
+    """Whether an older purchase took just what is asked for now, for the same."""
+    marks = earlier.mark, purchase.mark
+    for_the_same = marks[0] is None or marks[1] is None or marks[0].is_of(marks[1])
+    return for_the_same and took(earlier, purchase.amount, purchase.currency, capture=purchase.capture)
+
+
+def took(earlier: Earlier, amount: Decimal, currency: str, *, capture: bool) -> bool:
+    """Whether an older purchase took, or held, this amount; a card that was only checked has no currency everywhere."""
+    if earlier.amount != amount or earlier.capture != capture:
+        return False
+    return earlier.currency == currency or amount == 0
+
+
+async def hold(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> None:
+    """Tell an operator that an order waits: something else was taken under its key. Moves no money."""
+    found = f"{earlier.amount:f} {earlier.currency}".strip()
+    why = f"the acquirer has an older purchase of {found} under its key, with another amount or other terms"
+    details = {"attempt": attempt_id, "found": found, "order": earlier.mark.order if earlier.mark else ""}
+    alarm = Alarm(AlarmKind.order_held, f"attempt {attempt_id}", why, shop, details)
+    await raise_alarms(database, [alarm], now=utc_now())
+
+
+async def _next(database: Database, wish: Wish) -> Wish:
+    """The wish under its next number. Raises: OutcomeUnknown if somebody else has ended the attempt."""
+    purchase = wish.purchase
+    row = await queries.take_next_number(
+        database,
+        merchant_id=wish.shop.merchant_id,
+        live=wish.shop.live,
+        attempt_id=wish.attempt_id,
+        idempotency_key=purchase.key,
+        pads=wish.pads,
+    )
+    if row is None:
+        raise OutcomeUnknown("the attempt was ended by somebody else")
+    mark = purchase.mark and replace(purchase.mark, attempt=row["number"])
+    return replace(wish, purchase=replace(purchase, key=row["idempotency_key"], mark=mark))

@@ -1,0 +1,234 @@
+"""A key that meets an older purchase: adopted, held for a person, or passed over; never charged beside it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.domain.payments.conftest import Till
+from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+
+from paydesk.adapters.acquirers.interface import (
+    CardDetails,
+    Challenged,
+    Earlier,
+    KeyUsed,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+)
+from paydesk.adapters.acquirers.marks import PurchaseKind
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.core.clock import utc_now
+from paydesk.domain.payments.paying import Paid, Unsettled
+
+VISA, MASTERCARD, DECLINED, CHALLENGED = "4242424242424242", "5555555555554444", "4000000000000002", "4000000000003220"
+
+
+async def forget(till: Till) -> None:
+    """The database is put back to what it was before the last order was paid or refused: it knows the order alone."""
+    database, merchant_id = till.desk.database, till.shop.merchant_id
+    for statement in (
+        "delete from pingback where merchant_id = $1",
+        "delete from ledger_entry where merchant_id = $1",
+        "delete from payment_attempt where merchant_id = $1",
+        "delete from payment where merchant_id = $1",
+    ):
+        await database.execute(statement, merchant_id)
+
+
+def taken(bank: Bank) -> list[Standing]:
+    return [one for one in standings(bank.record.operations()).values() if one.captured]
+
+
+async def alarms(till: Till) -> list[str]:
+    rows = await till.desk.database.fetch(
+        "select kind from alarm where merchant_id = $1 and settled_at is null", till.shop.merchant_id
+    )
+    return [row["kind"] for row in rows]
+
+
+@pytest.mark.parametrize("number", [VISA, MASTERCARD])
+async def test_what_was_paid_before_is_adopted_whatever_card_is_typed_now(till: Till, bank: Bank, number: str) -> None:
+    token = await till.order("mug")
+    assert await till.pay(token, VISA) == Paid()
+    await forget(till)
+    assert await till.pay(token, number) == Paid()
+    assert len(taken(bank)) == 1
+    (attempt,) = await till.attempts()
+    assert (attempt["state"], attempt["acquirer_reference"]) == ("approved", taken(bank)[0].reference)
+
+
+async def test_an_order_whose_amount_changed_is_held_and_not_charged(till: Till, bank: Bank) -> None:
+    await till.pay(await till.order("mug"), VISA)
+    await forget(till)
+    token = await till.order("mug", amount=Decimal("12.00"))
+    assert await till.pay(token, VISA) == Unsettled()
+    await till.settle(minutes=5)
+    assert (await till.state(), await till.attempt_states()) == ("processing", ["processing"])
+    assert [one.captured for one in taken(bank)] == [Decimal(10)]
+    assert await alarms(till) == ["order_held"]
+
+
+async def test_a_decline_of_before_is_not_shown_to_the_card_typed_now(till: Till, bank: Bank) -> None:
+    token = await till.order("mug")
+    for _ in range(2):
+        await till.pay(token, DECLINED)
+    await forget(till)
+    assert await till.pay(token, VISA) == Paid()
+    (attempt,) = await till.attempts()
+    assert attempt["number"] == 3
+    assert len(taken(bank)) == 1
+
+
+async def test_an_approval_behind_declines_is_adopted(till: Till, bank: Bank) -> None:
+    token = await till.order("mug")
+    await till.pay(token, DECLINED)
+    await till.pay(token, VISA)
+    await forget(till)
+    assert await till.pay(token, MASTERCARD) == Paid()
+    assert len(taken(bank)) == 1
+
+
+async def test_after_ten_numbers_nothing_more_is_tried(till: Till, bank: Bank) -> None:
+    till = replace(till, desk=replace(till.desk, limits=replace(till.desk.limits, attempts_per_checkout=100)))
+    token = await till.order("mug")
+    for _ in range(10):
+        await till.pay(token, DECLINED)
+    await forget(till)
+    assert await till.pay(token, VISA) == Unsettled()
+    await till.settle(minutes=5)
+    assert await till.attempt_states() == ["failed"]
+    assert await till.pay(token, VISA) == Paid()
+    assert len(taken(bank)) == 1
+
+
+async def test_an_open_challenge_of_before_is_ended(till: Till, bank: Bank) -> None:
+    token = await till.order("mug")
+    await till.pay(token, CHALLENGED)
+    await forget(till)
+    assert await till.pay(token, VISA) == Paid()
+    assert len(taken(bank)) == 1
+    assert not [one for one in standings(bank.record.operations()).values() if isinstance(one.finding(), Challenged)]
+
+
+class Forgetting(LyingAcquirer):
+    """Its list is slow to know."""
+
+    async def look_back(self, key: str) -> Earlier | None:
+        return None
+
+
+async def test_what_can_not_be_found_yet_stays_pending(till: Till, bank: Bank) -> None:
+    token = await till.order("mug")
+    await till.pay(token, VISA)
+    await forget(till)
+    acquirer = SimulatedAcquirer(bank, base_url="http://pay.test")
+    slow = till.at(Forgetting(acquirer, Lies()))
+    assert await slow.pay(token, MASTERCARD) == Unsettled()
+    await till.settle(seconds=30)
+    assert await till.state() == "captured"
+    assert len(taken(bank)) == 1
+
+
+class Dying(LyingAcquirer):
+    """The process dies once it has sent a purchase."""
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        with suppress(KeyUsed):
+            await super().authorize(purchase)
+        raise OutcomeUnknown("killed")
+
+
+@pytest.mark.parametrize(
+    ("before", "state", "attempt"), [(DECLINED, "declined", "failed"), (VISA, "captured", "approved")]
+)
+async def test_the_janitor_takes_no_old_decline_for_an_answer(
+    till: Till, bank: Bank, before: str, state: str, attempt: str
+) -> None:
+    token = await till.order("mug")
+    await till.pay(token, before)
+    await forget(till)
+    dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
+    assert await dying.pay(token, before) == Unsettled()
+    await till.settle(seconds=10)
+    await till.settle(minutes=5)
+    assert (await till.state(), await till.attempt_states()) == (state, [attempt])
+    (row,) = await till.attempts()
+    assert row["decline_reason"] in ("", "processing_error")
+
+
+async def test_a_renewal_that_was_declined_before_takes_the_next_number(till: Till, bank: Bank) -> None:
+    club = Subscriber(till.desk, till.shop)
+    subscription = await club.subscribe()
+    key = await till.desk.database.fetchval(
+        "select idempotency_key from payment_attempt where merchant_id = $1", till.shop.merchant_id
+    )
+    due = subscription.date_next
+    assert due is not None
+    wish = f"renewal {key} 2 1"
+    first = await till.desk.database.fetchval("select derived_key($1, $2)", till.desk.pads, wish)
+    kept = bank.record.mark(key)
+    assert kept is not None
+    assert kept[1] is not None
+    mark = replace(kept[1], kind=PurchaseKind.RENEWAL, period=2)
+    until = utc_now() + timedelta(seconds=30)
+    refused = CardDetails(DECLINED, 12, 2040, "Ada Lovelace")
+    bank.purchase(
+        Purchase(first, MONTHLY.price, "USD", refused, True, until, network_reference="first", mark=mark), stored=True
+    )
+    await club.charge(due)
+    row = (await till.attempts())[-1]
+    assert (row["state"], row["number"]) == ("approved", 2)
+
+
+async def test_an_old_order_is_looked_for_before_it_is_sent(till: Till, bank: Bank) -> None:
+    token = await till.order("mug")
+    await till.pay(token, VISA)
+    await forget(till)
+    await till.desk.database.execute(
+        "update checkout set created_at = created_at - interval '25 hours' where merchant_id = $1",
+        till.shop.merchant_id,
+    )
+    later = Bank(bank.record, now=lambda: utc_now() + timedelta(hours=25))
+    aged = till.at(SimulatedAcquirer(later, base_url="http://pay.test"))
+    assert await aged.pay(token, VISA) == Paid()
+    assert len(taken(bank)) == 1
+
+
+async def test_a_renewal_long_due_is_looked_for_before_it_is_sent(till: Till, bank: Bank) -> None:
+    club = Subscriber(till.desk, till.shop)
+    subscription = await club.subscribe()
+    due = subscription.date_next
+    assert due is not None
+    await club.charge(due)
+    later = Bank(bank.record, now=lambda: utc_now() + timedelta(hours=25))
+    assert len(taken(bank)) == 2
+    await _forget_renewal(till, subscription.id, due)
+    aged = till.at(SimulatedAcquirer(later, base_url="http://pay.test"))
+    await Subscriber(aged.desk, till.shop).charge(due + timedelta(hours=25))
+    assert len(taken(bank)) == 2
+    row = (await till.attempts())[-1]
+    assert row["state"] == "approved"
+
+
+async def _forget_renewal(till: Till, subscription_id: int, due: Any) -> None:
+    database, merchant_id = till.desk.database, till.shop.merchant_id
+    renewals = "(select id from payment where merchant_id = $1 and renewal)"
+    await database.execute(f"delete from pingback where merchant_id = $1 and payment_id in {renewals}", merchant_id)
+    await database.execute(f"delete from ledger_entry where merchant_id = $1 and payment_id in {renewals}", merchant_id)
+    await database.execute(
+        f"delete from payment_attempt where merchant_id = $1 and payment_id in {renewals}", merchant_id
+    )
+    await database.execute("delete from payment where merchant_id = $1 and renewal", merchant_id)
+    await database.execute(
+        "update subscription set date_next = $2, next_period = 2, counter = 1, paid_number_counter = 1 where id = $1",
+        subscription_id,
+        due,
+    )
