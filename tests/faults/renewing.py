@@ -28,7 +28,7 @@ from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
-from paydesk.domain.payments.paying import CARD_NUMBER
+from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.subscriptions.charging import BillingRun
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES

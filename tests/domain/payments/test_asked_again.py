@@ -216,7 +216,7 @@ async def test_a_first_try_that_the_database_gets_to_after_the_repeat_changes_no
     await caller.ask()
     stuck = await movements.queries.begin_refund(
         caller.database, **names, amount=Decimal(4), seen=Decimal(0), most_of_payment=None, most_of_day=None,
-        requested_by="api", request_key="drawn-1", drawn=True, lookup_at=utc_now(), now=utc_now(),
+        requested_by="api", request_key="drawn-1", drawn=True, pads=bytes(128), lookup_at=utc_now(), now=utc_now(),
     )  # fmt: skip
     assert stuck is None
     assert caller.kept() == 6

@@ -152,14 +152,15 @@ async def test_each_attempt_of_an_order_has_its_number(forgetful: Forgetful) -> 
         return await till.order("mug")
 
     async def pay(till: Till, token: Link) -> None:
-        for _ in range(3):
-            await till.pay(token, DECLINED)
-        assert await till.pay(token, VISA) == Paid()
-        assert [row["number"] for row in await till.attempts()] == [1, 2, 3, 4]
+        for card in (DECLINED, DECLINED, DECLINED, VISA):
+            if await till.pay(token, card) == Paid():
+                break
+        numbers = [row["number"] for row in await till.attempts()]
+        assert numbers in ([1, 2, 3, 4], [4]), "what was forgotten is passed over at once"
 
     first, second = await forgetful.twice(begin, pay)
     assert len(set(first)) == 4
-    assert first == second
+    assert set(second) < set(first)
     assert len(forgetful.taken()) == 1
 
 

@@ -26,7 +26,9 @@ from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
 from paydesk.domain.payments.paying import Paid, Unsettled
+from paydesk.domain.payments.refunding import refund
 
 VISA, MASTERCARD, DECLINED, CHALLENGED = "4242424242424242", "5555555555554444", "4000000000000002", "4000000000003220"
 
@@ -232,3 +234,67 @@ async def _forget_renewal(till: Till, subscription_id: int, due: Any) -> None:
         subscription_id,
         due,
     )
+
+
+async def give_back(till: Till, amount: str, key: str | None = None) -> Any:
+    payment_id = await till.desk.database.fetchval(
+        "select id from payment where merchant_id = $1", till.shop.merchant_id
+    )
+    asked = Decimal(amount)
+    return await refund(till.desk, till.shop, payment_id, asked, requested_by="api", request_key=key, now=utc_now())
+
+
+async def forget_refunds(till: Till) -> None:
+    """The database is put back to what it was before money was given back."""
+    async with till.desk.database.acquire() as connection, connection.transaction():
+        await connection.execute("alter table payment disable trigger guarded")
+        for statement in (
+            "delete from pingback where merchant_id = $1 and event <> 'payment'",
+            "delete from ledger_entry where merchant_id = $1 and kind <> 'capture'",
+            "delete from movement where merchant_id = $1",
+            "update payment set state = 'captured', refunded = 0, refunding = 0, pending_taken = 0, reserve_taken = 0,"
+            " fees_taken = 0 where merchant_id = $1",
+        ):
+            await connection.execute(statement, till.shop.merchant_id)
+        await connection.execute("alter table payment enable trigger guarded")
+
+
+async def movements(till: Till) -> list[tuple[Decimal, str]]:
+    rows = await till.desk.database.fetch(
+        "select amount, state from movement where merchant_id = $1 order by id", till.shop.merchant_id
+    )
+    return [(row["amount"], row["state"]) for row in rows]
+
+
+async def test_a_forgotten_refund_of_another_amount_is_recorded_as_it_was(till: Till, bank: Bank) -> None:
+    await till.pay(await till.order(), VISA)
+    await give_back(till, "6.00")
+    await forget_refunds(till)
+    given = await give_back(till, "3.00")
+    assert (given.amount, given.total) == (Decimal(3), Decimal(9))
+    assert await movements(till) == [(Decimal(6), "done"), (Decimal(3), "done")]
+    assert taken(bank)[0].refunded == Decimal(9)
+
+
+async def test_a_callers_key_of_a_forgotten_refund_stands_for_that(till: Till, bank: Bank) -> None:
+    await till.pay(await till.order(), VISA)
+    await give_back(till, "6.00", "K1")
+    await forget_refunds(till)
+    with pytest.raises(Conflict):
+        await give_back(till, "3.00", "K1")
+    assert await movements(till) == [(Decimal(6), "done")]
+    assert (await give_back(till, "6.00", "K1")).total == Decimal(6)
+    assert taken(bank)[0].refunded == Decimal(6)
+
+
+async def test_a_refund_of_an_old_payment_is_looked_for_before_it_is_made(till: Till, bank: Bank) -> None:
+    await till.pay(await till.order(), VISA)
+    await give_back(till, "4.00", "K1")
+    await forget_refunds(till)
+    await till.desk.database.execute(
+        "update payment set paid_at = paid_at - interval '25 hours' where merchant_id = $1", till.shop.merchant_id
+    )
+    later = Bank(bank.record, now=lambda: utc_now() + timedelta(hours=25))
+    aged = till.at(SimulatedAcquirer(later, base_url="http://pay.test"))
+    assert (await give_back(aged, "4.00", "K1")).total == Decimal(4)
+    assert taken(bank)[0].refunded == Decimal(4)

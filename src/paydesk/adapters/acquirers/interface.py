@@ -124,9 +124,13 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The capture, void or refund was made; `reference` names it at the acquirer, if it names such a thing."""
+    """The capture, void or refund was made; `reference` names it at the acquirer, if it names such a thing.
+
+    `amount` is what a refund gave back, in the main unit of its currency, where it was looked up.
+    """
 
     reference: str
+    amount: Decimal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,9 +106,9 @@ class Lookup:
     alerted: bool
     renewal: bool
     clock: timedelta
-    amount: Decimal
-    currency: str
-    capture: bool
+    amount: Decimal = Decimal(0)
+    currency: str = ""
+    capture: bool = True
 
 
 async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:

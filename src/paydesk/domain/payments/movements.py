@@ -59,7 +59,12 @@ class Unsettled:
     """Nobody knows yet; the janitor will find out."""
 
 
-Result = Done | Refused | Unsettled
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Under its key the acquirer had an older refund of another amount: that one is recorded, nothing new was made."""
+
+
+Result = Done | Refused | Unsettled | Corrected
 
 
 async def find_intent(connection: Any, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
@@ -120,7 +125,10 @@ async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> 
     """Whatever goes wrong leaves the movement to the janitor. Moves money."""
     try:
         answer = await _ask(desk, movement)
+        corrected = await _correct(desk.database, movement, answer)
         recorded = await record_answers(desk.database, [(movement, answer)], now=now)
+        if corrected:
+            return Corrected()
         return _result(answer, recorded=movement.id in recorded)
     except bank.OutcomeUnknown as error:
         log.warning("outcome unknown", movement_id=movement.id, kind=str(movement.kind), why=str(error))
@@ -142,9 +150,14 @@ async def _ask(desk: Desk, movement: Movement) -> Answer:
                 await acquirer.capture(key, reference, amount, currency)
                 return bank.Moved("")
             case MovementKind.REFUND:
+                if _may_be_old(acquirer, movement) and (made := await _made_before(acquirer, movement)) is not None:
+                    return made
                 return bank.Moved(await acquirer.refund(key, reference, amount, currency))
             case MovementKind.VOID:
                 after = await acquirer.void(key, movement.of_key)
+    except bank.KeyUsed as error:
+        made = await _made_before(acquirer, movement) if movement.kind is MovementKind.REFUND else None
+        return made or bank.Refused(str(error))
     except bank.AcquirerRefused as error:
         return bank.Refused(str(error))
     if isinstance(after, bank.Voided):
@@ -152,6 +165,34 @@ async def _ask(desk: Desk, movement: Movement) -> Answer:
     if isinstance(after, bank.Captured):
         return after
     raise bank.OutcomeUnknown(f"the bank answered a void with {type(after).__name__}")
+
+
+def _may_be_old(acquirer: bank.Acquirer, movement: Movement) -> bool:
+    """Whether the payment is so old that a refund of it, and its key, may have been forgotten."""
+    return movement.paid_at is not None and movement.created_at > movement.paid_at + acquirer.key_lifetime
+
+
+async def _made_before(acquirer: bank.Acquirer, movement: Movement) -> bank.Moved | None:
+    """The refund that was made under this key before, None if there is none. Moves no money. Raises: OutcomeUnknown."""
+    found = await acquirer.find_movement(movement.key, movement.of_key, movement.reference)
+    return found if isinstance(found, bank.Moved) else None
+
+
+async def _correct(database: Database, movement: Movement, answer: Answer) -> bool:
+    """Make the row of a refund what the acquirer has under its key, if that has another amount. Moves no money.
+
+    Returns whether it was another. Raises: OutcomeUnknown if so much is not left here.
+    """
+    if movement.kind is not MovementKind.REFUND or not isinstance(answer, bank.Moved):
+        return False
+    if answer.amount is None or answer.amount == movement.amount:
+        return False
+    shop = movement.shop
+    names = {"merchant_id": shop.merchant_id, "live": shop.live, "id": movement.id}
+    if await queries.correct_refund(database, **names, amount=answer.amount) is None:
+        raise bank.OutcomeUnknown(f"under its key {answer.amount:f} were given back, which is more than is left here")
+    log.warning("a forgotten refund is recorded as it was", movement_id=movement.id, amount=str(answer.amount))
+    return True
 
 
 async def finish_movements(desk: Desk, *, now: datetime, most: int = 100) -> int:
@@ -178,7 +219,9 @@ async def _finish(desk: Desk, movement: Movement) -> Answer | None:
     try:
         acquirer = desk.acquirers[movement.acquirer]
         finding = await acquirer.find_movement(movement.key, movement.of_key, movement.reference)
-        return await _ask(desk, movement) if isinstance(finding, bank.NotFound) else finding
+        answer = await _ask(desk, movement) if isinstance(finding, bank.NotFound) else finding
+        await _correct(desk.database, movement, answer)
+        return answer
     except bank.OutcomeUnknown:
         return None
     except Exception:

@@ -72,10 +72,30 @@ with asked as materialized (
      cross join lateral (select nextval('movement_id_seq') as id) fresh
  returning *
 )
-select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference, h.paid_at
   from begun b
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
+
+-- name: correct_refund(merchant_id, live, id, amount)^
+-- Under its key the acquirer has an older refund with another amount, which was forgotten: the row is that one. What it
+-- reserves is what it gave back, if so much is left. A name that was drawn is free again for what was asked for now.
+with held as (
+    update payment p
+       set refunding = p.refunding - m.amount + :amount::numeric
+      from movement m
+     where m.merchant_id = :merchant_id and m.live = :live and m.id = :id and m.kind = 'refund'
+       and m.state = 'processing' and m.amount <> :amount::numeric
+       and p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
+       and p.refunded + p.refunding - m.amount + :amount::numeric + greatest(p.charged_back, 0) <= p.amount
+ returning p.merchant_id, p.live, p.id
+)
+update movement m
+   set amount = :amount, unanswered_since = null,
+       request_key = case when m.request_key !~ '^drawn[ -][0-9a-f]{32}$' then m.request_key end
+  from held
+ where m.merchant_id = held.merchant_id and m.live = held.live and m.id = :id
+returning m.id;
 
 -- name: find_by_request(merchant_id, live, request_key)^
 -- The movement that a caller's key has begun before.

@@ -24,7 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.vault import Vault
-from paydesk.core.cards import detect_brand, split_name
+from paydesk.core.cards import split_name
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import AWAY, Database
@@ -41,15 +41,13 @@ from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals,
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.stored_cards import card_row
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
 KEY_LIFETIME = timedelta(minutes=1)
 """How long an acquirer may accept an attempt's key; a call that takes longer was lost."""
-
-CARD_NUMBER = "card number"
-"""What a card number is sealed for."""
 
 FIRST_LOOK = timedelta(seconds=5)
 """When the janitor first asks about an attempt that has not ended."""
@@ -258,28 +256,6 @@ async def _commit_intent(
         mark=order_mark(begun, checkout.terms),
     )
     return _Intent(attempt_id, purchase, begun, counts)
-
-
-def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *, keep: bool) -> dict[str, object]:
-    """A card as it is stored: what shows which it was, and its security code nowhere.
-
-    Its number is stored only if `keep` says that a subscription will be charged by it, sealed for this very row. No
-    outcome needs it: what became of a call is asked by the call's key.
-    """
-    sealed = None
-    if keep:
-        sealed = vault.seal(card.number.encode(), purpose=CARD_NUMBER, merchant_id=merchant_id, row_id=card_id)
-    return {
-        "card_id": card_id,
-        "number_sealed": sealed.blob if sealed else None,
-        "vault_key_id": sealed.key_id if sealed else "",
-        "bin": card.number[:6],
-        "last4": card.number[-4:],
-        "brand": str(detect_brand(card.number)),
-        "exp_month": card.exp_month,
-        "exp_year": card.exp_year,
-        "holder": card.holder,
-    }
 
 
 def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:

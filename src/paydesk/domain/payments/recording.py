@@ -41,7 +41,7 @@ class Movement:
     """A capture, void or refund whose intent is committed; `of_key` and `reference` name its purchase at the bank.
 
     `number` counts the janitor's questions; `clock` is how far the shop's time is ahead of real time; `answered` if
-    whoever asked for it waits for its outcome and is told.
+    whoever asked for it waits for its outcome and is told; `paid_at` is when a payment was paid that is given back now.
     """
 
     shop: Shop
@@ -59,6 +59,7 @@ class Movement:
     alerted: bool = False
     clock: timedelta = timedelta(0)
     answered: bool = False
+    paid_at: datetime | None = None
 
 
 _Happened = tuple[Movement, str]
@@ -85,6 +86,7 @@ def movement_of(row: Mapping[str, Any]) -> Movement:
         number=row["lookups"],
         alerted=row["alerted_at"] is not None,
         clock=clock,
+        paid_at=row.get("paid_at"),
     )
 
 

@@ -20,7 +20,7 @@ from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import asked_again, movements
 from paydesk.domain.payments.after import PART, WHOLE
-from paydesk.domain.payments.movements import Unsettled, carry_out, find_intent, first_look
+from paydesk.domain.payments.movements import Corrected, Unsettled, carry_out, find_intent, first_look
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import movement_of
 from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
@@ -139,6 +139,8 @@ async def refund(
         begun = await _begin(desk.database, kind, amount, names | asked, limits, seen=seen)
         if begun is not None:
             outcome = await carry_out(desk, movement_of(begun), now=now)
+            if isinstance(outcome, Corrected):
+                continue
             if isinstance(outcome, Unsettled) and request_key is None:
                 await asked_again.mark_answered(desk.database, shop, begun["id"])
             return await _shown_or_begun(desk.database, shop, row, begun)

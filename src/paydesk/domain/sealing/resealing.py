@@ -16,7 +16,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.mail.queueing import reseal_facts, sealed_under
 from paydesk.domain.merchants import keys, profiles
-from paydesk.domain.payments.paying import CARD_NUMBER
+from paydesk.domain.payments.stored_cards import CARD_NUMBER
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()

@@ -40,9 +40,9 @@ from paydesk.domain.payments.paying import (
     Desk,
     Refused,
     Unsettled,
-    card_row,
 )
 from paydesk.domain.payments.refusals import authorize
+from paydesk.domain.payments.stored_cards import card_row
 from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
 from paydesk.domain.subscriptions.marking import card_mark
 from paydesk.domain.subscriptions.rows import subscription_of

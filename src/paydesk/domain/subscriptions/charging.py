@@ -27,9 +27,10 @@ from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.meeting import Wish
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
-from paydesk.domain.payments.paying import CARD_NUMBER, FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.paying import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.refusals import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.payments.unattended import charge_unattended
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.marking import renewal_mark

@@ -151,7 +151,7 @@ class Bank:
         if used.kind is Kind.VOID and used.result == Status.DECLINED:
             return Refused("the payment was declined: there is nothing to void")
         failed = failing.why_failed(self.record, used)
-        return Refused(failed) if failed else Moved(used.reference)
+        return Refused(failed) if failed else Moved(used.reference, used.amount)
 
     def disputes(self, after: str) -> DisputePage:
         """The disputes that opened or were decided after a cursor. Moves no money. Raises: AcquirerRefused."""

@@ -187,8 +187,8 @@ def earlier_of(answer: EarlierAnswer) -> Earlier | None:
 def movement_answer_of(finding: MovementFinding) -> Answer:
     """Write down what became of a capture, void or refund."""
     match finding:
-        case Moved(reference):
-            return Answer("moved", reference)
+        case Moved(reference, amount):
+            return Answer("moved", reference, amount=amount)
         case Refused(reason):
             return Answer("refused", why=reason)
         case NotFound():
@@ -199,7 +199,7 @@ def movement_finding_of(answer: Answer) -> MovementFinding:
     """Read back what became of a capture, void or refund. Raises: ValueError if it is none of that."""
     match answer:
         case Answer(kind="moved"):
-            return Moved(answer.reference)
+            return Moved(answer.reference, answer.amount)
         case Answer(kind="refused"):
             return Refused(answer.why)
         case Answer(kind="not_found"):

@@ -150,7 +150,9 @@ class Movements:
         refund = None if intent.is_setup else _under(key, await self._looking.refunds(intent))
         if refund is None:
             return NotFound()
-        return Moved(_made(refund).id) if refund.counts else Refused(_why_not_made(refund))
+        if not refund.counts:
+            return Refused(_why_not_made(refund))
+        return Moved(_made(refund).id, main_units(refund.amount, intent.currency))
 
     async def _money(self, reference: str, amount: Decimal, currency: str, action: str) -> tuple[Intent, int]:
         """The purchase and the amount that is to be moved, in minor units. Raises: AcquirerRefused, OutcomeUnknown."""

@@ -1,0 +1,32 @@
+"""How a card is stored: what shows which it was, its number only for a subscription, its security code nowhere."""
+
+from __future__ import annotations
+
+from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.vault import Vault
+from paydesk.core.cards import detect_brand
+
+CARD_NUMBER = "card number"
+"""What a card number is sealed for."""
+
+
+def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *, keep: bool) -> dict[str, object]:
+    """A card as it is stored: what shows which it was, and its security code nowhere.
+
+    Its number is stored only if `keep` says that a subscription will be charged by it, sealed for this very row. No
+    outcome needs it: what became of a call is asked by the call's key.
+    """
+    sealed = None
+    if keep:
+        sealed = vault.seal(card.number.encode(), purpose=CARD_NUMBER, merchant_id=merchant_id, row_id=card_id)
+    return {
+        "card_id": card_id,
+        "number_sealed": sealed.blob if sealed else None,
+        "vault_key_id": sealed.key_id if sealed else "",
+        "bin": card.number[:6],
+        "last4": card.number[-4:],
+        "brand": str(detect_brand(card.number)),
+        "exp_month": card.exp_month,
+        "exp_year": card.exp_year,
+        "holder": card.holder,
+    }
