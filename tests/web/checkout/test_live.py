@@ -45,7 +45,9 @@ async def stripe() -> AsyncIterator[Front]:
 def live(stripe: Front) -> dict[str, Any]:
     """The settings of a deployment that takes live payments."""
     key = SecretStr(SECRET_KEY)
-    return {"live_acquirer": "stripe", "stripe_secret_key": key, "stripe_api_base": stripe.base_url}
+    secret = SecretStr("i" * 40)
+    live = {"live_acquirer": "stripe", "stripe_secret_key": key, "stripe_api_base": stripe.base_url}
+    return live | {"idempotency_secret": secret}
 
 
 @pytest.fixture
