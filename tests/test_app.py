@@ -140,6 +140,25 @@ async def test_every_answer_has_a_request_id_that_the_log_knows_and_no_secret_of
     assert path.rpartition("/")[2] not in repr(logs)
 
 
+@pytest.mark.parametrize("path", ["/payment/form", "/api/v1/deliveries", "/account/login"])
+async def test_no_page_is_drawn_for_whoever_has_gone(web: httpx.AsyncClient, path: str) -> None:
+    said: list[Any] = []
+    parts = iter([{"type": "http.request", "body": b"api_key=", "more_body": True}])
+
+    async def receive() -> Any:
+        return next(parts, {"type": "http.disconnect"})
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    headers = [(b"host", b"pay.test"), (b"content-type", b"application/x-www-form-urlencoded")]
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    transport: Any = web._transport
+    await transport.app({**scope, "headers": headers, "client": ("192.0.2.1", 1), "root_path": ""}, receive, send)
+    assert [message.get("status") for message in said if message["type"] == "http.response.start"] == [400]
+    assert not any(message.get("body") for message in said)
+
+
 async def test_an_error_of_ours_is_a_calm_page_and_a_logged_error(
     web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

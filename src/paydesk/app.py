@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
@@ -311,6 +311,7 @@ def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any],
         Exception: _unknown_error,
         **dict.fromkeys(AWAY, _database_away),
         NoConnection: _no_connection,
+        ClientDisconnect: _broken_off,
     }
 
 
@@ -318,6 +319,11 @@ async def _known_error(request: Request, error: PaydeskError) -> Response:
     if wants_json(request):
         return error_json(error)
     return _page(request, error.status, error.retry_after if isinstance(error, TooMany) else None)
+
+
+async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:
+    """The client has gone amid its request. Thousands may do so at once: no page is drawn that nobody reads."""
+    return Response(status_code=400)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
