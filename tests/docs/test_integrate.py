@@ -229,7 +229,7 @@ def shop(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> Iterat
 
 
 def wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         assert process.poll() is None, log.read_text()
         try:
             httpx.get(url)

@@ -12,15 +12,18 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
 from starlette.types import ASGIApp
 from tests.e2e.looks import Look
-from tests.e2e.running import Running, run_paydesk
+from tests.e2e.running import PATIENCE_MS, Running, run_paydesk
 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """What there may be on a machine; the first, without the browser's own windows, needs a third of the second's time."""
 DESK: ViewportSize = {"width": 1280, "height": 720}
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+
+# What is expected comes, in whatever time a busy machine takes.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def chromium_path() -> str:

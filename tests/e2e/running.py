@@ -75,7 +75,7 @@ def run_paydesk(folder: Path) -> Iterator[Running]:
 
 def wait_for_block(process: subprocess.Popen[bytes], said: Path) -> str:
     """What `paydesk run` printed, once it says that it is running."""
-    for _ in range(600):
+    for _ in range(1200):
         text = said.read_text()
         if "4000000000009987" in text:
             return text

@@ -123,7 +123,7 @@ async def test_what_failed_is_understood_mended_tried_and_sent_again(
     await expect(row).to_contain_text("Being sent")
     await sender.send_due_once(utc_now())
     await expect(row).to_contain_text("Acknowledged")
-    await expect(page.get_by_role("region", name="Endpoint health")).to_contain_text("6 of 8", timeout=10_000)
+    await expect(page.get_by_role("region", name="Endpoint health")).to_contain_text("6 of 8")
     assert complaints == []
 
 

@@ -80,7 +80,7 @@ def answers(url: str) -> bool:
 
 
 def wait_until(condition: Any, what: str, log: Path) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         if condition():
             return
         time.sleep(0.1)
