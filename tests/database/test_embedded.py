@@ -20,7 +20,7 @@ from paydesk.database.embedded import EmbeddedServer, EmbeddedServerError, binar
 
 AS_ROOT = os.geteuid() == 0
 OWNER = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from typing import Any
 from paydesk.database.embedded import server_for
@@ -30,6 +30,8 @@ async def own():
         print("attached" if server.attached else "owner", flush=True)
         await server.supervise()
 
+# Where the tests run in the background, SIGINT is ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(own())
 """
 
