@@ -40,7 +40,7 @@ from paydesk.domain.subscriptions.terms import Terms
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 EMAIL, NAME = "Zebediah_Q@quill.example", "Zebediah Quillfeather"
 SECRETS = (
-    "zebediah", "quillfeather", "quill.example", "198.51.100.77", "+44 7700 900461", "Anchor Lane 9", "PARCEL0461",
+    "zebediah", "quillfeather", "quill.example", "198.51.100.177", "+44 7700 900461", "Anchor Lane 9", "PARCEL0461",
     "he signed for it", "Left with the neighbour", "Happy birthday Z",
 )  # fmt: skip
 
@@ -83,7 +83,7 @@ class Scene:
         self, order: str, email: str = EMAIL, name: str = NAME, *, number: str = VISA, terms: Terms | None = None
     ) -> Any:
         checkout = await self.open(order, email, name, terms)
-        address = "198.51.100.77" if email == EMAIL else "192.0.2.1"
+        address = "198.51.100.177" if email == EMAIL else "192.0.2.1"
         payer = Payer(CardDetails(number, 12, 2040, name, "123"), email, "GB", address, "agreed" if terms else "")
         return await pay(self.desk, checkout, payer, return_url="", now=utc_now())
 
@@ -268,7 +268,7 @@ async def test_a_running_subscription_is_in_the_way_unless_it_is_ended_first(sce
 async def test_an_open_outcome_is_in_the_way(scene: Scene) -> None:
     await end_club(scene)
     await scene.database.execute(
-        "update payment_attempt set state = 'processing' where merchant_id = $1 and client_address = '198.51.100.77'",
+        "update payment_attempt set state = 'processing' where merchant_id = $1 and client_address = '198.51.100.177'",
         scene.shop.merchant_id,
     )
     with pytest.raises(Conflict, match="not known yet"):
