@@ -53,6 +53,8 @@ WORK = {
     "open outcomes": "paydesk.worker:watch_open_outcomes",
     "standbys": "paydesk.worker:watch_standbys",
     "alarms": "paydesk.worker:watch_alarms",
+    "hiding of older links": "paydesk.worker:hide_left_links",
+    "payment page": "paydesk.web.checkout.watching:PageWatch.look",
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
