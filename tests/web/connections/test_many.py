@@ -137,6 +137,6 @@ async def test_who_is_slow_makes_room_and_who_waits_for_an_answer_does_not(phase
     at_once = phase in (Phase.REFUSED, Phase.IDLE, Phase.HEAD)
     assert (overseen.admit(second, "192.0.2.2") is None, first.is_displaced) == (at_once, at_once)
     overseen.forget(second)
-    now = 3.0
+    now = 0.5
     overseen.admit(third, "192.0.2.3")
     assert first.is_displaced == (phase is not Phase.ANSWER)

@@ -109,4 +109,4 @@ SLOW_READER = "slow_reader"
 """An answer that its client does not fetch; it gets no other."""
 
 DISPLACED = "displaced"
-"""A connection that asks nothing, or has taken seconds over it, ended for a new one since no more may be open."""
+"""A connection that asks nothing, or takes its time over it, ended for a new one since no more may be open."""

@@ -52,8 +52,8 @@ class Phase(IntEnum):
     REFUSED = auto()
 
 
-_STALE = 3.0
-"""Seconds after which a body on its way, or an answer on its way back, is rather an attack than somebody's."""
+_STALE = 0.5
+"""Seconds after which a body on its way, or an answer on its way back, makes room: whoever holds thousands is older."""
 
 _DISPENSABLE = {
     Phase.REFUSED: 0.0,
