@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Any
 
 import msgspec
 import pyotp
 import pytest
+from argon2 import PasswordHasher
 
+import paydesk.app
 from paydesk.app import gate_of, vault_of
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, NotFound
@@ -17,6 +20,7 @@ from paydesk.domain.accounts.changing import confirm_email, reset_password
 from paydesk.domain.accounts.entering import log_in, sign_up
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.joining import sign_up_invited
+from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.second_factor import (
     begin_enrolment,
@@ -31,6 +35,13 @@ from paydesk.settings import load_settings
 PASSWORD = "a long enough sentence"
 BASE = "http://127.0.0.1:8000"
 CLIENT = Client("192.0.2.77", "Browser/1.0")
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords cost next to nothing here; what they cost is tested where they are hashed."""
+    cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
 
 
 @pytest.fixture
