@@ -100,8 +100,9 @@ async def test_random_values_under_a_right_hash_open_a_checkout_or_nothing(
     answer = await web.post("/payment/form", content=encode_form(form), headers=FORM_TYPE)
     sane(answer)
     opened = await count_rows("checkout") - before
-    assert opened == (1 if answer.status_code == 303 else 0)
-    if opened:
+    # The same form leads to the same checkout, and this may be one that was sent before.
+    assert opened in ((0, 1) if answer.status_code == 303 else (0,))
+    if answer.status_code == 303:
         page = await web.get(answer.headers["location"])
         assert page.status_code == 200
 
