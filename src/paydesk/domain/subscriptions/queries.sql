@@ -125,7 +125,7 @@ with timed as (
            from subscription s
           where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
             and s.charging_attempt_id is null
-            and (:only::bigint[] is null or s.id = any(:only))
+            and coalesce(s.id = any(:only::bigint[]), true)
           order by s.date_next
           limit :per_side
             for update skip locked
