@@ -39,6 +39,8 @@ async def test_a_row_above_its_sequence_counts_too(database: Database) -> None:
         await change.start()
         async with unguarded(connection, again=False):
             await connection.execute("delete from payment")
+        # A sequence that was altered is put back with the transaction; setval alone never is.
+        await connection.execute("alter sequence payment_id_seq increment by 1 minvalue 1 start with 1")
         await connection.execute("select setval('payment_id_seq', 8)")
         merchant = await connection.fetchval(
             "insert into merchant (name, email, created_at) values ('Shop', 'a@shop.example', now()) returning id"

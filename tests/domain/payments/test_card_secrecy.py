@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.database.embedded import binary
-from paydesk.database.pool import Database
+from paydesk.database.pool import Database, connected
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings
 
@@ -55,6 +55,18 @@ def cvc_of(number: str, cvc: str) -> str:
 def cvc_findings(text: str, cvc: str) -> list[str]:
     """The security code where it stands by itself: three digits also occur inside longer numbers."""
     return re.findall(rf"(?<![0-9A-Za-z.:\\-]){cvc[:3]}{cvc[3]}?(?![0-9A-Za-z.:-])", text)
+
+
+@pytest.fixture
+async def database_url(own_database_url: str) -> str:
+    """A database without other tests' rows, among which three digits are always found somewhere."""
+    return own_database_url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with connected(database_url) as pool:
+        yield pool
 
 
 @pytest.fixture

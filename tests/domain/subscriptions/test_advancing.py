@@ -81,7 +81,7 @@ async def ears() -> AsyncIterator[Ears]:
 
 @pytest.fixture
 async def make_sender(database: Database, vault: Vault) -> AsyncIterator[Callable[[], PingbackSender]]:
-    client = OutboundClient([ip_network("127.0.0.0/8")], timeout=60.0)
+    client = OutboundClient([ip_network("127.0.0.0/8")], timeout=15.0)
     yield lambda: PingbackSender(database, vault, client)
     await client.close()
 
