@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 
+from tests.processes import PATIENCE
+
 
 class Clerk:
     """Gives commands to a program that runs each in a process of its own; it starts with the first one."""
@@ -45,12 +47,15 @@ class Clerk:
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         self._process.stdin.write(json.dumps([number, words]).encode() + b"\n")
-        return await answer
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await answer
+        except TimeoutError:
+            raise AssertionError(f"the clerk never answered: {' '.join(words)}") from None
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            if line.startswith(b"["):
-                number, status = json.loads(line)
-                if not self._asked[number].done():
-                    self._asked[number].set_result(status)
+            number, status = json.loads(line)
+            if not self._asked[number].done():
+                self._asked[number].set_result(status)
