@@ -47,7 +47,8 @@ def free_port() -> int:
 
 def environment(settings: Mapping[str, object]) -> dict[str, str]:
     """Our environment with these PAYDESK_ settings and no others."""
-    unwanted = ("PAYDESK_", "PYTHONDONTWRITEBYTECODE")  # starting is most of the work here
+    # Starting is most of the work here, and what is not buffered mixes the lines of processes that share a pipe.
+    unwanted = ("PAYDESK_", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return clean | {f"PAYDESK_{name}": str(value) for name, value in settings.items()}
 

@@ -104,7 +104,8 @@ def keep(processes: int) -> None:
         if not child:
             main()
             sys.exit()
-        print(json.dumps({"event": "forked", "level": "info", "pid": child}), file=sys.stderr, flush=True)
+        # In one write: the forks say something there, too.
+        os.write(2, f"{json.dumps({'event': 'forked', 'level': 'info', 'pid': child})}\n".encode())
 
     gc.freeze()
     for _ in range(processes):
