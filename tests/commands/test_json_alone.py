@@ -105,6 +105,8 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
         return honest(**given)
 
     monkeypatch.setattr(connecting, "load_settings", logging)
+    # Who read disputes in another test and was broken off has them for a minute.
+    await database.execute("delete from dispute_reading")
     ids = {"merchant": account["id"], "subscription": subscription}
     for noun in ("payment", "pingback"):
         ids[noun] = await database.fetchval(f"select max(id) from {noun} where merchant_id = $1", account["id"])
