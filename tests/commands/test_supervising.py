@@ -82,7 +82,8 @@ async def test_a_process_whose_heartbeat_stands_still_is_ended_and_started_again
         # Stopped, it can't even take a SIGTERM: only being killed ends it.
         os.kill(first, signal.SIGSTOP)
         await eventually(another_than(process, first), "another one")
-        assert events(logs)[:3] == [
+        # Until the system has put it away, it may be killed once more.
+        assert list(dict.fromkeys(events(logs)))[:3] == [
             "a process stands still; it is started again",
             "a process that stands still does not end; it is killed",
             "a process has ended; it is started again",
@@ -98,7 +99,7 @@ async def test_a_process_that_takes_no_sigterm_is_killed_in_the_end() -> None:
         await task
         await process.end(0.1)
     assert process.pid is None
-    assert events(logs) == ["a process does not end when it is asked to; it is killed"]
+    assert set(events(logs)) == {"a process does not end when it is asked to; it is killed"}
 
 
 async def test_a_process_that_ends_again_and_again_is_started_less_and_less_often() -> None:
