@@ -45,7 +45,7 @@ LONGEST = (
     "tests/faults/test_afterwards.py",
 )
 """The files that take longest, each one minute or more."""
-LONG = ("tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
+LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end at about the same time."""
 
 
@@ -307,11 +307,13 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a database, so that it can be run on another server: `pytest -m database`.
 
-    The files that take longest come first. What depends on chance is run by those who ask for it: `pytest -m soak`.
+    The files that take longest come first. What depends on chance, or on more of a machine than most may touch, is run
+    by those who ask for it: `pytest -m soak`, `pytest -m ha`, `pytest -m containers`.
     """
-    if "soak" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    for apart in ("soak", "ha", "containers"):
+        if apart not in config.option.markexpr:
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(apart)])
+            items[:] = [item for item in items if not item.get_closest_marker(apart)]
     items.sort(key=lambda item: _place(item.path))
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):

@@ -18,6 +18,8 @@ from paydesk.adapters.mail import Mailbox
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.operations.clocks import ClockWatch
+from paydesk.domain.operations.history import History
+from paydesk.domain.payments.gate import Standing
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings
 from paydesk.worker import work
@@ -51,13 +53,16 @@ WORK = {
     "sending of what waited": "paydesk.worker:send_all_waiting",
     "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",
-    "standbys": "paydesk.worker:watch_standbys",
+    "standbys": "paydesk.domain.operations.second_server:StandbyWatch.look",
     "alarms": "paydesk.worker:watch_alarms",
     "hiding of older links": "paydesk.worker:hide_left_links",
     "payment page": "paydesk.web.checkout.watching:PageWatch.look",
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
+    "history": "paydesk.domain.operations.history:History.refresh",
+    "beat": "paydesk.domain.operations.holding:queries.beat",
+    "hold": "paydesk.domain.operations.holding:_Tending.turn",
 }
 """Each loop of a worker, and the function that does its work."""
 
@@ -94,8 +99,9 @@ async def run_worker_until(
     settled: Callable[[], bool], settings: Settings, database: Database, vault: Vault, desk: Desk
 ) -> None:
     """Let a whole worker work until something is true, and end it by its stop; the test run's timeout ends the rest."""
-    stop = asyncio.Event()
-    working = asyncio.create_task(work(settings, database, vault, desk, stop, mailbox=Mailbox()))
+    stop, history = asyncio.Event(), History()
+    history.gate.say(Standing.OPEN)
+    working = asyncio.create_task(work(settings, database, vault, desk, stop, history=history, mailbox=Mailbox()))
     while not settled():
         assert not working.done(), working.exception()
         await asyncio.sleep(0.001)

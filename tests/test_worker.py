@@ -20,6 +20,7 @@ from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.operations.clocks import ClockWatch
+from paydesk.domain.operations.history import History
 from paydesk.domain.payments.paying import Desk
 from paydesk.settings import Settings, announced
 from paydesk.worker import mailer_of, work
@@ -98,7 +99,7 @@ async def test_an_endpoint_that_keeps_failing_is_one_mail_to_the_owner_with_the_
     )  # fmt: skip
     mailbox, stop = Mailbox(), asyncio.Event()
     allowing = settings.model_copy(update={"outbound_allow": "127.0.0.0/8"})
-    working = asyncio.ensure_future(work(allowing, database, vault, desk, stop, mailbox=mailbox))
+    working = asyncio.ensure_future(work(allowing, database, vault, desk, stop, history=History(), mailbox=mailbox))
     try:
         while len(asked) < 5 or not alarms(mailbox):
             assert not working.done(), working.exception()
@@ -126,7 +127,7 @@ async def test_a_worker_whose_clock_is_off_charges_voids_and_sends_nothing(
         "update subscription set date_next = now() - interval '1 hour' where id = $1", subscription.id
     )
     stop = asyncio.Event()
-    working = asyncio.create_task(work(settings, database, vault, desk, stop))
+    working = asyncio.create_task(work(settings, database, vault, desk, stop, history=History()))
     off = "select count(*) from alarm where kind = 'clock_off' and settled_at is null"
     while not await database.fetchval(off):  # noqa: ASYNC110 (what a test waits for sends no event)
         await asyncio.sleep(0.01)
@@ -148,7 +149,7 @@ async def test_a_worker_looks_at_the_payment_page_unless_it_is_not_to(
 
     monkeypatch.setattr(worker, "run_page_watch", look)
     working = asyncio.create_task(
-        work(settings.model_copy(update={"page_check_hours": hours}), database, vault, desk, stop)
+        work(settings.model_copy(update={"page_check_hours": hours}), database, vault, desk, stop, history=History())
     )
     if not hours:
         stop.set()

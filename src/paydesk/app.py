@@ -7,11 +7,12 @@ import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -22,19 +23,24 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
+from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, challenge_app
-from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import PaydeskError, SetupError, TooMany
+from paydesk.core.errors import Conflict, PaydeskError, SetupError
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.readiness import commits
-from paydesk.database.waiting import RETRY_AFTER, NoConnection
+from paydesk.database.waiting import LONGEST_STATEMENT, RETRY_AFTER, NoConnection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
+from paydesk.domain.operations.history import History
+from paydesk.domain.operations.holding import QUIET, beat, watch_history
+from paydesk.domain.operations.remembering import memory_file, recall
+from paydesk.domain.operations.second_server import standby_watched
+from paydesk.domain.payments.gate import MoneyGate
 from paydesk.domain.payments.guarding import Limits, in_test_mode
 from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.paying import Desk
@@ -59,7 +65,7 @@ from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.violations import report_routes
 from paydesk.web.visits import wants_json
-from paydesk.worker import sender_settings
+from paydesk.worker import holds_without_standby, outbound_client, sender_settings
 
 WITHOUT_CONNECTION = Counter(
     "paydesk_requests_without_connection_total", "Requests answered 503 because every database connection was in use"
@@ -93,24 +99,24 @@ def create_app(settings: Settings) -> FastAPI:
             stack.push_async_callback(acquirer.close)
             if live is not None:
                 stack.push_async_callback(live.close)
-            database = await stack.enter_async_context(
-                connected(settings.database_url, most=settings.database_connections, least=0, name="requests")
-            )
+            url, most, history = settings.database_url, settings.database_connections, history_of(settings)
+            met = partial(connected, url, least=0, meet=history.meet)
+            pool = met(most=most, name="requests", patience=LONGEST_STATEMENT)
+            database = await stack.enter_async_context(pool)
             # People at the account can't take the connections that customers pay over.
-            console_database = await stack.enter_async_context(
-                connected(settings.database_url, most=settings.console_connections, least=0, name="console")
-            )
+            console_database = await stack.enter_async_context(met(most=settings.console_connections, name="console"))
             # The command looked at the schema before; a worker that takes the place of another while the database is
             # away answers 503 until it is back, and must not end the whole service by failing to start.
             with suppress(*AWAY):
                 await require_current_schema(database)
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
-            services = checkout_services(settings, database, vault, acquirer, live)
+            services = checkout_services(settings, database, vault, acquirer, live, gate=history.gate)
             gate = gate_of(settings, console_database, vault)
-            console_desk = payment_desk(settings, console_database, vault, acquirer, live)
+            console_desk = payment_desk(settings, console_database, vault, acquirer, live, gate=history.gate)
             for desk in (services.desk, console_desk):
                 stack.push_async_callback(desk.finish)
+            await stack.enter_async_context(history_watched(settings, console_desk, history))
             yield {
                 "checkout": services,
                 "portal": portal_services(settings, services.desk),
@@ -151,6 +157,30 @@ def create_app(settings: Settings) -> FastAPI:
     if isinstance(acquirer, SimulatedAcquirer):
         app.mount("/simulator", challenge_app(acquirer.bank))
     return app
+
+
+def history_of(settings: Settings) -> History:
+    """What a process of this deployment remembers of the database when it starts."""
+    return History(recall(memory_file(settings.data_dir)))
+
+
+@asynccontextmanager
+async def history_watched(settings: Settings, desk: Desk, history: History) -> AsyncIterator[None]:
+    """Watch for the length of a block whether the database still knows what it knew, and beat if no worker does.
+
+    Where that is wanted, also whether a standby has what is committed.
+    """
+    stop = asyncio.Event()
+    tasks = (
+        asyncio.create_task(watch_history(desk, history, memory_file(settings.data_dir), stop), name="history"),
+        asyncio.create_task(beat(desk.database, history, stop, after=QUIET), name="beat"),
+    )
+    try:
+        async with standby_watched(desk.database, history.gate) if holds_without_standby(settings) else nullcontext():
+            yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)
 
 
 @contextmanager
@@ -224,28 +254,41 @@ def card_limits(settings: Settings) -> Limits:
 
 
 def payment_desk(
-    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    acquirer: Acquirer,
+    live: Acquirer | None = None,
+    *,
+    gate: MoneyGate | None = None,
 ) -> Desk:
-    """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones."""
+    """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones.
+
+    What moves money passes the gate, here and once more at the acquirers; without one nothing is ever held.
+    """
     limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
+    passed = gate or MoneyGate()
     return Desk(
         database,
         vault,
-        {each.name: each for each in (acquirer, live) if each is not None},
+        {each.name: GatedAcquirer(each, passed.held) for each in (acquirer, live) if each is not None},
+        gate=passed,
         test_acquirer=acquirer.name,
         live_acquirer=live.name if live is not None else None,
         limits=limits,
         test_limits=in_test_mode(limits),
         pads=pads_of(secret.encode()) if secret else b"",
+        adopts=settings.adopt_forgotten,
+        gives_back_paid_twice=settings.give_back_paid_twice,
     )
 
 
 def checkout_services(
-    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None = None
+    settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None, *, gate: MoneyGate
 ) -> CheckoutServices:
     """What the checkout's routes work with."""
     return CheckoutServices(
-        desk=payment_desk(settings, database, vault, acquirer, live),
+        desk=payment_desk(settings, database, vault, acquirer, live, gate=gate),
         reception=Reception(database, vault, settings.forms_per_minute),
         trusted_proxies=settings.proxy_networks(),
         address=settings.address,
@@ -295,7 +338,7 @@ def api_services(settings: Settings, desk: Desk) -> ApiServices:
 @asynccontextmanager
 async def sender_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[PingbackSender]:
     """A sender of pingbacks for one call of the API or the account, beside those of the workers."""
-    outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    outbound = await outbound_client(settings, desk.database)
     try:
         yield PingbackSender(desk.database, desk.vault, outbound, sender_settings(settings))
     finally:
@@ -312,13 +355,19 @@ def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any],
         **dict.fromkeys(AWAY, _database_away),
         NoConnection: _no_connection,
         ClientDisconnect: _broken_off,
+        asyncpg.ObjectNotInPrerequisiteStateError: _refused_in_a_copy,
     }
 
 
 async def _known_error(request: Request, error: PaydeskError) -> Response:
     if wants_json(request):
         return error_json(error)
-    return _page(request, error.status, error.retry_after if isinstance(error, TooMany) else None)
+    return _page(request, error.status, error.retry_after)
+
+
+async def _refused_in_a_copy(request: Request, error: Exception) -> Response:
+    """The database has refused to begin something with live money, since it is a copy for staging."""
+    return await _known_error(request, Conflict(str(error)))
 
 
 async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:

@@ -12,6 +12,7 @@ from paydesk.commands import (
     clock,
     customers,
     fees,
+    holding,
     ledger,
     mail,
     merchants,
@@ -26,6 +27,7 @@ from paydesk.commands import (
     serving,
     settings_table,
     subscriptions,
+    undoing,
     vault,
     working,
 )
@@ -62,7 +64,9 @@ app.command(
 app.command(epilog="Example: paydesk settings")(settings_table.settings)
 app.command(epilog=checking.EXAMPLE)(checking.check)
 app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
+app.command(epilog=undoing.EXAMPLE)(undoing.undo)
 app.command(epilog=restoring.EXAMPLE)(restoring.restored)
+app.add_typer(holding.app, name="hold")
 app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
 app.command(epilog=refunds.EXAMPLE)(refunds.refund)
 app.add_typer(merchants.app, name="merchant")

@@ -1,18 +1,16 @@
 """Every setting of a deployment, described where it is defined; docs/operate.md's table is made from here.
 
 A setting comes from the environment (`PAYDESK_PORT=9000`), else from the file `settings.env` in the data directory,
-which `paydesk run` writes. While it runs, it also says in `running.env` what it runs with, for commands of other
-processes: the ports that it has got, the networks that it allows, and what came from its own environment (no secrets).
+which `paydesk run` writes; a secret may stand in a file of its own (`PAYDESK_SECRET_KEY_FILE`). While `run` runs, it
+also says in `running.env` what it runs with, for commands of other processes: the ports that it has got, the networks
+that it allows, and what came from its own environment (no secrets).
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -20,9 +18,17 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
+from paydesk.announcing import announced_ports, announcing, is_held
 from paydesk.core.errors import SetupError
+from paydesk.secret_files import SUFFIX, WithSecretFiles, is_open_to_all, paths_of
 
 Network = IPv4Network | IPv6Network
 
@@ -43,6 +49,12 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address that the service listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port of the service.")
+    tls_certificate: str = Field(
+        "",
+        description="File (PEM) of the certificate and its chain with which `serve` speaks TLS itself, to proxies on "
+        "other machines; empty: plain HTTP.",
+    )
+    tls_private_key: str = Field("", description="File (PEM) of its private key, if it is not in the same file.")
     demo_port: int = Field(8001, ge=0, le=65535, description="Port of the sample shop (`paydesk run` only).")
     metrics_port: int = Field(8002, ge=0, le=65535, description="Port for Prometheus; 0 takes any free one.")
     metrics_host: str = Field("127.0.0.1", description="Address that the metrics are served on; they need no password.")
@@ -57,10 +69,15 @@ class Settings(BaseSettings):
         Path(".paydesk"), description="Directory of the embedded database, the simulated bank's record and stored keys."
     )
     database_url: str = Field(
-        "", description="`postgresql://…` of a PostgreSQL 15 or newer; empty means the embedded server."
+        "",
+        repr=False,
+        description="`postgresql://…` of a PostgreSQL 15 or newer; empty means the embedded server.",
     )
     allow_async: bool = Field(
         False, description="Take live payments without a synchronous standby, though a failover may forget some."
+    )
+    without_standby: Literal["serve", "hold"] = Field(
+        "serve", description="While no synchronous standby is there, live payments go on (`serve`) or wait (`hold`)."
     )
     database_connections: int = Field(16, ge=2, le=500, description="Most database connections of one process.")
     console_connections: int = Field(
@@ -74,6 +91,16 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="At least 32 random characters that never change: the keys that acquirers are asked under are made "
         "with it. Live payments need it.",
+    )
+    adopt_forgotten: bool = Field(
+        True,
+        description="Whether workers write into our books, every hour, what acquirers know and the database forgot. "
+        "`paydesk reconcile --fix` does it in any case.",
+    )
+    give_back_paid_twice: bool = Field(
+        False,
+        description="Whether a purchase that the database forgot is given back by itself if its order was paid again "
+        "since; otherwise an operator does it, with `paydesk undo`.",
     )
     vault_keys: SecretStr = Field(
         SecretStr(""),
@@ -89,6 +116,10 @@ class Settings(BaseSettings):
     )
     outbound_allow: str = Field(
         "", description="Networks besides public ones that pingbacks may reach, separated by commas (`10.1.0.0/16`)."
+    )
+    copy_allow: str = Field(
+        "",
+        description="Networks that a staging copy may reach with pingbacks and mails, separated by commas; no others.",
     )
     trusted_proxies: str = Field(
         "", description="Networks of reverse proxies whose `X-Forwarded-For` is believed, separated by commas."
@@ -191,6 +222,21 @@ class Settings(BaseSettings):
     )
     log_format: Literal["json", "console"] = Field("json", description="Form of the log lines on stderr.")
 
+    @classmethod
+    def secrets(cls) -> frozenset[str]:
+        """The fields whose values nobody may see; each may stand in a file of its own."""
+        fields = cls.model_fields.items()
+        return frozenset(name for name, field in fields if field.annotation is SecretStr or not field.repr)
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *given: PydanticBaseSettingsSource, **sources: PydanticBaseSettingsSource
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is handed over, else the environment, else the files; each of the two may name files of secrets."""
+        named = (sources["env_settings"], sources["dotenv_settings"])
+        with_files = (WithSecretFiles(each, cls.secrets()) for each in named if isinstance(each, EnvSettingsSource))
+        return (sources["init_settings"], *with_files)
+
     @property
     def address(self) -> str:
         """The public address without a trailing slash."""
@@ -237,6 +283,10 @@ class Settings(BaseSettings):
         """The parsed `outbound_allow`. Raises: SetupError."""
         return _networks("OUTBOUND_ALLOW", self.outbound_allow)
 
+    def copy_networks(self) -> tuple[Network, ...]:
+        """The parsed `copy_allow`. Raises: SetupError."""
+        return _networks("COPY_ALLOW", self.copy_allow)
+
     def proxy_networks(self) -> tuple[Network, ...]:
         """The parsed `trusted_proxies`. Raises: SetupError."""
         return _networks("TRUSTED_PROXIES", self.trusted_proxies)
@@ -260,10 +310,11 @@ def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
     try:
         first = Settings(**overrides)  # type: ignore[arg-type]
         files = [first.data_dir / FILE]
-        if as_running and _is_running(first.data_dir):
+        if as_running and is_held(first.data_dir / RUNNING_FILE):
             files.append(first.data_dir / RUNNING_FILE)
-            any_port = [name for name in ("port", "demo_port") if not getattr(first, name)]
-            overrides = {**_announced_ports(files[-1], any_port), **overrides}
+            any_port = {PREFIX + name.upper(): name for name in ("port", "demo_port") if not getattr(first, name)}
+            got = announced_ports(files[-1], any_port)
+            overrides = {**{any_port[setting]: port for setting, port in got.items()}, **overrides}
         settings = Settings(_env_file=files, **overrides)  # type: ignore[call-arg, arg-type]
     except ValidationError as error:
         wrong = error.errors()[0]
@@ -273,63 +324,32 @@ def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
     return settings
 
 
-def _announced_ports(path: Path, names: Iterable[str]) -> dict[str, str]:
-    """The ports that a running service has got."""
-    written = path.read_text()
-    found = {name: re.search(rf"^{PREFIX}{name.upper()}='([0-9]+)'$", written, re.MULTILINE) for name in names}
-    return {name: match[1] for name, match in found.items() if match is not None}
-
-
-def _is_running(data_dir: Path) -> bool:
-    """Whether the process lives that wrote `running.env`: it holds a lock on it, which the system lets go of."""
-    try:
-        descriptor = os.open(data_dir / RUNNING_FILE, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 @contextmanager
 def announced(settings: Settings) -> Iterator[None]:
     """Say in `running.env`, for the length of a block, what this process runs with.
 
     Keys and database are left out, and the live acquirer, which is of no use without its key.
     """
-    path = settings.data_dir / RUNNING_FILE
-    keys = {"secret_key", "idempotency_secret", "vault_keys", "smtp_url", "stripe_secret_key"}
-    secret = {"data_dir", "database_url", "live_acquirer", *keys}
+    secret = {"data_dir", "live_acquirer", *Settings.secrets()}
     lines = [
         f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
         for name in sorted(settings.model_fields_set - secret)
         if getattr(settings, name) != ""
     ]
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        if _lock(descriptor):
-            file.truncate()
-            file.writelines(["# What paydesk run runs with, while it runs.\n", *lines])
-            file.flush()
+    with announcing(settings.data_dir / RUNNING_FILE, ["# What paydesk run runs with, while it runs.\n", *lines]):
         yield
 
 
-def _lock(descriptor: int) -> bool:
-    """Take the lock, unless another service on this directory has it; a command looks at it for a moment only."""
-    for _ in range(20):
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        time.sleep(0.01)
-    return False
+def open_secret_files(settings: Settings) -> dict[str, Path]:
+    """The files of secrets that any user of this machine may read, by the settings that name them."""
+    file = DotEnvSettingsSource(Settings, env_file=settings.data_dir / FILE)
+    named = paths_of({**file.env_vars, **EnvSettingsSource(Settings).env_vars}, PREFIX, Settings.secrets())
+    return {f"{PREFIX}{name.upper()}{SUFFIX}": path for name, path in named.items() if is_open_to_all(path)}
 
 
 def _check(settings: Settings) -> None:
     settings.outbound_networks()
+    settings.copy_networks()
     settings.proxy_networks()
     settings.other_host_names()
     for name, url in (("BASE_URL", settings.address), ("SANDBOX_BASE_URL", settings.sandbox_address)):

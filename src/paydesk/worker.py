@@ -10,14 +10,13 @@ from functools import partial
 
 import structlog
 
-from paydesk.adapters.mail import FolderMailbox, Mailbox, Mailer, SmtpMailer, parse_smtp_url
-from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.mail import FolderMailbox, Mailbox, Mailer, SmtpMailer, addresses_of, parse_smtp_url
+from paydesk.adapters.outbound import OutboundClient, refusal
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
-from paydesk.database.standbys import watch_standbys
 from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.chargebacks.reading import run_disputes
@@ -29,8 +28,13 @@ from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.api_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
+from paydesk.domain.operations.copying import is_a_copy
+from paydesk.domain.operations.history import History
+from paydesk.domain.operations.holding import EVERY, beat, tend_hold, watch_history
 from paydesk.domain.operations.machinery import run_pulse, watch_queues
 from paydesk.domain.operations.reconciling import run_reconciliation
+from paydesk.domain.operations.remembering import memory_file
+from paydesk.domain.operations.second_server import StandbyWatch
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
@@ -58,20 +62,27 @@ async def work(
     desk: Desk,
     stop: asyncio.Event,
     *,
+    history: History,
     mailbox: Mailbox | FolderMailbox | None = None,
 ) -> None:
     """Do all background work until told to stop; what is in flight then is finished first.
 
-    `mailbox` takes the mails where there is no mail server. Raises: SetupError if the mail server's settings are wrong.
+    `history` is what this process remembers of the database, and opens the desk's gate. `mailbox` takes the mails where
+    there is no mail server. Raises: SetupError if the mail server's settings are wrong.
     """
-    mailer = mailer_of(settings) or mailbox
-    outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    mailer = await allowed_mailer(settings, database) or mailbox
+    outbound = await outbound_client(settings, database)
     sender = PingbackSender(database, vault, outbound, sender_settings(settings))
     clock = ClockWatch(database, "work")
     try:
         with due_work_held(lambda: clock.holds_due_work):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(clock.run(stop), name="clock")
+                tasks.create_task(standby_watch(settings, desk).run(stop), name="standbys")
+                file, often = memory_file(settings.data_dir), timedelta(seconds=EVERY * 0.9)
+                tasks.create_task(watch_history(desk, history, file, stop), name="history")
+                tasks.create_task(beat(database, history, stop, after=often), name="beat")
+                tasks.create_task(tend_hold(desk, stop), name="hold")
                 tasks.create_task(sender.run(stop), name="pingbacks")
                 tasks.create_task(run_janitor(desk, stop), name="janitor")
                 tasks.create_task(run_card_lookups(desk, stop), name="card changes")
@@ -83,7 +94,7 @@ async def work(
                 tasks.create_task(run_settling(database, stop), name="settling")
                 tasks.create_task(run_closing(database, stop), name="closing")
                 if mailer is None:
-                    log.warning(f"mails wait: {PREFIX}SMTP_URL is not set")
+                    log.warning(f"mails wait: {PREFIX}SMTP_URL is not set, or this is a copy that may not reach it")
                 else:
                     mails = mail_sender(settings, database, vault, mailer)
                     tasks.create_task(mails.run(stop), name="mails")
@@ -96,6 +107,41 @@ async def work(
                 tasks.create_task(run_housekeeping(settings, database, vault, stop), name="housekeeping")
     finally:
         await outbound.close()
+
+
+def standby_watch(settings: Settings, desk: Desk) -> StandbyWatch:
+    """Looks after the standby, and tells of a lost one if live payments are taken only because there is one."""
+    gate = desk.gate if holds_without_standby(settings) else None
+    return StandbyWatch(desk.database, gate=gate, tells=_needs_standby(settings))
+
+
+def holds_without_standby(settings: Settings) -> bool:
+    """Whether nothing that moves money is begun while no synchronous standby is there."""
+    return _needs_standby(settings) and settings.without_standby == "hold"
+
+
+def _needs_standby(settings: Settings) -> bool:
+    return bool(settings.live_acquirer) and not settings.allow_async
+
+
+async def outbound_client(settings: Settings, database: Database) -> OutboundClient:
+    """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named for that."""
+    if await is_a_copy(database):
+        return OutboundClient(allow=settings.copy_networks(), timeout=settings.pingback_timeout, public=False)
+    return OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+
+
+async def allowed_mailer(settings: Settings, database: Database) -> Mailer | None:
+    """What hands mails to the mail server; None without one, or in a copy that may not reach it.
+
+    Raises: SetupError, naming the setting that is wrong.
+    """
+    mailer = mailer_of(settings)
+    if mailer is None or not await is_a_copy(database):
+        return mailer
+    reached = await addresses_of(parse_smtp_url(settings.smtp_url.get_secret_value()))
+    refused = [refusal(address, settings.copy_networks(), public=False) for address in reached]
+    return mailer if refused and not any(refused) else None
 
 
 def sender_settings(settings: Settings) -> SenderSettings:
@@ -164,7 +210,6 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
     measures: dict[str, Callable[[], Awaitable[object]]] = {
         "queues": lambda: watch_queues(database, now=utc_now()),
         "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
-        "standbys": lambda: watch_standbys(database),
         "alarms": lambda: watch_alarms(database, now=utc_now()),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +25,7 @@ from paydesk.commands import (
     clock,
     customers,
     fees,
+    holding,
     ledger,
     mail,
     merchants,
@@ -35,6 +36,7 @@ from paydesk.commands import (
     refunds,
     restoring,
     subscriptions,
+    undoing,
     vault,
 )
 from paydesk.core.clock import utc_now
@@ -76,7 +78,14 @@ def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def paydesk(environment: dict[str, str]) -> Iterator[Paydesk]:
+async def _nothing_stays_held(database: Database) -> AsyncIterator[None]:
+    """What a command has held is held for no other test."""
+    yield
+    await database.execute("update history set held_at = null, held_because = '', held_since = null, judged_at = now()")
+
+
+@pytest.fixture
+def paydesk(environment: dict[str, str], _nothing_stays_held: None) -> Iterator[Paydesk]:
     """`await paydesk("merchant", "list")` runs the command."""
     app = typer.Typer(rich_markup_mode=None)
     app.add_typer(merchants.app, name="merchant")
@@ -97,7 +106,9 @@ def paydesk(environment: dict[str, str]) -> Iterator[Paydesk]:
     app.command()(refunds.refund)
     app.command(epilog=checking.EXAMPLE)(checking.check)
     app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
+    app.command(epilog=undoing.EXAMPLE)(undoing.undo)
     app.command(epilog=restoring.EXAMPLE)(restoring.restored)
+    app.add_typer(holding.app, name="hold")
 
     async def run(*words: object, stdin: str | None = None) -> Said:
         arguments = [str(word) for word in words]

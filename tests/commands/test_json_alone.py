@@ -18,7 +18,10 @@ WORDS: dict[str, str] = {
     "balance": "{merchant}",
     "refund": "{payment} --amount 1.00",
     "reconcile": "",
+    "undo": "nowhere --acquirer simulator --yes",
     "restored": "--gap 10",
+    "hold show": "",
+    "hold accept": "seen",
     "merchant create": "--name Other --email other@shop.example",
     "merchant list": "",
     "merchant show": "{merchant}",
@@ -74,7 +77,8 @@ WORDS: dict[str, str] = {
 """Each command that knows --json, with words that it can work on."""
 
 REFUSED = {
-    "alarm settle", "chargeback lose", "chargeback reckon", "mail resend", "merchant go-live", "merchant guard lift",
+    "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
+    "merchant guard lift",
     "payout account", "payout record", "pingback resend", "profile accept", "profile refuse",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
@@ -111,6 +115,8 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
     for noun in ("payment", "pingback"):
         ids[noun] = await database.fetchval(f"select max(id) from {noun} where merchant_id = $1", account["id"])
     for name, words in WORDS.items():
+        if name == "hold accept":
+            await database.execute("update history set held_at = now(), held_because = 'restored'")
         said = await paydesk(*name.split(), *words.format(**ids).split(), "--json")
         assert LINE in said.err, name
         if name in OF_ALL_MERCHANTS:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.commands.postgres import without_password
+from paydesk.commands import postgres
+from paydesk.commands.postgres import Program, _require_no_older_server, without_password
+from paydesk.core.errors import SetupError
 
 PAYDESK = [str(Path(sys.executable).with_name("paydesk")), "postgres"]
 
@@ -32,3 +34,13 @@ def test_the_programs_exit_status_and_output_come_through(server_url: str) -> No
 
 def test_other_programs_are_refused() -> None:
     assert subprocess.run([*PAYDESK, "dropdb"], capture_output=True, text=True).returncode == 2
+
+
+async def test_an_older_server_is_not_dumped_by_programs_whose_dumps_it_can_not_read(
+    server_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "MAJOR_VERSION", "1")
+    await _require_no_older_server(Program.PG_DUMP, server_url)
+    monkeypatch.setattr(postgres, "MAJOR_VERSION", "99")
+    with pytest.raises(SetupError, match="use the pg_dump of PostgreSQL"):
+        await _require_no_older_server(Program.PG_DUMP, server_url)

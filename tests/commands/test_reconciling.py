@@ -83,3 +83,54 @@ async def test_after_a_restore_ids_leave_a_gap_and_what_was_forgotten_is_named(
     assert await database.fetchval("select nextval('payment_id_seq')") >= before + 10_000
     told = await paydesk("restored", "--json")
     assert (told.status, told.result["agrees"], told.result["epoch"] > 1) == (1, False, True)
+
+
+async def test_the_check_looks_into_the_acquirers_lists_too(
+    account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
+) -> None:
+    take(forgotten, await database.fetchval("select tag from deployment"))
+    said = await paydesk("check", "--live")
+    assert said.status == 1
+    assert "1 row against the rule: what an acquirer's list says of us is in our books" in said.out
+    assert "it is not in our books, and its mark says that it is ours (order A-1, payment 18" in said.out
+    told = await paydesk("check", "--live", "--since", "1d", "--json")
+    rules = {rule["name"]: rule["found"] for rule in told.result["rules"]}
+    names = ("listed_money_known", "listed_money_agrees", "approved_money_listed")
+    assert [rules[name] for name in names] == [1, 0, 0]
+    assert await database.fetchval("select count(*) from alarm where kind = 'not_reconciled'") == 0
+    other = await paydesk("check", "--live", "--merchant", account["id"], "--json")
+    assert "listed_money_known" not in {rule["name"] for rule in other.result["rules"] if rule["found"]}
+
+
+async def test_what_is_not_at_the_bank_is_found_by_the_check(
+    account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
+) -> None:
+    Record(forgotten).close()
+    await database.execute(
+        """
+        insert into payment_attempt (merchant_id, live, payment_id, state, idempotency_key, acquirer, capture, amount,
+                                     currency, card_id, client_address, not_after, created_at)
+        values ($1, false, 18, 'approved', 'never sent', 'simulator', true, 10, 'USD', 1, '', now() - interval '1 hour',
+                now() - interval '1 hour')
+        """,
+        account["id"],
+    )
+    told = await paydesk("check", "--live", "--merchant", account["id"], "--json")
+    (rule,) = [rule for rule in told.result["rules"] if rule["name"] == "approved_money_listed"]
+    assert (rule["found"], rule["differences"][0]["id"]) == (1, "never sent")
+
+
+async def test_an_operator_gives_back_what_nobody_has_in_the_books(
+    account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
+) -> None:
+    take(forgotten, await database.fetchval("select tag from deployment"))
+    wrong = await paydesk("undo", "forgotten", "--acquirer", "nobody", "--yes")
+    assert 'there is no acquirer "nobody" here' in wrong.err
+    asked = await paydesk("undo", "forgotten", "--acquirer", "simulator")
+    assert asked.status == 1
+    assert "Give back 10.00 USD, taken at simulator for order 'A-1'?" in asked.err
+    told = await paydesk("undo", "forgotten", "--acquirer", "simulator", "--yes", "--json")
+    assert (told.status, told.result["merchant_order_id"], told.result["amount"]) == (0, "A-1", 10)
+    again = await paydesk("undo", "forgotten", "--acquirer", "simulator", "--yes")
+    assert "there is nothing to give back" in again.err
+    assert (await paydesk("reconcile")).status == 0

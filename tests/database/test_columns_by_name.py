@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import secrets
 from collections.abc import AsyncIterator
@@ -27,7 +28,7 @@ from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import refund
 
 SOURCE = Path(paydesk.__file__).parent
-FILES = sorted(SOURCE.rglob("*.sql"))
+FILES = sorted([*SOURCE.rglob("*.sql"), *SOURCE.rglob("*.py")])
 
 PICKED = {
     "domain/merchants/overseeing.py: inspect",
@@ -57,9 +58,28 @@ def unnamed_inserts(sql: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_statement_inserts_without_naming_the_columns(path: Path) -> None:
-    assert unnamed_inserts(path.read_text()) == []
+def sql_in(path: Path) -> list[str]:
+    """The statements of a file: all of it, or the strings of a module, with a word where a value is put in."""
+    if path.suffix == ".sql":
+        return [path.read_text()]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return found
+
+
+def test_no_statement_inserts_without_naming_the_columns() -> None:
+    found = {str(path.relative_to(SOURCE)): unnamed_inserts(sql) for path in FILES for sql in sql_in(path)}
+    assert {path: tables for path, tables in found.items() if tables} == {}
+
+
+def test_the_statements_of_modules_are_looked_through(tmp_path: Path) -> None:
+    module = tmp_path / "moving.py"
+    module.write_text('async def move(c, log):\n    await c.execute(f"insert into {log} select * from moved")\n')
+    assert [tables for sql in sql_in(module) if (tables := unnamed_inserts(sql))] == [["x"]]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from tests.conftest import database_at
 from tests.databases import drop_database
 
 from paydesk.core.errors import SetupError
-from paydesk.database import migrating
+from paydesk.database import migrating, piecemeal
 from paydesk.database.migrating import Migration, known_migrations, migrate, require_current_schema
-from paydesk.database.pool import Database, connected
+from paydesk.database.pool import AWAY, Database, connected
 
 LAST_THAT_NEEDS_A_STOP = 149
 """Later steps let the code of before run on, and say which."""
@@ -53,7 +53,7 @@ async def columns(database: Database) -> set[str]:
 
 async def test_a_step_has_a_patience_of_its_own(empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step over a big table outlasts what a statement of the service may take."""
-    assert migrating.PATIENCE > 3600
+    assert piecemeal.PATIENCE > 3600
     knows((1, "select pg_sleep(3600)"))
     monkeypatch.setattr(migrating, "PATIENCE", 0.5)
     with pytest.raises(TimeoutError):
@@ -68,9 +68,9 @@ async def test_what_fails_leaves_whole_steps_and_the_next_call_goes_on(empty: Da
         await migrate(empty)
     assert await columns(empty) == {"id", "money", "one"}
     knows(one, two)
-    told: list[int] = []
-    assert await migrate(empty, told=lambda: told.append(1)) == ["0002_step"]
-    assert (await columns(empty), told) == ({"id", "money", "one", "two"}, [1])
+    told: list[float] = []
+    assert await migrate(empty, told=told.append) == ["0002_step"]
+    assert (await columns(empty), told) == ({"id", "money", "one", "two"}, [1.0])
 
 
 async def test_of_any_number_at_once_each_step_is_applied_by_one(empty: Database, knows: Knows) -> None:
@@ -82,7 +82,7 @@ async def test_of_any_number_at_once_each_step_is_applied_by_one(empty: Database
 async def test_a_step_that_does_not_get_its_lock_lets_others_work_and_is_tried_again(
     empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "GIVES_WAY", "20ms")
+    monkeypatch.setattr(migrating, "GIVES_WAY", ("20ms",))
     monkeypatch.setattr(migrating, "PAUSE", 0.01)
     knows((1, "alter table pot add column one integer"))
     async with empty.acquire() as reader:
@@ -101,13 +101,13 @@ async def test_a_step_that_does_not_get_its_lock_lets_others_work_and_is_tried_a
 async def test_one_that_never_gets_it_says_what_to_do(
     empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "GIVES_WAY", "5ms")
-    monkeypatch.setattr(migrating, "PAUSE", 0.0)
-    monkeypatch.setattr(migrating, "TRIES", 2)
+    monkeypatch.setattr(migrating, "GIVES_WAY", ("5ms",))
+    monkeypatch.setattr(migrating, "TRIED_FOR", 0.0)
     knows((1, "alter table pot add column one integer"))
     async with empty.acquire() as reader, reader.transaction():
         await reader.fetch("select * from pot")
-        with pytest.raises(SetupError, match="0001_step of the schema does not get its locks"):
+        pid = reader.get_server_pid()
+        with pytest.raises(SetupError, match=rf"0001_step of the .* what holds them \(paydesk \(pid {pid}, for "):
             await migrate(empty)
 
 
@@ -126,6 +126,86 @@ async def test_an_index_is_built_beside_the_work_and_anew_after_it_was_broken_of
     await empty.execute("delete from pot")
     assert await migrate(empty) == ["0001_step"]
     assert await empty.fetchval(valid) is True
+
+
+async def test_an_index_of_a_partitioned_table_is_built_beside_the_work_on_each_partition(
+    empty: Database, knows: Knows
+) -> None:
+    await empty.execute("create table entry (id integer, at integer, words text) partition by range (at)")
+    await empty.execute("create table entry_m1 partition of entry for values from (1) to (2)")
+    await empty.execute("create table entry_other partition of entry default")
+    await empty.execute("insert into entry (id, at) values (1, 1), (2, 1), (3, 7)")
+    index = "create index concurrently if not exists entry_by_id on entry (id)\n where words is null"
+    knows((1, f"-- outside a transaction\n{index};"))
+    assert await migrate(empty) == ["0001_step"]
+    built = "select indexrelid::regclass::text from pg_index where indisvalid and indrelid = $1::regclass"
+    for table, name in (("entry", "entry_by_id"), ("entry_m1", "entry_by_id_m1"), ("entry_other", "entry_by_id_other")):
+        assert await empty.fetchval(built, table) == name
+    attached = "select count(*) from pg_inherits where inhparent = 'entry_by_id'::regclass"
+    assert await empty.fetchval(attached) == 2
+
+
+async def test_what_reads_for_long_is_waited_for_while_an_index_is_built_and_nobody_waits(
+    empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "GIVES_WAY", ("20ms",))
+    knows((1, "-- outside a transaction\ncreate index concurrently if not exists pot_id on pot (id);"))
+    async with empty.acquire() as reader:
+        report = reader.transaction(isolation="repeatable_read")
+        await report.start()
+        await reader.fetch("select * from pot")
+        step = asyncio.create_task(migrate(empty))
+        waits = "select count(*) from pg_stat_activity where wait_event = 'virtualxid' and query like 'create index%'"
+        while not await empty.fetchval(waits):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        async with empty.acquire() as payer:
+            await payer.execute("set lock_timeout = '1s'")
+            await payer.execute("insert into pot (id) values (1)")
+            await payer.execute("reset lock_timeout")
+        assert not step.done()
+        await report.rollback()
+    assert await step == ["0001_step"]
+
+
+async def test_rows_are_filled_in_batches_and_what_somebody_holds_is_waited_for(
+    empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piecemeal, "LOCKED_FOR", 0.01)
+    await empty.execute("alter table pot add primary key (money, id)")
+    await empty.execute("alter table pot add column twice integer")
+    await empty.execute("insert into pot (id, money) select n, n % 3 from generate_series(1, 25) n")
+    await empty.execute("analyze pot")
+    fill = "update pot p\n   set twice = p.id * 2\n  from batch b\n where p.money = b.money and p.id = b.id"
+    knows((1, f"-- oldest code: 0\n-- in batches of 4: pot (money, id)\n{fill};\n"))
+    told: list[float] = []
+    async with empty.acquire() as payer:
+        paying = payer.transaction()
+        await paying.start()
+        await payer.execute("update pot set money = money where id = 25")
+        step = asyncio.create_task(migrate(empty, told=told.append))
+        done = "select count(*) from pot where twice = id * 2"
+        while await empty.fetchval(done) < 12:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert not step.done()
+        await paying.rollback()
+    assert await step == ["0001_step"]
+    assert await empty.fetchval(done) == 25
+    assert len(told) > 6
+    assert sum(told) == pytest.approx(1.0)
+
+
+async def test_a_statement_that_was_prepared_before_a_step_is_refused_once_as_if_the_database_were_away(
+    empty: Database, knows: Knows
+) -> None:
+    async with empty.acquire() as connection:
+        await connection.fetch("select * from pot")
+        knows((1, "alter table pot add column one integer"))
+        await migrate(empty)
+        with pytest.raises(AWAY):
+            async with connection.transaction():
+                await connection.fetch("select * from pot")
+        async with connection.transaction():
+            assert await connection.fetch("select * from pot") == []
 
 
 async def test_code_of_before_starts_on_a_newer_schema_that_lets_it(empty: Database, knows: Knows) -> None:

@@ -123,5 +123,5 @@ async def test_one_that_answers_and_does_not_commit_is_not_ready(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "PATIENCE", 0.05)
-    monkeypatch.setattr(readiness, "_WRITE", "select pg_sleep(3600)")
+    monkeypatch.setattr(readiness, "WRITE", "select pg_sleep(3600)")
     assert not await commits(database)

@@ -1,7 +1,6 @@
-import configparser
 import os
 import re
-import shlex
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +8,11 @@ from shutil import which
 
 import pytest
 from prometheus_client import REGISTRY
-from typer.main import get_command
 
 import paydesk.app  # for the metrics that it, the server around it and the worker register
 import paydesk.commands.serving
 import paydesk.worker
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
-from paydesk.cli import app
 from paydesk.commands.settings_table import settings_table
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import server_for
@@ -94,23 +91,32 @@ def test_each_alert_rises_for_what_is_wrong_and_none_while_all_is_well() -> None
 
 
 def test_the_proxies_let_go_of_connections_before_the_service_does() -> None:
-    proxies = blocks("caddy", "Reverse proxy and TLS") + blocks("haproxy", "Reverse proxy and TLS")
+    proxies = [*blocks("caddy", "Reverse proxy and TLS"), (DEPLOY / "haproxy" / "web.cfg").read_text()]
     kept = [int(seconds) for one in proxies for seconds in re.findall(r"(?:keepalive|pool-purge-delay) ([0-9]+)s", one)]
     assert len(kept) == 2
     assert max(kept) < Settings.model_fields["idle_seconds"].default
 
 
-def test_the_units_start_commands_that_exist() -> None:
-    context = get_command(app).make_context("paydesk", [], resilient_parsing=True)
-    units = blocks("ini", "systemd")
-    assert len(units) == 2
-    for text in units:
-        unit = configparser.ConfigParser(interpolation=None)
-        unit.optionxform = str  # type: ignore[assignment, method-assign]
-        unit.read_string(text)
-        program, command, *_ = shlex.split(unit["Service"]["ExecStart"])
-        assert program.endswith("/bin/paydesk")
-        assert get_command(app).get_command(context, command) is not None  # type: ignore[attr-defined]
+def test_the_commands_that_install_the_units_install_all_of_them(tmp_path: Path) -> None:
+    install, secrets, start = blocks("sh", "systemd")
+    for folder in ("systemd/system", "paydesk/secrets"):
+        (tmp_path / "etc" / folder).mkdir(parents=True)
+    (tmp_path / "usr" / "local" / "sbin").mkdir(parents=True)
+    here = re.sub(r"^system\S+.*\n", "", install, flags=re.M).replace("/etc/", f"{tmp_path}/etc/")
+    run(f"cd {ROOT}\n" + here.replace("/usr/", f"{tmp_path}/usr/"))
+    run(secrets.replace("/etc/", f"{tmp_path}/etc/").replace("/opt/paydesk/bin/python", sys.executable))
+
+    units = DEPLOY / "systemd"
+    placed = {file.name: file.read_text() for file in tmp_path.rglob("*") if file.is_file()}
+    kept = {"paydesk.sysusers": "paydesk.conf", "paydesk.tmpfiles": "paydesk.conf"}
+    assert {kept.get(file.name, file.name) for file in units.rglob("*") if file.is_file()} <= set(placed)
+    keys = Vault.from_settings(placed["vault_keys"].strip(), placed["secret_key"].strip())
+    assert keys.current_key_id
+    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in (tmp_path / "etc/paydesk/secrets").iterdir())
+    named = re.findall(r"^LoadCredential=\w+:/etc/paydesk/secrets/(\w+)$", placed["secrets.conf"], re.M)
+    assert set(named) == {file.name for file in (tmp_path / "etc/paydesk/secrets").iterdir()}
+    started = re.findall(r"(paydesk-\w+@?)\w*", start)
+    assert {f"{name}.service" for name in started} == {unit.name for unit in units.glob("*.service")}
 
 
 def test_the_commands_that_make_keys_make_working_ones() -> None:
@@ -126,7 +132,7 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
         block.replace(RESTORED, str(tmp_path / "restored"))
         .replace(DATA, str(tmp_path / "data"))
         .replace(BACKUPS, f"{tmp_path}")
-        for block in blocks("sh", "Backups")
+        for block in blocks("sh", "Backups")[:2]
     )
     for folder in ("data", "paydesk", "paydesk-keys"):
         (tmp_path / folder).mkdir(mode=0o700)

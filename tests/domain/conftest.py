@@ -1,15 +1,22 @@
-"""A customer who has paid, for what comes after the payment."""
+"""A customer who has paid, for what comes after the payment; and databases to put back to what they were."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from decimal import Decimal
+from typing import Any
 
+import asyncpg
 import pytest
+from tests.conftest import database_at
+from tests.databases import drop_database
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import Database
+from paydesk.database.migrating import migrate
+from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
@@ -18,6 +25,7 @@ from paydesk.domain.payments.requests import CheckoutRequest
 GOOD = "4242424242424242"
 
 Buy = Callable[..., Awaitable[int]]
+OpenCopy = Callable[..., Any]
 
 
 @pytest.fixture
@@ -51,3 +59,35 @@ def buy(desk: Desk, shop: Shop, database: Database) -> Buy:
         )
 
     return do
+
+
+@pytest.fixture(scope="module")
+async def empty(server_url: str) -> AsyncIterator[str]:
+    """The name of a database that is migrated, and that nobody is connected to."""
+    admin, name = await asyncpg.connect(server_url), f"paydesk_test_{secrets.token_hex(6)}"
+    await admin.execute(f"create database {name} template template0")
+    async with connected(database_at(server_url, name), most=2) as database:
+        await migrate(database)
+    yield name
+    await drop_database(admin, name)
+    await admin.close()
+
+
+@pytest.fixture
+async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
+    """Databases to copy, as a dump and its restore do: each is made from another, by its name, or from an empty one."""
+    admin, made = await asyncpg.connect(server_url), list[str]()
+
+    @asynccontextmanager
+    async def open_copy(of: str = "") -> AsyncIterator[tuple[str, Database]]:
+        made.append(f"paydesk_test_{secrets.token_hex(6)}")
+        await admin.execute(f"create database {made[-1]} template {of or empty}")
+        async with connected(database_at(server_url, made[-1]), most=6) as database:
+            yield made[-1], database
+
+    try:
+        yield open_copy
+    finally:
+        for name in made:
+            await drop_database(admin, name)
+        await admin.close()

@@ -91,6 +91,10 @@ class Customer:
             pass
         return self.is_paid
 
+    def come_again_from_the_shop(self) -> None:
+        """Forget page and answer: the shop posts the order once more."""
+        self._link, self.is_paid = "", False
+
     async def _order(self) -> str:
         """Post the shop's form, and return the link to the checkout."""
         form = self.gateway.payment_form()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +34,7 @@ from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.settings import Settings, load_settings
+from paydesk_client import Gateway
 
 CLUB = Terms(
     "Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), Trial(Decimal(0), Period(14, "day")), 0
@@ -104,9 +105,15 @@ class Club:
     cast: Cast
     postgres: EmbeddedServer
     worker: Kept
+    env: Mapping[str, str]
     shop: Shop
+    gateway: Gateway
     points: FailPoints
     record: Path
+
+    def another_worker(self) -> Kept:
+        """A worker to start once the first one has stopped."""
+        return Kept("worker", [*self.cast.command, "work"], self.env, ready_event="working")
 
 
 @asynccontextmanager
@@ -127,19 +134,20 @@ async def club_staged(folder: Path, members: int, cast: Cast, seed: int = 0) -> 
             simulator_url=f"http://127.0.0.1:{bank_port}",
             billing_batch=BATCH,
             billing_in_flight=BATCH,
+            outbound_allow="127.0.0.0/8",
         )
-        shop = await _open_club(settings, members)
+        shop, gateway = await _open_club(settings, members)
         points = FailPoints(folder / "points")
         env = environment(as_environment(settings)) | points.env | planted_env(cast) | {"TMPDIR": str(folder)}
         record = folder / "bank.sqlite"
         await stack.enter_async_context(bank_process(bank_port, record, env, cast, seed).running())
         await bank_open(settings.simulator_url)
         worker = Kept("worker", [*cast.command, "work"], env, ready_event="working")
-        yield Club(settings, cast, postgres, worker, shop, points, record)
+        yield Club(settings, cast, postgres, worker, env, shop, gateway, points, record)
 
 
-async def _open_club(settings: Settings, members: int) -> Shop:
-    """So many members whose trial ended an hour ago."""
+async def _open_club(settings: Settings, members: int) -> tuple[Shop, Gateway]:
+    """So many members whose trial ended an hour ago, and what their shop verifies pingbacks with."""
     vault, began = vault_of(settings), utc_now() - timedelta(days=14, hours=1)
     async with connected(settings.database_url, most=2) as database:
         await migrate(database)
@@ -159,7 +167,7 @@ async def _open_club(settings: Settings, members: int) -> Shop:
             [one.blob for one in sealed],
             vault.current_key_id,
         )
-    return shop
+    return shop, Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
 
 
 async def until_nothing_is_due(club: Club) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 from tests.faults.clerk import Clerk
@@ -20,10 +22,12 @@ from tests.faults.keeping import Staff, Task, Wish
 from tests.faults.merchant import Receiver
 from tests.faults.planting import BUGS, PROCESSES
 from tests.processes import PATIENCE, Kept, environment, eventually, free_port
+from tests.standing_by import replicated, standing_by
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
+from paydesk.database.cluster import PORT
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
@@ -43,6 +47,18 @@ LOSES = 0.02
 PINGBACK_TIMEOUT = 2.0
 CONNECTIONS = 6
 """Of each worker; the embedded PostgreSQL takes a hundred in all."""
+
+UNLIMITED: dict[str, Any] = {
+    "forms_per_minute": 1_000_000,
+    "calls_per_minute": 1_000_000,
+    "declines_per_hour": 1_000_000,
+    "tries_per_card": 1_000_000,
+    "wrong_cvcs_per_card": 1_000_000,
+    "checks_per_card": 1_000_000,
+    "declines_before_challenge": 1_000_000,
+    "attempts_per_checkout": 50,
+}
+"""All customers come from one address, with few cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +90,21 @@ class Cast:
     unreliable: bool = False
     hides_for: float = 0.0
     """Seconds until the bank knows what it did."""
+    stands_by: bool = False
+    """Whether commits wait for a second server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Everything that plays a part; `record` is the file of the bank's own record. The workers are not at work yet."""
+    """Everything that plays a part; `record` is the file of the bank's own record. The workers are not at work yet.
+
+    `own_server` is there unless the stage was given a database.
+    """
 
     settings: Settings
     env: Mapping[str, str]
     cast: Cast
-    postgres: EmbeddedServer
+    own_server: EmbeddedServer | None
     web: Kept
     workers: tuple[Kept, ...]
     receiver: Receiver
@@ -93,6 +114,13 @@ class Stage:
     record: Path
     browser: aiohttp.ClientSession
     clerk: Clerk
+    standby: EmbeddedServer | None = None
+
+    @property
+    def postgres(self) -> EmbeddedServer:
+        """The stage's own server."""
+        assert self.own_server is not None
+        return self.own_server
 
     def expect(self, order: Order) -> Customer:
         """The customer of an order, who may come from now on; the staff know what to do with it."""
@@ -129,16 +157,21 @@ async def stop_workers(workers: Sequence[Kept], points: FailPoints, forks: int) 
 
 
 @asynccontextmanager
-async def staged(folder: Path, cast: Cast, seed: int = 0) -> AsyncIterator[Stage]:
-    """Everything but the workers running, for the length of a block; the embedded PostgreSQL is not supervised yet."""
+async def staged(folder: Path, cast: Cast, seed: int = 0, database_url: str = "") -> AsyncIterator[Stage]:
+    """Everything but the workers running, for the length of a block, on the database at an address.
+
+    Without one it is on an embedded PostgreSQL of its own, which is not supervised yet.
+    """
     async with AsyncExitStack() as stack:
-        postgres = EmbeddedServer(folder / "data")
-        await postgres.start()
-        stack.push_async_callback(postgres.stop)
+        own: EmbeddedServer | None = None
+        standby: EmbeddedServer | None = None
+        if not database_url:
+            own, standby = await _servers(stack, folder, cast)
+            database_url = both(own, standby) if standby else own.url
         receiver = Receiver(random.Random(seed + 1), slow_for=PINGBACK_TIMEOUT + 1, moody=cast.unreliable)
         hears_at = await stack.enter_async_context(receiver.listening())
         bank_port = free_port()
-        settings = _settings(folder, postgres.url, f"http://127.0.0.1:{bank_port}")
+        settings = stage_settings(folder, database_url, f"http://127.0.0.1:{bank_port}")
         points = FailPoints(folder / "points")
         env = environment(as_environment(settings)) | points.env | planted_env(cast) | {"TMPDIR": str(folder)}
         receiver.gateways = await _open_shops(settings, hears_at)
@@ -161,7 +194,25 @@ async def staged(folder: Path, cast: Cast, seed: int = 0) -> AsyncIterator[Stage
         await bank_open(settings.simulator_url)
         await eventually(lambda: len(web.ready) == cast.web_workers, "the web service answers", web.tail)
         crowd = Crowd([])
-        yield Stage(settings, env, cast, postgres, web, workers, receiver, staff, crowd, points, record, browser, clerk)
+        played = (settings, env, cast, own, web, workers, receiver, staff, crowd, points, record, browser, clerk)
+        yield Stage(*played, standby)
+
+
+async def _servers(stack: AsyncExitStack, folder: Path, cast: Cast) -> tuple[EmbeddedServer, EmbeddedServer | None]:
+    """The database, and its standby if the cast has one; they end with the stack."""
+    if cast.stands_by:
+        primary = await stack.enter_async_context(replicated(folder / "data"))
+        return primary, await stack.enter_async_context(standing_by(primary, folder / "second"))
+    postgres = EmbeddedServer(folder / "data")
+    await postgres.start()
+    stack.push_async_callback(postgres.stop)
+    return postgres, None
+
+
+def both(primary: EmbeddedServer, standby: EmbeddedServer) -> str:
+    """The address of a database on either of two servers."""
+    hosts = [parse_qs(urlsplit(server.url).query)["host"][0] for server in (primary, standby)]
+    return f"postgresql://paydesk@/paydesk?host={','.join(hosts)}&port={PORT},{PORT}"
 
 
 def planted_env(cast: Cast) -> dict[str, str]:
@@ -185,7 +236,8 @@ async def bank_open(address: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def _settings(folder: Path, database_url: str, bank_url: str) -> Settings:
+def stage_settings(folder: Path, database_url: str, bank_url: str) -> Settings:
+    """The settings of a deployment in which nobody is refused for coming often."""
     port = free_port()
     return load_settings(
         data_dir=folder / "data",
@@ -197,14 +249,7 @@ def _settings(folder: Path, database_url: str, bank_url: str) -> Settings:
         simulator_url=bank_url,
         outbound_allow="127.0.0.0/8",
         pingback_timeout=PINGBACK_TIMEOUT,
-        forms_per_minute=1_000_000,
-        calls_per_minute=1_000_000,
-        declines_per_hour=1_000_000,
-        tries_per_card=1_000_000,
-        wrong_cvcs_per_card=1_000_000,
-        checks_per_card=1_000_000,
-        declines_before_challenge=1_000_000,
-        attempts_per_checkout=50,
+        **UNLIMITED,
     )
 
 

@@ -73,7 +73,7 @@ async def _hear(stage: Stage, database: Database) -> Testimony:
         if done.kind in (Kind.CAPTURE, Kind.REFUND, Kind.VOID) and done.key not in known:
             stray_movements.append(f"{done.kind} of {done.amount}")
         if done.kind is Kind.REFUND or (done.kind is Kind.VOID and done.key in ours):
-            given_back.setdefault(orders[done.of_key or ""], []).append(done.amount)
+            given_back.setdefault(orders.get(done.of_key or "", "what we forgot"), []).append(done.amount)
     payments = await database.fetch("select id, merchant_order_id, state from payment")
     told, told_back = _told(stage.receiver.accepted)
     return Testimony(

@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from paydesk.core.clock import utc_now
+from paydesk.database.pool import is_away
 from paydesk.loops.repeating import renewed, repeat
 
 FAR_TOO_LONG = 3600.0
@@ -116,6 +117,24 @@ async def test_a_failure_is_logged_and_tried_again_later_and_later(
     assert [line["log_level"] for line in logs] == ["warning"] * 5 + ["error"] + ["warning"] * 3
     assert {line["loop"] for line in logs} == {"of a test"}
     assert type(error).__name__ in logs[0]["why"]
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("away"), KeyError("ours")])
+async def test_what_all_loops_tell_of_is_told_without_its_place(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_rest(*_: object) -> None:
+        await asyncio.sleep(0)
+
+    async def fails() -> bool:
+        raise error
+
+    monkeypatch.setattr("paydesk.loops.repeating._rest", no_rest)
+    with capture_logs() as logs:
+        async with running(fails, rest=0.1):
+            await until(lambda: any(line["log_level"] == "error" for line in list(logs)))
+    [told] = [line for line in logs if line["log_level"] == "error"]
+    assert (told["exc_info"] is None) is is_away(error)
 
 
 async def test_a_failing_loop_is_not_woken_from_its_pause() -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from paydesk.loops.repeating import repeat
 from paydesk.loops.systemd import Notifier, service_manager
 from paydesk.loops.watching import Lag, Stillness, watched
 
@@ -100,6 +101,38 @@ async def test_a_service_manager_hears_of_a_loop_while_it_goes_round_and_only_th
         assert all_said(manager) == []
         assert await asyncio.to_thread(said, manager) == "WATCHDOG=1"
     assert all_said(manager)[-1] == "STOPPING=1"
+
+
+async def test_a_service_manager_hears_nothing_more_of_a_process_in_which_a_background_loop_hangs(
+    manager: socket.socket,
+) -> None:
+    released, stop = asyncio.Event(), asyncio.Event()
+
+    async def wait_for_an_answer() -> None:
+        await released.wait()
+
+    notifier = Notifier(manager.getsockname(), interval=0.01)
+    with capture_logs() as logs:
+        async with watched("hanging", notifier=notifier, **QUICK):
+            assert said(manager) == "READY=1\nWATCHDOG=1"
+            loop = asyncio.create_task(repeat("of a test", wait_for_an_answer, stop, rest=0.0, patience=0.05))
+            await until(lambda: any(line["event"].startswith("a background loop hangs") for line in logs))
+            all_said(manager)
+            await asyncio.sleep(0.1)
+            assert all_said(manager) == []
+            released.set()
+            assert await asyncio.to_thread(said, manager) == "WATCHDOG=1", "it has ended its turn after all"
+            stop.set()
+            await loop
+    (told,) = [line for line in logs if line["event"].startswith("a background loop hangs")]
+    assert (told["loop"], told["log_level"]) == ("of a test", "error")
+    assert "wait_for_an_answer" in told["place"]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 (a log sends no event)
+            await asyncio.sleep(0.01)
 
 
 async def test_a_service_manager_that_does_not_listen_is_no_matter(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.commands.connecting import command, deployment
+from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.reconciling import acquirers_of, back_from
 from paydesk.commands.showing import AsJson, counted, note, progress, show_json, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import Difference, Finding, Scope, count_open, findings
 from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.operations.witnessing import compare_lists
 from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.comparing import FILES, NotReached, differences, fetch
 
@@ -30,6 +32,8 @@ async def check(
     simulator_record: Annotated[
         Path | None, typer.Option(help="The simulated bank's record, if it runs in a process of its own.")
     ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Compare with the acquirers' own lists, too.")] = False,
+    since: Annotated[str, typer.Option(metavar="PERIOD", help="How far back --live reads the lists.")] = "2d",
     pages: Annotated[
         bool,
         typer.Option("--pages", help="Instead, compare the payment page at the public address with what was built."),
@@ -47,6 +51,8 @@ async def check(
         with closing(record) if record is not None else nullcontext():
             scope = Scope(utc_now(), merchant, record, most, here.settings.retention_months)
             found = await _apply(here.database, scope)
+        if live:
+            found += await _compare_lists(here, since, merchant, most)
         unsettled = await count_open(here.database, merchant)
     if as_json:
         show_json(_report(found, unsettled, record))
@@ -99,6 +105,15 @@ async def _apply(database: Database, scope: Scope) -> list[Finding]:
             found.append(finding)
             step()
     return found
+
+
+async def _compare_lists(here: Deployment, since: str, merchant: int | None, most: int) -> list[Finding]:
+    """What the acquirers' own lists say against our books. Raises: Malformed, Unavailable."""
+    now = utc_now()
+    begin = back_from(now, since)
+    async with acquirers_of(here) as desk:
+        with progress("Comparing with the acquirers", None) as step:
+            return await compare_lists(desk, since=begin, now=now, merchant_id=merchant, most=most, told=step)
 
 
 def _report(found: list[Finding], unsettled: int, record: Record | None) -> dict[str, Any]:

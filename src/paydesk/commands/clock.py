@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from paydesk.adapters.outbound import OutboundClient
-from paydesk.app import payment_desk, test_acquirer
+from paydesk.app import history_watched, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -26,7 +25,7 @@ from paydesk.domain.merchants.resetting import IN_ORDER, reset_test_side
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.advancing import MOST_EVENTS, Progress, Report, Summary
 from paydesk.domain.subscriptions.advancing import advance as advance_clock
-from paydesk.worker import sender_settings
+from paydesk.worker import outbound_client, sender_settings
 
 app = typer.Typer(help="Move a merchant's test clock. Live data has none.", no_args_is_help=True)
 
@@ -65,7 +64,7 @@ async def advance(
     Renewals, retries, stops, expiries and pingbacks; a service may run meanwhile. Interrupted, it stays where it is.
     """
     period = parse_period(by, "PERIOD")
-    async with deployment() as here:
+    async with deployment(moves_money=True) as here:
         await find_merchant(here.database, merchant_id)
         with _bar() as report:
             summary = await _advance(here, merchant_id, period, events, report)
@@ -80,11 +79,12 @@ async def _advance(here: Deployment, merchant_id: int, by: Period, events: int, 
     # Nobody waits in front of a page: the simulated bank need not take its time.
     settings = here.settings.model_copy(update={"simulator_latency": 0.0})
     acquirer = test_acquirer(settings)
-    outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    outbound = await outbound_client(settings, here.database)
     try:
-        desk = payment_desk(settings, here.database, here.vault, acquirer)
+        desk = payment_desk(settings, here.database, here.vault, acquirer, gate=here.history.gate)
         sender = PingbackSender(here.database, here.vault, outbound, sender_settings(settings))
-        return await advance_clock(desk, sender, merchant_id, by, report=report, most_events=events)
+        async with history_watched(settings, desk, here.history):
+            return await advance_clock(desk, sender, merchant_id, by, report=report, most_events=events)
     finally:
         await outbound.close()
         await acquirer.close()

@@ -19,13 +19,15 @@ import typer
 import uvloop
 
 from paydesk.adapters.vault import Vault
-from paydesk.app import vault_of
+from paydesk.app import history_of, vault_of
 from paydesk.core.errors import PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.pooling import refused_settings, require_pooler
 from paydesk.database.standbys import require_synchronous_standby
+from paydesk.domain.operations.copying import refuse_live_acquirer
+from paydesk.domain.operations.history import History
 from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import log_to_stderr
 from paydesk.settings import Settings, load_settings, require_keys
@@ -41,11 +43,12 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment that a command works on."""
+    """A deployment that a command works on; `history` is what its processes remember of the database."""
 
     settings: Settings
     database: Database
     vault: Vault
+    history: History
 
 
 @asynccontextmanager
@@ -85,6 +88,7 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
                     await require_pooler(database)
                     await require_current_schema(database)
                     await require_vault_keys(database, vault_of(settings), lost=settings.lost_keys())
+                    await refuse_live_acquirer(database, settings.live_acquirer)
                     if settings.live_acquirer:
                         await require_synchronous_standby(database, allow_async=settings.allow_async)
                 break
@@ -97,17 +101,22 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def deployment() -> AsyncIterator[Deployment]:
-    """The deployment of the settings, with a current schema.
+async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
+    """The deployment of the settings, with a current schema; whether it forgot something is seen by what `moves_money`.
 
     Raises: SetupError.
     """
     settings = load_settings(as_running=True)
     require_keys(settings)
-    vault = vault_of(settings)
+    vault, history = vault_of(settings), history_of(settings)
     async with database_address(settings) as address, connected(address, most=4) as database:
         await require_current_schema(database)
-        yield Deployment(settings, database, vault)
+        await refuse_live_acquirer(database, settings.live_acquirer)
+        if not moves_money:
+            yield Deployment(settings, database, vault, history)
+            return
+        async with connected(address, most=4, meet=history.meet) as compared:
+            yield Deployment(settings, compared, vault, history)
 
 
 def command(
@@ -163,6 +172,8 @@ def _message(error: BaseException) -> str | None:
         return f"the database refuses the connection: {error}; check PAYDESK_DATABASE_URL"
     if (what_to_change := refused_settings(error)) is not None:
         return what_to_change
+    if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError):
+        return str(error)
     if isinstance(error, AWAY):
         return f"the database can't be reached: {str(error) or type(error).__name__}; check PAYDESK_DATABASE_URL"
     return None

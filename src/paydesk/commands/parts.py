@@ -20,7 +20,7 @@ import structlog
 import typer
 
 from paydesk.adapters.mail import FolderMailbox
-from paydesk.app import create_app, live_acquirer, payment_desk, test_acquirer, vault_of
+from paydesk.app import create_app, history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import command, stop_on_signals
 from paydesk.commands.sample_shop import Sample, open_sample
 from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
@@ -70,15 +70,17 @@ async def serve_web(settings: Settings, channel: Channel, *descriptors: int) -> 
 
 async def do_work(settings: Settings, channel: Channel) -> None:
     """Do the background work until told to stop."""
-    stop, vault = stop_on_signals(), vault_of(settings)
+    stop, vault, history = stop_on_signals(), vault_of(settings), history_of(settings)
+    most = settings.database_connections
     async with (
         watched("worker", on_beat=channel.beat, on_look=measure_pools),
-        connected(settings.database_url, most=settings.database_connections, name="work") as pool,
+        connected(settings.database_url, most=most, name="work", meet=history.meet) as pool,
     ):
-        desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
+        banks = test_acquirer(settings), live_acquirer(settings)
+        desk = payment_desk(settings, pool, vault, *banks, gate=history.gate)
         channel.say(READY)
         try:
-            await work(settings, pool, vault, desk, stop, mailbox=mailbox_of(settings))
+            await work(settings, pool, vault, desk, stop, history=history, mailbox=mailbox_of(settings))
         finally:
             for each in desk.acquirers.values():
                 await each.close()

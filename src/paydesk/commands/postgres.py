@@ -12,7 +12,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import typer
 
 from paydesk.commands.connecting import command, database_address
+from paydesk.core.errors import SetupError
+from paydesk.database.cluster import MAJOR_VERSION
 from paydesk.database.embedded import binary
+from paydesk.database.pool import connected
 from paydesk.settings import load_settings
 
 
@@ -34,6 +37,8 @@ async def postgres(
     An embedded server that does not run is started for as long as the program takes.
     """
     async with database_address(load_settings()) as address:
+        if program is not Program.PSQL:
+            await _require_no_older_server(program, address)
         address, password = without_password(address)
         # Ctrl-C is the program's own business: psql takes it back to its prompt.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
@@ -42,6 +47,17 @@ async def postgres(
         )
         status = await process.wait()
     raise typer.Exit(status)
+
+
+async def _require_no_older_server(program: Program, address: str) -> None:
+    """Refuse to dump what its own server could not read back. Raises: SetupError."""
+    async with connected(address, most=1) as database, database.acquire() as connection:
+        major = connection.get_server_version().major
+    if major < int(MAJOR_VERSION):
+        raise SetupError(
+            f"the server is PostgreSQL {major} and this {program} is of {MAJOR_VERSION}, whose dumps it can't read: "
+            f"use the {program} of PostgreSQL {major} (docs/operate.md, Backups of a real server)"
+        )
 
 
 def without_password(address: str) -> tuple[str, dict[str, str]]:

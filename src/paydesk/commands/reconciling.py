@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
@@ -15,25 +17,29 @@ from paydesk.commands.showing import AsJson, counted, progress, show_json, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.periods import parse_period
-from paydesk.domain.operations.reconciling import Difference, Reconciled
+from paydesk.domain.operations.differences import Adopted, Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile as compare
 from paydesk.domain.payments.paying import Desk
 
-EXAMPLE = "Example: paydesk reconcile --since 7d --acquirer stripe"
+EXAMPLE = "Example: paydesk reconcile --since 7d --fix"
 
 
 @command
 async def reconcile(
     since: Annotated[str, typer.Option(metavar="PERIOD", help="How far back: a number and d, w, m or y.")] = "2d",
     acquirer: Annotated[str, typer.Option(help="Only this acquirer; all if left out.")] = "",
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write into our books what acquirers know and the database forgot.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare purchases and refunds with the acquirers' own lists; exit status 1 if anything differs.
+    """Compare purchases and refunds with the acquirers' own lists; exit status 1 if anything differs in the end.
 
-    Moves no money. What differs stands in the list of alarms until both agree.
+    Moves no money, but with --fix and PAYDESK_GIVE_BACK_PAID_TWICE what was paid twice. What differs stands in the list
+    of alarms until both agree.
     """
     async with deployment() as here:
-        found = await compared(here, since, acquirer)
+        found = await compared(here, since, acquirer, fix=fix)
     if as_json:
         show_json({"agrees": not any(one.differences for one in found), "acquirers": [asdict(one) for one in found]})
     else:
@@ -43,17 +49,32 @@ async def reconcile(
         raise typer.Exit(1)
 
 
-async def compared(here: Deployment, since: str, acquirer: str = "") -> list[Reconciled]:
+async def compared(here: Deployment, since: str, acquirer: str = "", *, fix: bool = False) -> list[Reconciled]:
     """What comparing with one acquirer, or with all, came to, so far back as a period such as `7d` says.
+
+    With `fix` what our books have forgotten is adopted.
 
     Raises: Malformed, NotFound, Unavailable.
     """
-    period, now = parse_period(since, "--since"), utc_now()
-    begin = now - relativedelta(**{f"{period.unit}s": period.length})  # type: ignore[arg-type]
+    now = utc_now()
+    begin = back_from(now, since)
+    async with acquirers_of(here) as desk:
+        return [await _compare(desk, name, begin, now, fix=fix) for name in _named(desk, acquirer)]
+
+
+def back_from(now: datetime, since: str) -> datetime:
+    """The time that is as long ago as a period such as `7d` says. Raises: Malformed."""
+    period = parse_period(since, "--since")
+    return now - relativedelta(**{f"{period.unit}s": period.length})  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def acquirers_of(here: Deployment) -> AsyncIterator[Desk]:
+    """A desk of the deployment, whose acquirers are let go of in the end."""
     banks = (test_acquirer(here.settings), live_acquirer(here.settings))
     desk = payment_desk(here.settings, here.database, here.vault, *banks)
     try:
-        return [await _compare(desk, name, begin, now) for name in _named(desk, acquirer)]
+        yield desk
     finally:
         for each in desk.acquirers.values():
             await each.close()
@@ -66,21 +87,24 @@ def _named(desk: Desk, acquirer: str) -> list[str]:
     return [acquirer] if acquirer else list(desk.acquirers)
 
 
-async def _compare(desk: Desk, name: str, since: datetime, now: datetime) -> Reconciled:
+async def _compare(desk: Desk, name: str, since: datetime, now: datetime, *, fix: bool) -> Reconciled:
     """Compare with one acquirer, whose pages nobody counts before they are read."""
     with progress(f"Comparing with {name}", None) as step:
-        return await compare(desk, name, since=since, now=now, told=step)
+        return await compare(desk, name, since=since, now=now, told=step, fix=fix)
 
 
 def show(found: Reconciled) -> None:
     """Print what comparing with one acquirer's list came to."""
     read = f"{counted(found.purchases, 'purchase')} and {counted(found.refunds, 'refund')} of {found.acquirer}"
     foreign = f", {found.foreign} of other software" if found.foreign else ""
-    typer.echo(f"{read} read{foreign}: {counted(len(found.differences), 'difference')}")
+    adopted = f"{len(found.adopted)} adopted, " if found.adopted else ""
+    typer.echo(f"{read} read{foreign}: {adopted}{counted(len(found.differences), 'difference')}")
+    for written in found.adopted:
+        typer.echo(f"  adopted: {_line(written)}")
     for one in found.differences:
         typer.echo(f"  {_line(one)}")
 
 
-def _line(one: Difference) -> str:
+def _line(one: Difference | Adopted) -> str:
     whose = f" (merchant {one.merchant_id}, payment {one.payment_id})" if one.merchant_id is not None else ""
     return shown(f"{one.what} {one.reference or one.key}{whose}: {one.reason}")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.app import live_acquirer, payment_desk, test_acquirer
+from paydesk.app import history_watched, live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, again_under, command, deployment
 from paydesk.commands.showing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
@@ -41,7 +41,7 @@ async def refund(
 ) -> None:
     """Give a payment's money back, a part or all of it, and tell the merchant; what is only held is let go."""
     wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
-    async with deployment() as here:
+    async with deployment(moves_money=True) as here:
         shop = await _shop(here.database, payment_id, merchant, live)
         seen, _ = await show_payment(here.database, shop, payment_id)
         part = parse_typed(amount, seen.currency, "--amount") if amount is not None else None
@@ -83,7 +83,9 @@ async def _desk(here: Deployment) -> AsyncIterator[Desk]:
         for one in (acquirer, live):
             if one is not None:
                 stack.push_async_callback(one.close)
-        yield payment_desk(here.settings, here.database, here.vault, acquirer, live)
+        desk = payment_desk(here.settings, here.database, here.vault, acquirer, live, gate=here.history.gate)
+        await stack.enter_async_context(history_watched(here.settings, desk, here.history))
+        yield desk
 
 
 def _show(given: Refund, *, as_json: bool) -> None:

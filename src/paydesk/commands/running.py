@@ -24,15 +24,18 @@ from paydesk.commands.starting import (
     serve_metrics,
     settings_with_keys,
     warn_of_missing_proxies,
+    warn_of_open_secrets,
 )
 from paydesk.commands.supervising import Process
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.database.standbys import require_synchronous_standby
+from paydesk.domain.operations.copying import refuse_live_acquirer
 from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched
+from paydesk.secret_files import SUFFIX
 from paydesk.settings import PREFIX, Settings, announced
 from paydesk.web.console.shell import require_front_end
 from paydesk.web.mails.mailbox import PATH as MAILBOX
@@ -47,6 +50,7 @@ async def run() -> None:
     settings = settings_with_keys()
     set_up_logs(settings)
     warn_of_missing_proxies(settings)
+    warn_of_open_secrets(settings)
     require_front_end()
     with metrics_folder() as (metrics, _, registry):
         service = listen(settings.host, settings.port, "PORT")
@@ -77,6 +81,7 @@ async def _prepare(settings: Settings, address: str) -> Sample:
     vault = vault_of(settings)
     async with connected(address, most=2) as pool:
         await migrate(pool)
+        await refuse_live_acquirer(pool, settings.live_acquirer)
         if settings.live_acquirer:
             await require_synchronous_standby(pool, allow_async=settings.allow_async)
         await require_vault_keys(pool, vault, lost=settings.lost_keys())
@@ -88,6 +93,7 @@ def _part(name: str, settings: Settings, address: str, metrics: Path, *files: in
     known = {
         "DATA_DIR": str(settings.data_dir.resolve()),
         "DATABASE_URL": address,
+        f"DATABASE_URL{SUFFIX}": "",
         "PORT": str(settings.port),
         "DEMO_PORT": str(settings.demo_port),
         "OUTBOUND_ALLOW": settings.outbound_allow,

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,12 +31,14 @@ from paydesk.commands.starting import (
     raise_file_limit,
     serve_metrics,
     warn_of_missing_proxies,
+    warn_of_open_secrets,
 )
+from paydesk.core.errors import SetupError
 from paydesk.database.metrics import measure_pools
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import Notifier, service_manager
-from paydesk.loops.watching import Watchdog, watched
+from paydesk.loops.watching import STILL, Watchdog, watched
 from paydesk.settings import PREFIX, Settings, load_settings, require_keys, require_live_key
 from paydesk.web.connections.open import OpenConnections
 from paydesk.web.connections.protocol import LimitedProtocol
@@ -62,15 +65,20 @@ def serve(
         require_live_key(settings)
         set_up_logs(settings)
         warn_of_missing_proxies(settings)
+        warn_of_open_secrets(settings)
+        tls = tls_options(settings)
         listener = listen(settings.host, settings.port, "PORT")
         with _database_in_background(settings) as address:
-            os.environ[f"{PREFIX}DATABASE_URL"] = address
+            if not settings.database_url:
+                # Our processes can't know where the embedded one is. Another's address, which has a password, they read
+                # where we did: an environment is no place for it.
+                os.environ[f"{PREFIX}DATABASE_URL"] = address
             log.info("serving", address=settings.address, workers=workers)
             if workers == 1:
                 log.info("metrics", port=serve_metrics(settings))
-                _serve_here(settings, listener)
+                _serve_here(settings, listener, tls)
             else:
-                _serve_by_many(settings, listener, workers)
+                _serve_by_many(settings, listener, workers, tls)
 
 
 class EmbeddedUvicorn(uvicorn.Server):
@@ -133,12 +141,31 @@ def _end_this_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _serve_by_many(settings: Settings, listener: socket.socket, workers: int) -> None:
+def tls_options(settings: Settings) -> dict[str, str | None]:
+    """What uvicorn serves TLS with, or nothing if no certificate is named.
+
+    Raises: SetupError if the files are no certificate with its key.
+    """
+    certificate, key = settings.tls_certificate, settings.tls_private_key or None
+    if not certificate and key is None:
+        return {}
+    try:
+        # Without a password nobody is asked for one: a service has no terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        raise SetupError(
+            f"{PREFIX}TLS_CERTIFICATE and {PREFIX}TLS_PRIVATE_KEY can't be used: {error}; name a certificate and its "
+            "private key, without a password, both in PEM"
+        ) from None
+    return {"ssl_certfile": certificate, "ssl_keyfile": key}
+
+
+def _serve_by_many(settings: Settings, listener: socket.socket, workers: int, tls: dict[str, str | None]) -> None:
     """Serve in so many processes until Ctrl-C or a SIGTERM; who dies is replaced."""
     with metrics_folder() as (folder, everybody, registry):
         os.environ[FOLDER] = str(folder)
         log.info("metrics", port=serve_metrics(settings, registry))
-        config = uvicorn_config(WATCHED, settings, factory=True, workers=workers)
+        config = uvicorn_config(WATCHED, settings, factory=True, workers=workers, **tls)
         watchdog = Watchdog("workers", everybody.heartbeats, notifier=service_manager())
         watchdog.start()
         try:
@@ -147,9 +174,9 @@ def _serve_by_many(settings: Settings, listener: socket.socket, workers: int) ->
             watchdog.end()
 
 
-def _serve_here(settings: Settings, listener: socket.socket) -> None:
+def _serve_here(settings: Settings, listener: socket.socket, tls: dict[str, str | None]) -> None:
     """Serve in this process until Ctrl-C or a SIGTERM."""
-    server = EmbeddedUvicorn(uvicorn_config(WATCHED, settings, factory=True))
+    server = EmbeddedUvicorn(uvicorn_config(WATCHED, settings, factory=True, **tls))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     server.run(sockets=[listener])
@@ -170,6 +197,9 @@ def uvicorn_config(app: Any, settings: Settings, **options: Any) -> uvicorn.Conf
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
+        # One of many answers only once it has read its code. A busy machine takes its time for that, and who is killed
+        # and started again all the while never gets there; one that stands still later ends itself.
+        timeout_worker_healthcheck=round(STILL),
         **options,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from paydesk.secret_files import SUFFIX
 from paydesk.settings import PREFIX, Settings
 
 
@@ -16,10 +17,14 @@ def settings() -> None:
 def settings_table() -> str:
     """The table of docs/operate.md, made from the descriptions in settings.py; a test compares the two."""
     rows = [
-        f"| `{PREFIX}{name.upper()}` | {_default(field)} | {field.description} |"
-        for name, field in Settings.model_fields.items()
+        f"| {_name(name)} | {_default(field)} | {field.description} |" for name, field in Settings.model_fields.items()
     ]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
+
+
+def _name(field: str) -> str:
+    """What a setting is called; a secret may be given by the name of a file, too."""
+    return f"`{PREFIX}{field.upper()}`" + (f" or `…{SUFFIX}`" if field in Settings.secrets() else "")
 
 
 def _default(field: FieldInfo) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Protocol
 
 import msgspec
 import typer
@@ -15,6 +16,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result alone, as JSON.")]
+
+
+class Advance(Protocol):
+    """Moves a progress bar on by one step, or by a part of one."""
+
+    def __call__(self, advance: float = 1) -> None:
+        """Move it on by so many steps."""
+
 
 _WIDTH_OF_A_FILE = 200
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -64,7 +73,7 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def progress(description: str, total: int | None) -> Iterator[Callable[[], None]]:
+def progress(description: str, total: int | None) -> Iterator[Advance]:
     """A progress bar on stderr for the length of a block; call what it gives for each step done. None: nobody knows.
 
     Where stderr is no terminal there is no bar.
@@ -73,4 +82,4 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[], None]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda: bar.advance(task)
+        yield partial(bar.advance, task)

@@ -11,12 +11,13 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import structlog
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.registry import REGISTRY
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
+from paydesk.commands.scraping import ScrapeServer
 from paydesk.core.errors import SetupError
-from paydesk.settings import FILE, PREFIX, Settings, load_settings
+from paydesk.settings import FILE, PREFIX, Settings, load_settings, open_secret_files
 from paydesk.web.connections.limits import Limits
 
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -82,6 +83,16 @@ def warn_of_missing_proxies(settings: Settings) -> None:
         )
 
 
+def warn_of_open_secrets(settings: Settings) -> None:
+    """Say at the start which secrets stand in files that any user of this machine may read."""
+    for setting, path in open_secret_files(settings).items():
+        log.warning(
+            "every user of this machine may read a secret: take the file's right to be read from others (chmod o-r)",
+            setting=setting,
+            file=str(path),
+        )
+
+
 def make_data_dir(path: Path) -> None:
     """Make the data directory, private to its owner.
 
@@ -144,11 +155,12 @@ def serve_metrics(settings: Settings, registry: CollectorRegistry = REGISTRY, *,
     """
     host, port = settings.metrics_host, settings.metrics_port
     try:
-        server, _ = start_http_server(port, addr=host, registry=registry)
+        server = ScrapeServer(host, port, registry)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise SetupError(f"cannot listen on {host} port {port}: {error}; see {PREFIX}METRICS_HOST") from error
         if else_any:
             return serve_metrics(settings.model_copy(update={"metrics_port": 0}), registry)
         raise SetupError(f"port {port} is in use; choose another one with {PREFIX}METRICS_PORT (0: any)") from error
+    server.start()
     return int(server.server_port)

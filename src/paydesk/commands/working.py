@@ -5,10 +5,10 @@ from __future__ import annotations
 import structlog
 import typer
 
-from paydesk.app import live_acquirer, payment_desk, test_acquirer, vault_of
+from paydesk.app import history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
 from paydesk.commands.showing import progress
-from paydesk.commands.starting import raise_file_limit, serve_metrics
+from paydesk.commands.starting import raise_file_limit, serve_metrics, warn_of_open_secrets
 from paydesk.database.metrics import measure_pools
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.migrating import missing_steps
@@ -30,16 +30,22 @@ async def work() -> None:
     require_keys(settings)
     require_live_key(settings)
     set_up_logs(settings)
+    warn_of_open_secrets(settings)
     vault = vault_of(settings)
     most = settings.database_connections
-    async with checked_database(settings) as address, connected(address, most=most, name="work") as pool:
-        desk = payment_desk(settings, pool, vault, test_acquirer(settings), live_acquirer(settings))
+    history = history_of(settings)
+    async with (
+        checked_database(settings) as address,
+        connected(address, most=most, name="work", meet=history.meet) as pool,
+    ):
+        banks = test_acquirer(settings), live_acquirer(settings)
+        desk = payment_desk(settings, pool, vault, *banks, gate=history.gate)
         # Whoever reads that it works may ask it to stop at once.
         stop = stop_on_signals()
         log.info("working", metrics_port=serve_metrics(settings, else_any=True))
         try:
             async with watched("work", notifier=service_manager(), on_look=measure_pools):
-                await do_work(settings, pool, vault, desk, stop)
+                await do_work(settings, pool, vault, desk, stop, history=history)
         finally:
             for each in desk.acquirers.values():
                 await each.close()
@@ -49,7 +55,7 @@ async def work() -> None:
 async def migrate() -> None:
     """Bring the database's schema up to date; safe to run again, and from several machines at once."""
     settings = load_settings()
-    async with database_address(settings) as address, connected(address, most=2) as database:
+    async with database_address(settings) as address, connected(address, most=2, name="migrate") as database:
         with progress("Steps of the schema", len(await missing_steps(database))) as step:
             applied = await apply_migrations(database, told=step)
     typer.echo(f"applied {', '.join(applied)}" if applied else "the schema is up to date")

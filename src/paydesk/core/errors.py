@@ -11,6 +11,8 @@ class PaydeskError(Exception):
     status = 400
     passing = False
     """Whether it speaks of the moment alone: the very same request may succeed later."""
+    retry_after: int | None = None
+    """Seconds after which it may, where that is known."""
 
     def __init__(self, message: str) -> None:
         # Messages repeat what was sent, and are kept with it.
@@ -76,6 +78,7 @@ class TooMany(PaydeskError):
 
     status = 429
     passing = True
+    retry_after: int
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -87,6 +90,19 @@ class Unavailable(PaydeskError):
 
     status = 503
     passing = True
+
+
+class Held(Unavailable):
+    """Nothing that moves money is begun just now, and nothing was; the same request may be sent again in `retry_after`.
+
+    That is in seconds. Who only reads goes on.
+    """
+
+    retry_after: int
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Unsure(PaydeskError):

@@ -224,12 +224,17 @@ class EmbeddedServer:
         return process.poll() is None and ready()
 
     async def _ensure_database(self) -> None:
-        """Make the role and the database `paydesk`, unless they are there; a killed first start is completed here."""
+        """Make the role and the database `paydesk`, unless they are there; a killed first start is completed here.
+
+        As on a real server, the role sees what others' sessions and standbys do.
+        """
         try:
             connection = await asyncpg.connect(self.admin_url, timeout=10)
             try:
                 if not await connection.fetchval("select 1 from pg_roles where rolname = 'paydesk'"):
                     await connection.execute("create role paydesk login")
+                if not await connection.fetchval("select pg_has_role('paydesk', 'pg_read_all_stats', 'member')"):
+                    await connection.execute("grant pg_read_all_stats to paydesk")
                 if not await connection.fetchval("select 1 from pg_database where datname = 'paydesk'"):
                     await connection.execute("create database paydesk owner paydesk")
             finally:

@@ -1,49 +1,75 @@
 """Brings the schema up to date with the plain-SQL files in `migrations/`, while the service goes on.
 
 Each step is a transaction of its own behind a table lock: a process that dies leaves whole steps behind, and of two
-that start at once one waits for the other. No step makes others wait for long: one that does not get its locks within
-two seconds gives way and is tried again. A step may begin with lines that say more of it:
+that start at once one waits for the other. No step makes others wait for long: one that does not get its locks gives
+way and is tried again, once who held them has gone. A step may begin with lines that say more of it:
 
     -- oldest code: 105            code that knows step 105, and none that is older, runs on the schema with this step
     -- outside a transaction       statement by statement, which `create index concurrently` needs
+    -- in batches of 2000: payment (merchant_id, id)
+                                   its statement runs over all rows of a table, which it finds under the name `batch`
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.abc import Traversable
 from importlib.resources import files
-from typing import Any
+from itertools import cycle
+from typing import Any, TypeAlias
 
 import asyncpg
 import structlog
 
 from paydesk.core.errors import SetupError
+from paydesk.database.piecemeal import PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
 
-PATIENCE = 24 * 3600.0
-"""Seconds that a step may take, or wait for another process's: on a big table it may rewrite all rows."""
+GIVES_WAY = ("500ms", "500ms", "1500ms")
+"""How long a step waits for a lock, try by try: whoever comes after it waits as long.
 
-GIVES_WAY = "2s"
-"""How long a step waits for a lock: whoever comes after it waits as long."""
+Most end before PostgreSQL looks for deadlocks (after 1 s), so that it ends no payment; a vacuum of the server's own,
+which is in the way too, is ended by that look only.
+"""
 
-TRIES, PAUSE = 300, 2.0
-"""How often a step is tried that does not get its locks, and the seconds between two tries."""
+PAUSE, MOST_PAUSE = 2.0, 30.0
+"""Seconds between two tries, and at most while a transaction goes on that was in the way."""
+
+TRIED_FOR = 4 * 3600.0
+"""Seconds for which a step is tried that does not get its locks: longer than a backup takes."""
 
 _OLDEST = re.compile(r"^-- oldest code: ([0-9]+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- outside a transaction$", re.MULTILINE)
-_INDEX = re.compile(r"create (?:unique )?index concurrently if not exists (\w+)")
 _TABLE = (
     "create table if not exists schema_migration"
     " (number integer primary key, name text not null, at timestamptz not null default now())"
 )
+_RUNNING = """
+select a.pid, l.virtualxid,
+       format('%s (pid %s%s)', coalesce(nullif(a.application_name, ''), a.usename, 'the server itself'), a.pid,
+              ', for ' || round(extract(epoch from clock_timestamp() - a.xact_start)) || ' s') as words
+  from pg_locks l
+  join pg_stat_activity a on a.pid = l.pid
+ where l.locktype = 'virtualxid' and l.granted and a.datname = current_database() and a.pid <> pg_backend_pid()
+ order by a.xact_start
+"""
+"""Every transaction under way, whoever's it is: roles that may not see others' sessions see their locks."""
+
+_NAMED = 3
+"""How many of those that are in the way are named."""
+
+_IS_DONE = "select exists (select from schema_migration where number = $1)"
 _NEW_COLUMN = "alter table schema_migration add column if not exists oldest_code integer"
 
 log = structlog.get_logger()
+
+_Transaction: TypeAlias = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +94,34 @@ class Migration:
         """Whether its statements run one by one, each by itself."""
         return _OUTSIDE.search(self.sql) is not None
 
+    @property
+    def batches(self) -> Batches | None:
+        """Over which rows its statement runs, if not over all at once."""
+        return batches_of(self.sql)
+
 
 @cache
 def known_migrations() -> tuple[Migration, ...]:
     """The steps that this code knows, in order."""
+    return steps_in(files("paydesk.database").joinpath("migrations"))
+
+
+def steps_in(directory: Traversable) -> tuple[Migration, ...]:
+    """The steps of a directory, `NNNN_name.sql` each, in order."""
     steps = [
         Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text())
-        for file in files("paydesk.database").joinpath("migrations").iterdir()
+        for file in directory.iterdir()
         if file.name.endswith(".sql")
     ]
     return tuple(sorted(steps, key=lambda step: step.number))
 
 
-def _nobody() -> None:
+def _nobody(part: float) -> None:
     """Whom progress is told by default."""
 
 
-async def missing_steps(database: Database) -> list[Migration]:
-    """The steps that the schema lacks, in order.
+async def missing_steps(database: Database, steps: Sequence[Migration] | None = None) -> list[Migration]:
+    """The steps that the schema lacks, in order, of those given, else of all that this code knows.
 
     Raises: SetupError if the database was made by newer code that this code can't run beside.
     """
@@ -97,82 +133,94 @@ async def missing_steps(database: Database) -> list[Migration]:
             await database.execute(_TABLE)
         await database.execute(_NEW_COLUMN)
         applied = await _applied(database)
-    _refuse_newer(applied)
-    return [step for step in known_migrations() if step.number not in applied]
+    known = known_migrations() if steps is None else steps
+    _refuse_newer(applied, known)
+    return [step for step in known if step.number not in applied]
 
 
-async def migrate(database: Database, *, told: Callable[[], None] = _nobody) -> list[str]:
-    """Apply what is missing and return the names of the steps applied; `told` is called after each.
+async def migrate(
+    database: Database, *, steps: Sequence[Migration] | None = None, told: Callable[[float], None] = _nobody
+) -> list[str]:
+    """Apply what is missing of the steps given, else of all that this code knows; returns the names of those applied.
 
-    `database` needs two connections.
+    `told` is called with the part of a step that was done since, 1 for a whole one. `database` needs two connections.
 
     Raises: SetupError if the database was made by newer code that this code can't run beside, or if a step never gets
         its locks; the steps before it stay, and the next call goes on from there.
     """
-    done = []
-    for step in await missing_steps(database):
-        if await _apply(database, step):
-            done.append(step.name)
-        told()
-    return done
+    return [step.name for step in await missing_steps(database, steps) if await _apply(database, step, told)]
 
 
-async def _apply(database: Database, step: Migration) -> bool:
+async def _apply(database: Database, step: Migration, told: Callable[[float], None]) -> bool:
     """Apply one step, however often it has to give way; false if another process has done so meanwhile.
 
     Raises: SetupError.
     """
-    for _ in range(TRIES):
+    end, seconds = time.monotonic() + TRIED_FOR, cycle(GIVES_WAY)
+    while True:
+        before = set(await _running(database))
         try:
-            return await _try(database, step)
+            return await _try(database, step, next(seconds), told)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
-            log.info("a step of the schema gives way to work that is under way", step=step.name, why=str(error))
-            await asyncio.sleep(PAUSE)
-    raise SetupError(
-        f"step {step.name} of the schema does not get its locks: end what holds them (a backup, a long report; see "
-        "pg_stat_activity), and run paydesk migrate again. The steps before it are done"
-    )
+            in_the_way = {each: words for each, words in (await _running(database)).items() if each in before}
+            who = list(in_the_way.values())[:_NAMED]
+            log.info("a step of the schema gives way", step=step.name, why=str(error), in_the_way=who)
+        if time.monotonic() > end:
+            raise SetupError(
+                f"step {step.name} of the schema does not get its locks: end what holds them"
+                f" ({', '.join(who) or 'see pg_stat_activity'}), and run paydesk migrate again. "
+                "The steps before it are done"
+            )
+        await _rest(database, set(in_the_way))
 
 
-async def _try(database: Database, step: Migration) -> bool:
+async def _running(database: Database) -> dict[_Transaction, str]:
+    """The transactions under way, the oldest first, and whose they are."""
+    return {(row["pid"], row["virtualxid"]): row["words"] for row in await database.fetch(_RUNNING)}
+
+
+async def _rest(database: Database, in_the_way: set[_Transaction]) -> None:
+    """Wait until the next try: longer while transactions go on that were in the way of the last one."""
+    patience = time.monotonic() + MOST_PAUSE
+    await asyncio.sleep(PAUSE)
+    while time.monotonic() < patience and in_the_way & set(await _running(database)):  # noqa: ASYNC110
+        await asyncio.sleep(PAUSE)
+
+
+async def _try(database: Database, step: Migration, gives_way: str, told: Callable[[float], None]) -> bool:
     """Try one step once."""
     async with database.acquire() as connection, connection.transaction():
         # What waits here for another process's step may wait longer than what is idle in a transaction otherwise may.
         await connection.execute("set local idle_in_transaction_session_timeout = 0")
         await connection.execute("lock table schema_migration in exclusive mode", timeout=PATIENCE)
-        if await connection.fetchval("select exists (select from schema_migration where number = $1)", step.number):
-            return False
+        is_done = await connection.fetchval(_IS_DONE, step.number)
         # This also lets go of the question's snapshot, for whose end an index that is built beside would wait.
-        await connection.execute(f"set local lock_timeout = '{GIVES_WAY}'")
-        if step.is_outside:
-            async with database.acquire() as beside:
-                await _one_by_one(beside, step)
-        else:
-            await connection.execute(step.sql, timeout=PATIENCE)
-        await connection.execute(
-            "insert into schema_migration (number, name, oldest_code) values ($1, $2, $3)",
-            step.number,
-            step.name,
-            step.oldest_code,
-        )
-    return True
+        await connection.execute(f"set local lock_timeout = '{gives_way}'")
+        if not is_done:
+            await _run(database, connection, step, gives_way, told)
+            await connection.execute(
+                "insert into schema_migration (number, name, oldest_code) values ($1, $2, $3)",
+                step.number,
+                step.name,
+                step.oldest_code,
+            )
+    if is_done or not step.batches:
+        told(1.0)
+    return not is_done
 
 
-async def _one_by_one(connection: Any, step: Migration) -> None:
-    """Run a step's statements each by itself; each must do no harm when it runs again after one that failed.
-
-    An index whose building was broken off stays behind, marked invalid and of no use: it is made anew.
-    """
-    for statement in filter(None, (part.strip() for part in _without_comments(step.sql).split(";"))):
-        if built := _INDEX.match(statement):
-            invalid = "select exists (select from pg_index where indexrelid = to_regclass($1) and not indisvalid)"
-            if await connection.fetchval(invalid, built[1]):
-                await connection.execute(f"drop index concurrently {built[1]}", timeout=PATIENCE)
-        await connection.execute(statement, timeout=PATIENCE)
-
-
-def _without_comments(sql: str) -> str:
-    return re.sub(r"^--.*$", "", sql, flags=re.MULTILINE)
+async def _run(
+    database: Database, connection: Any, step: Migration, gives_way: str, told: Callable[[float], None]
+) -> None:
+    """Run a step in the connection's transaction, or bit by bit in others beside it."""
+    if step.batches:
+        async with database.acquire() as beside:
+            await run_in_batches(beside, step.sql, step.batches, gives_way, told)
+    elif step.is_outside:
+        async with database.acquire() as beside:
+            await run_one_by_one(beside, step.sql, gives_way)
+    else:
+        await connection.execute(step.sql, timeout=PATIENCE)
 
 
 async def require_current_schema(database: Database) -> None:
@@ -184,8 +232,9 @@ async def require_current_schema(database: Database) -> None:
         applied = await _applied(database)
     except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
         applied = {}
-    _refuse_newer(applied)
-    if any(step.number not in applied for step in known_migrations()):
+    known = known_migrations()
+    _refuse_newer(applied, known)
+    if any(step.number not in applied for step in known):
         raise SetupError("the database's schema is not up to date; run: paydesk migrate")
 
 
@@ -195,9 +244,9 @@ async def _applied(database: Database) -> dict[int, int]:
     return {row["number"]: row["oldest_code"] for row in rows}
 
 
-def _refuse_newer(applied: dict[int, int]) -> None:
+def _refuse_newer(applied: dict[int, int], known: Sequence[Migration]) -> None:
     """Raise SetupError if the schema has a step with which only newer code runs."""
-    newest = max((step.number for step in known_migrations()), default=0)
+    newest = max((step.number for step in known), default=0)
     needed = max(applied.values(), default=0)
     if needed > newest:
         raise SetupError(

@@ -20,6 +20,12 @@ MONTHS_AHEAD = 2
 GIVES_WAY = "100ms"
 """How long upkeep waits for a lock, and whoever records something for upkeep; there is time until it is tried again."""
 
+_COLUMNS = """
+select string_agg(quote_ident(attname), ', ' order by attnum)
+  from pg_attribute
+ where attrelid = $1::regclass and attnum > 0 and not attisdropped
+"""
+
 log = structlog.get_logger()
 
 _MONTH = re.compile(r"_m([0-9]{6})$")
@@ -77,9 +83,10 @@ async def _make(connection: Any, *, log: str, name: str, begin: datetime) -> Non
     if name in await _existing_names(connection, name):
         return
     await connection.execute(f"create table {name} (like {log} including defaults)")
+    columns = await connection.fetchval(_COLUMNS, name)
     await connection.execute(
-        f"with moved as (delete from {log}_other where at >= $1 and at < $2 returning *)"  # noqa: S608
-        f" insert into {name} select * from moved",
+        f"with moved as (delete from {log}_other where at >= $1 and at < $2 returning {columns})"  # noqa: S608
+        f" insert into {name} ({columns}) select {columns} from moved",
         *month,
     )
     bounds = f"from ('{begin.isoformat()}') to ('{end.isoformat()}')"

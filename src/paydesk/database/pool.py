@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
+from paydesk.database.durability import Connection, Unconfirmed
 from paydesk.database.metrics import watch_pool
 from paydesk.database.servers import Servers, takes_writes
 from paydesk.database.tls import database_tls
 from paydesk.database.waiting import NoConnection, Waiting, current
+from paydesk.loops.repeating import take_for_outage
 
 Database: TypeAlias = asyncpg.Pool
 
@@ -26,14 +28,27 @@ AWAY = (
     asyncpg.InsufficientResourcesError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InvalidCachedStatementError,
+    Unconfirmed,
 )
-"""Raised when the server restarts, is full, can't be reached or takes no writes any more: what was just sent may be
-done or not (see surely.py).
+"""Raised when the server restarts, is full, can't be reached, takes no writes any more, or can't say whether a standby
+has what was committed: what was just sent may be done or not (see surely.py).
 
 The driver calls it an internal error (InternalClientError) when the server's last words reach a connection just as it
-is used: it is in no state to take the statement.
+is used: it is in no state to take the statement. In a transaction a statement whose result a step of the schema has
+changed since it was prepared is refused once (InvalidCachedStatementError): the next time it is prepared anew.
 """
 
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error says that the database is away, and not that it was asked something that makes no sense."""
+    return isinstance(error, AWAY) and not isinstance(error, ValueError)
+
+
+take_for_outage(is_away)
+
+PATIENCE = 60.0
+"""Seconds that a statement may take."""
 
 SESSION = {
     "application_name": "paydesk",
@@ -89,26 +104,36 @@ class _RequestsPool(asyncpg.Pool):  # type: ignore[misc]
 
 
 @asynccontextmanager
-async def connected(url: str, *, most: int = 16, least: int = 1, name: str = "") -> AsyncIterator[Database]:
+async def connected(
+    url: str,
+    *,
+    most: int = 16,
+    least: int = 1,
+    name: str = "",
+    patience: float = PATIENCE,
+    meet: Callable[[Any], Awaitable[None]] | None = None,
+) -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
 
     `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed. A pool with
-    a name is measured under it.
+    a name is measured under it, and the server's list of sessions shows it. A statement that takes longer than
+    `patience`, in seconds, is cancelled. `meet` gets each new connection before anybody works with it.
     Of several servers that it names the one that takes writes is spoken to.
     Raises: one of AWAY if no such server can be reached, SetupError if the address lets anybody be the server.
     """
     async with _RequestsPool(
         url,
         ssl=database_tls(url),
-        connection_class=asyncpg.Connection,
+        connection_class=Connection,
         record_class=asyncpg.Record,
         min_size=least,
         max_size=most,
         max_queries=50000,
         max_inactive_connection_lifetime=300.0,
         loop=None,
-        command_timeout=60,
-        server_settings=SESSION,
+        init=meet,
+        command_timeout=patience,
+        server_settings={**SESSION, "application_name": f"paydesk {name}".rstrip()},
         reset=_keep_session,
         connect=Servers(url).connect,
     ) as pool:
@@ -117,10 +142,11 @@ async def connected(url: str, *, most: int = 16, least: int = 1, name: str = "")
         yield pool
 
 
-async def _keep_session(connection: asyncpg.Connection) -> None:
+async def _keep_session(connection: Connection) -> None:
     """Save the round trip that cleans up a returned connection's session: no statement of ours changes one.
 
-    A transaction left open is rolled back all the same. A server that takes no writes any more is left.
+    A transaction left open is rolled back all the same. A server that takes no writes any more is left, as is one that
+    broke off a commit's wait after nobody waited for its answer any more.
     """
-    if not takes_writes(connection):
+    if connection.is_unconfirmed or not takes_writes(connection):
         connection.terminate()

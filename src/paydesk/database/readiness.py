@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from paydesk.database.durability import WRITE
 from paydesk.database.pool import Database
 
 PATIENCE = 2.0
 """Seconds that a commit may take."""
-
-_WRITE = "select pg_logical_emit_message(true, 'paydesk', 'ready')"
-"""A write without a row: a line of the write-ahead log, for which a commit waits as for a payment's."""
 
 
 async def commits(database: Database) -> bool:
@@ -20,7 +18,7 @@ async def commits(database: Database) -> bool:
     """
     try:
         async with asyncio.timeout(PATIENCE):
-            await database.execute(_WRITE)
+            await database.execute(WRITE)
     except TimeoutError:
         return False
     return True

@@ -19,7 +19,8 @@ SYNCHRONOUS = Gauge(
 _ASKED = """
 select current_setting('synchronous_commit') in ('on', 'remote_apply') as commits_wait, count(*) as standbys,
        count(*) filter (where sync_state in ('sync', 'quorum')) as synchronous,
-       count(*) filter (where state is null) as hidden, current_user as role
+       count(*) filter (where state is null) as hidden, current_user as role,
+       current_setting('client_min_messages') <> 'error' as warns
   from pg_stat_replication
 """
 
@@ -35,11 +36,13 @@ class Standbys:
     synchronous: int
     hidden: int
     role: str
+    warns: bool
+    """Whether the server says that a commit's wait was broken off (durability.py)."""
 
     @property
     def keep_all(self) -> bool:
-        """Whether what is committed is on a second server."""
-        return self.commits_wait and self.synchronous > 0
+        """Whether what counts as committed is on a second server."""
+        return self.commits_wait and self.synchronous > 0 and self.warns
 
     @property
     def lack(self) -> str:
@@ -50,7 +53,9 @@ class Standbys:
             return "the database has no standby"
         if not self.synchronous:
             return "its standbys lag behind: name them in synchronous_standby_names"
-        return "commits don't wait for it: set synchronous_commit to on"
+        if not self.commits_wait:
+            return "commits don't wait for it: set synchronous_commit to on"
+        return "the server keeps warnings to itself: set client_min_messages to warning"
 
 
 async def standbys_of(database: Database) -> Standbys:

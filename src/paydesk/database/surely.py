@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import structlog
 
 from paydesk.core.errors import Unsure
+from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
 
 PATIENCE = 10.0
@@ -37,7 +38,8 @@ async def surely(
     """Write once, whatever breaks over it: after a lost answer look for it, and write again only if it is not there.
 
     `write` and `look` get a connection. `write` is named by something drawn before, so that a first try that is still
-    under way in the database and a second one can't both come true; `look` finds it by that name, or gives None.
+    under way in the database and a second one can't both come true; `look` finds it by that name, or gives None. What
+    is found counts once a standby has it.
 
     Raises: what the database raises when it is away, if nothing was sent; Unsure with these words if it stays away.
     """
@@ -46,6 +48,8 @@ async def surely(
         try:
             async with database.acquire() as connection:
                 if sent and (found := await look(connection)) is not None:
+                    # What a broken-off commit wrote can be seen, and may still be forgotten.
+                    await make_durable(connection, patience=PATIENCE)
                     return found
                 sent = True
                 return await write(connection)

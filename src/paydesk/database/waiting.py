@@ -10,6 +10,9 @@ from dataclasses import dataclass
 PATIENCE = 2.0
 """Seconds that a request waits for its first connection; then it is told to come back."""
 
+LONGEST_STATEMENT = 30.0
+"""Seconds that a statement may take for which a customer waits: a proxy gives up after a minute, without words."""
+
 RETRY_AFTER = 3
 """Seconds after which it may."""
 

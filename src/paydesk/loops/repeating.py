@@ -14,6 +14,7 @@ from contextvars import ContextVar
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.loops.hanging import PATIENCE, under_way
 from paydesk.loops.metrics import FAILURES, LAST_TURN
 
 BREATH = 0.001
@@ -32,6 +33,14 @@ Turn = Callable[[], Awaitable[bool | None]]
 """One turn of a loop; true says that there is more to do at once."""
 
 log = structlog.get_logger()
+
+
+_outages: list[Callable[[BaseException], bool]] = []
+
+
+def take_for_outage(judge: Callable[[BaseException], bool]) -> None:
+    """Have failures of which `judge` is true be logged without their place: all loops fail alike while it is away."""
+    _outages.append(judge)
 
 
 _held: ContextVar[Callable[[], bool]] = ContextVar("held", default=lambda: False)
@@ -56,12 +65,14 @@ async def repeat(
     wake: asyncio.Event | None = None,
     beats: bool = True,
     due: bool = False,
+    patience: float = PATIENCE,
 ) -> None:
     """Take turns until `stop` is set; `rest` is the pause in seconds after a turn that found nothing more to do.
 
     `wake` ends a rest early (not the pause after a failure); it is cleared before the turn that it leads to. The time
     of the last turn is a metric under `name`, unless `beats` is false. `due` says that it does what is due by this
-    process's clock, which may be held (`due_work_held`).
+    process's clock, which may be held (`due_work_held`). A turn that takes more than `patience` seconds hangs: the
+    process no longer counts as alive (`watched`), and whoever looks after it starts another.
     """
     failures = 0
     held = _held.get() if due else (lambda: False)
@@ -69,7 +80,8 @@ async def repeat(
         if wake is not None:
             wake.clear()
         try:
-            pause = _HELD if held() else BREATH if await turn() else rest
+            with under_way(name, patience):
+                pause = _HELD if held() else BREATH if await turn() else rest
             failures = 0
         except asyncio.CancelledError as error:
             if _is_cancelled():
@@ -113,7 +125,8 @@ def _failed(name: str, error: BaseException, failures: int, rest: float) -> floa
     pause = min(min(max(rest, least), most) * 2.0 ** min(failures - 1, 30), max(rest, _LONGEST_PAUSE))
     why = f"{type(error).__name__}: {error}"
     if failures == _A_FAULT:
-        log.error("a background loop keeps failing", loop=name, why=why, failures=failures, exc_info=error)
+        place = None if any(judge(error) for judge in _outages) else error
+        log.error("a background loop keeps failing", loop=name, why=why, failures=failures, exc_info=place)
     else:
         log.warning("a background loop will try again", loop=name, why=why, failures=failures, in_seconds=pause)
     return pause

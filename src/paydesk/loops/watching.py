@@ -1,4 +1,7 @@
-"""Watching over an event loop from a thread beside it, which sees what the loop itself can't: that it stands still."""
+"""Watching over an event loop from a thread beside it, which sees what the loop itself can't: that it stands still.
+
+The loop in its turn sees that a background loop hangs, and then shows no heartbeat either.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.loops.hanging import Turning, hanging
 from paydesk.loops.metrics import HEARTBEAT, LAG
 from paydesk.loops.repeating import repeat
 from paydesk.loops.systemd import Notifier
@@ -149,6 +153,13 @@ class Watchdog(threading.Thread):
         log.error("the event loop stands still", process=self._process, seconds=round(stood), stacks=where)
 
 
+def _tell_of(stuck: Iterable[Turning], told: set[Turning]) -> None:
+    """Log each turn that hangs, once, with the place where it waits."""
+    for turn in set(stuck) - told:
+        log.error("a background loop hangs: its process is to be started again", loop=turn.loop, place=turn.place)
+        told.add(turn)
+
+
 def stacks() -> str:
     """Where each other thread of this process is; places in the source, no values."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
@@ -172,12 +183,17 @@ async def watched(
 ) -> AsyncIterator[None]:
     """Have this event loop watched for the length of a block, and measured how late it comes to what is to be done.
 
-    `on_beat` is called at each heartbeat, in the loop; `on_still` and `on_look` in the thread that watches.
+    While a background loop of this process hangs there is no heartbeat. `on_beat` is called at each, in the loop;
+    `on_still` and `on_look` in the thread that watches.
     """
     beats, stop, lag = [0], asyncio.Event(), Lag(process, asyncio.get_running_loop())
+    told = set[Turning]()
     interval = min(interval, notifier.interval) if notifier else interval
 
     async def beat() -> None:
+        if stuck := hanging():
+            _tell_of(stuck, told)
+            return
         beats[0] += 1
         on_beat()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse
 
-from paydesk.core.errors import PaydeskError, TooMany
+from paydesk.core.errors import PaydeskError
 
 
 def error_json(error: PaydeskError) -> JSONResponse:
-    """The fixed shape of an error, with its status and, where a limit was reached, when to try again."""
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, TooMany) else {}
+    """The fixed shape of an error, with its status and, where that is known, when to try again."""
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
     return problem_json(error.status, error.message, headers)
 
 

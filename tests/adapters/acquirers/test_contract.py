@@ -374,12 +374,13 @@ class TestListing:
         assert (await self.listed(counter, counter.clock.now - timedelta(hours=1)))[key].mark == mark
 
     async def test_a_refund_is_listed_with_its_key_and_its_purchase(self, counter: Counter) -> None:
-        _, reference = await approved(counter)
-        back = await counter.acquirer.refund("back", reference, Decimal(4), "USD")
+        key, reference = await approved(counter)
+        back = await counter.acquirer.refund("back", reference, Decimal(4), "USD", 4711)
         page = await counter.acquirer.list_refunds(counter.clock.now - timedelta(hours=1), "")
         (refund,) = page.refunds
         assert (refund.key, refund.reference, refund.of_reference) == ("back", back, reference)
         assert (refund.amount, refund.currency, refund.made, page.next) == (Decimal(4), "USD", True, "")
+        assert (refund.of_key, refund.number) == (key, 4711)
 
 
 class TestLookingBack:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.certificates import own_certificate
 
 from paydesk.adapters.outbound import Network, OutboundClient, parse_endpoint
 
@@ -286,14 +287,17 @@ async def test_a_name_that_does_not_exist_is_said_so() -> None:
 
 
 async def test_a_certificate_that_is_not_trusted_is_said_so(tmp_path: Path) -> None:
-    async with receiving(answering(OK), tls=own_certificate(tmp_path)) as receiver, client() as outbound:
+    async with (
+        receiving(answering(OK), tls=own_certificate(tmp_path, "shop.example")) as receiver,
+        client() as outbound,
+    ):
         answer = await outbound.post(f"https://127.0.0.1:{receiver.port}/", b"secret", {})
     assert answer.error == "TLS: certificate not accepted: self-signed certificate"
     assert receiver.requests == []
 
 
 async def test_a_certificate_for_another_name_is_said_so(tmp_path: Path) -> None:
-    server = own_certificate(tmp_path)
+    server = own_certificate(tmp_path, "shop.example")
     trusting = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
     async with (
         receiving(answering(OK), tls=server) as receiver,
@@ -316,37 +320,6 @@ async def test_a_server_that_does_not_speak_tls_is_said_so() -> None:
         answer = await outbound.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", b"", {})
     assert answer.error is not None
     assert answer.error.startswith("TLS: ")
-
-
-def own_certificate(folder: Path) -> ssl.SSLContext:
-    """A server's side with a self-signed certificate for shop.example, also left in certificate.pem."""
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop.example")])
-    today = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(today - timedelta(days=1))
-        .not_valid_after(today + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("shop.example")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
-    return context
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from tests.databases import unguarded
 
-from paydesk.adapters.acquirers.interface import CardDetails, Purchase
+from paydesk.adapters.acquirers.interface import CardDetails, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.listing import PurchasePage
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.operations import reconciling
-from paydesk.domain.operations.reconciling import Difference, Reconciled, reconcile
+from paydesk.domain.operations import reading, reconciling
+from paydesk.domain.operations.differences import Difference, Reconciled
+from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import refund
 
@@ -102,7 +104,10 @@ async def test_what_the_bank_lacks_is_found_too(books: Books) -> None:
         "update payment_attempt set idempotency_key = $2 where merchant_id = $1", books.shop.merchant_id, "never sent"
     )
     reasons = {one.key: one.reason for one in await books.differences()}
-    assert reasons["never sent"] == "it is approved in our books, and the acquirer's list does not have it"
+    assert (
+        reasons["never sent"]
+        == "it is approved in our books, and the acquirer neither lists it nor knows it by its key"
+    )
     assert len(reasons) == 2, "and what the bank has under its key is not in our books"
 
 
@@ -171,8 +176,52 @@ async def test_other_software_on_the_account_is_counted_and_left_alone(books: Bo
     asked = {"amount": Decimal(7), "currency": "USD", "card": card, "capture": True}
     not_after = utc_now() + timedelta(minutes=1)
     books.bank.purchase(Purchase(key="theirs", not_after=not_after, mark=mark, **asked), stored=False)  # type: ignore[arg-type]
+    theirs = books.bank.record.decided("theirs")
+    assert theirs is not None
+    books.bank.refund("of theirs", theirs.reference, FOUR, "USD")
     found = await books.compare()
-    assert (found.purchases, found.foreign, found.differences) == (2, 1, [])
+    assert (found.purchases, found.refunds, found.foreign, found.differences) == (2, 1, 2, [])
+
+
+async def test_a_refund_of_a_test_side_that_was_emptied_since_is_no_difference(books: Books) -> None:
+    await books.give(FOUR)
+    key = (await books.attempt())["idempotency_key"]
+    async with books.desk.database.acquire() as connection, connection.transaction(), unguarded(connection):
+        for table in ("pingback", "ledger_entry", "movement", "payment_attempt", "payment"):
+            await connection.execute(f"delete from {table} where merchant_id = $1", books.shop.merchant_id)
+        emptied = "insert into forgotten_attempt (merchant_id, acquirer, idempotency_key) values ($1, 'simulator', $2)"
+        await connection.execute(emptied, books.shop.merchant_id, key)
+    assert await books.reasons() == []
+
+
+async def test_an_answer_that_is_lost_in_the_middle_of_a_list_is_asked_for_again(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, asked = books.bank.list_purchases, list[str]()
+
+    def list_purchases(since: datetime, after: str) -> PurchasePage:
+        asked.append(after)
+        if asked == ["", "middle"]:
+            raise OutcomeUnknown("too many requests")
+        return replace(honest(since, ""), next="" if after else "middle")
+
+    monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
+    monkeypatch.setattr(reading, "_PAUSES", (0.0,))
+    assert ((await books.compare()).differences, asked) == ([], ["", "middle", "middle"])
+
+
+async def test_what_slid_to_another_page_between_two_readings_is_still_found(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    honest, read = books.bank.list_purchases, [0]
+
+    def list_purchases(*asked: Any) -> PurchasePage:
+        read[0] += 1
+        return honest(*asked) if read[0] == 1 else PurchasePage((), "")
+
+    monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
+    assert await books.reasons() == ["0.00 USD were given back there, and 1.00 USD in our books"]
 
 
 async def test_what_is_young_or_still_open_is_no_difference(books: Books) -> None:
@@ -211,6 +260,11 @@ async def test_workers_share_the_hourly_reading_and_measure_it(books: Books, mon
     assert (row["differences"], row["leased_until"]) == (1, None)
     (alarm,) = await books.desk.database.fetch("select times from alarm where kind = 'not_reconciled'")
     assert alarm["times"] == 1, "the second worker finds it done"
+    await books.desk.database.execute("update payment set refunded = 0 where merchant_id = $1", books.shop.merchant_id)
+    now = utc_now()
+    for back, left in ((timedelta(hours=1), 1), (timedelta(days=2), 0)):
+        await reconcile(books.desk, "simulator", since=now - back, now=now)
+        assert await books.desk.database.fetchval("select differences from reconciliation") == left
 
 
 async def test_a_list_that_can_t_be_read_is_said(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:

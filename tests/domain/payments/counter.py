@@ -91,7 +91,7 @@ class Teller:
     async def undo(self, key: str, of_key: str) -> Finding:
         return await self._move(lambda: self.bank.undo(key, of_key))
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         return await self._move(lambda: self.bank.refund(key, reference, amount, currency))
 
     async def end_challenge(self, of_key: str) -> Finding:

@@ -109,7 +109,7 @@ class DocumentedBank:
     async def end_challenge(self, of_key: str) -> Finding:
         return await self.find(of_key)
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         if self.lose == "question":
             raise OutcomeUnknown("the question was lost")
         await self.pause()

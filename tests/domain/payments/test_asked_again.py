@@ -12,8 +12,9 @@ from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed, Unsure
 from paydesk.database import surely
+from paydesk.database.durability import Unconfirmed
 from paydesk.database.pool import Database
-from paydesk.domain.payments import asked_again, movements
+from paydesk.domain.payments import asked_again, movements, refunding
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
 
@@ -248,3 +249,24 @@ async def test_a_key_of_the_caller_s_own_is_not_looked_for_by_amount(caller: Cal
             caller.till.desk, caller.till.shop, caller.payment_id, Decimal(3), requested_by="api", request_key="mine",
             now=utc_now(),
         )  # fmt: skip
+
+
+async def test_nobody_is_told_of_one_that_a_failover_may_forget(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken_off(*_: Any, **__: Any) -> None:
+        raise Unconfirmed
+
+    async def ask() -> Refund:
+        return await refund(
+            caller.till.desk, caller.till.shop, caller.payment_id, Decimal(4), requested_by="api", request_key="mine",
+            now=utc_now(),
+        )  # fmt: skip
+
+    await ask()
+    with monkeypatch.context() as without_standby:
+        without_standby.setattr(refunding, "make_durable", broken_off)
+        with pytest.raises(Unconfirmed):
+            await ask()
+    assert (await ask()).again
+    assert caller.kept() == 6

@@ -60,7 +60,7 @@ class Silent(LyingAcquirer):
 
 
 def honest(till: Any) -> Any:
-    return till.desk.acquirers["simulator"]
+    return till.desk.acquirers["simulator"].honest
 
 
 def lying(till: Any, **lies: float) -> Any:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import secrets
+import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-import asyncpg
 import pytest
-from tests.conftest import database_at
-from tests.databases import drop_database
+from tests.domain.conftest import OpenCopy
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
 
@@ -25,8 +22,7 @@ from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
-from paydesk.database.migrating import migrate
-from paydesk.database.pool import Database, connected
+from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
@@ -38,40 +34,6 @@ from paydesk.domain.payments.refunding import refund
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}
-
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-async def empty(server_url: str) -> AsyncIterator[str]:
-    """The name of a database that is migrated, and that nobody is connected to."""
-    admin, name = await asyncpg.connect(server_url), f"paydesk_test_{secrets.token_hex(6)}"
-    await admin.execute(f"create database {name} template template0")
-    async with connected(database_at(server_url, name), most=2) as database:
-        await migrate(database)
-    yield name
-    await drop_database(admin, name)
-    await admin.close()
-
-
-@pytest.fixture
-async def copies(server_url: str, empty: str) -> AsyncIterator[Open]:
-    """Databases to copy, as a dump and its restore do: each is made from another, by its name, or from an empty one."""
-    admin, made = await asyncpg.connect(server_url), list[str]()
-
-    @asynccontextmanager
-    async def open_copy(of: str = "") -> AsyncIterator[tuple[str, Database]]:
-        made.append(f"paydesk_test_{secrets.token_hex(6)}")
-        await admin.execute(f"create database {made[-1]} template {of or empty}")
-        async with connected(database_at(server_url, made[-1]), most=6) as database:
-            yield made[-1], database
-
-    try:
-        yield open_copy
-    finally:
-        for name in made:
-            await drop_database(admin, name)
-        await admin.close()
 
 
 @dataclass(frozen=True)
@@ -112,7 +74,7 @@ async def _keys(database: Database) -> set[str]:
 
 
 @pytest.fixture
-def forgetful(copies: Open, desk: Desk, bank: Bank) -> Forgetful:
+def forgetful(copies: OpenCopy, desk: Desk, bank: Bank) -> Forgetful:
     return Forgetful(copies, desk, bank)
 
 
@@ -227,6 +189,23 @@ async def test_keys_are_hmacs_in_the_form_of_a_uuid_of_version_4(database: Datab
     assert (made.version, made.variant) == (4, uuid.RFC_4122)
     assert made.hex[:12] == digest[:12]
     assert (made.hex[13:16], made.hex[17:]) == (digest[13:16], digest[17:32])
+
+
+async def test_keys_are_those_that_were_made_when_they_were_first_derived(database: Database) -> None:
+    texts = random.Random(7)
+    wishes = [f"order 0a live {number} {'ß注🧾 -'[: number % 6]}{texts.getrandbits(64)}" for number in range(5000)]
+    differing = await database.fetchval(
+        r"""
+        select count(*)
+          from unnest($2::text[]) wish
+         where derived_key($1, wish) is distinct from regexp_replace(
+                   encode(sha256(substr($1, 65, 64) || sha256(substr($1, 1, 64) || convert_to(wish, 'UTF8'))), 'hex'),
+                   '^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$', '\1-\2-4\3-8\4-\5')
+        """,
+        pads_of(b"s" * 40),
+        wishes,
+    )
+    assert differing == 0
 
 
 async def test_two_shops_with_the_same_order_have_different_keys(till: Till, other_shop: Shop) -> None:

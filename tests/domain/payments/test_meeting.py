@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -27,8 +28,10 @@ from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
+from paydesk.core.periods import Period
 from paydesk.domain.payments.paying import Paid, Unsettled
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.subscriptions.terms import Terms
 
 VISA, MASTERCARD, DECLINED, CHALLENGED = "4242424242424242", "5555555555554444", "4000000000000002", "4000000000003220"
 
@@ -65,6 +68,58 @@ async def test_what_was_paid_before_is_adopted_whatever_card_is_typed_now(till: 
     assert len(taken(bank)) == 1
     (attempt,) = await till.attempts()
     assert (attempt["state"], attempt["acquirer_reference"]) == ("approved", taken(bank)[0].reference)
+
+
+async def test_what_is_adopted_has_the_id_again_that_its_shop_was_told(till: Till) -> None:
+    token = await till.order("mug")
+    assert await till.pay(token, VISA) == Paid()
+    told = await _told(till)
+    await forget(till)
+    assert await till.pay(token, MASTERCARD) == Paid()
+    assert await _told(till) == told
+    (attempt,) = await till.attempts()
+    assert attempt["payment_id"] == told["id"]
+
+
+async def test_an_id_that_is_anothers_by_now_stays_theirs(till: Till) -> None:
+    token = await till.order("mug")
+    await till.pay(token, VISA)
+    told = await _told(till)
+    await forget(till)
+    await till.pay(await till.order("other"), VISA)
+    database, merchant_id = till.desk.database, till.shop.merchant_id
+    for table, column in (("payment", "id"), ("payment_attempt", "payment_id"), ("pingback", "payment_id")):
+        await database.execute(f"update {table} set {column} = $1 where merchant_id = $2", told["id"], merchant_id)
+    assert await till.pay(token, VISA) == Paid()
+    (other,) = [row["id"] for row in await _payments(till) if row["merchant_order_id"] == "other"]
+    assert other == told["id"]
+
+
+async def test_a_renewal_that_is_adopted_has_its_id_again(till: Till) -> None:
+    club = Subscriber(till.desk, till.shop)
+    subscription = await club.subscribe()
+    due = subscription.date_next
+    assert due is not None
+    await club.charge(due)
+    before = [row["id"] for row in await _payments(till)]
+    await _forget_renewal(till, subscription.id, due)
+    await club.charge(due)
+    assert [row["id"] for row in await _payments(till)] == before
+
+
+async def _payments(till: Till) -> list[Any]:
+    found = await till.desk.database.fetch(
+        "select id, merchant_order_id from payment where merchant_id = $1 order by id", till.shop.merchant_id
+    )
+    return list(found)
+
+
+async def _told(till: Till) -> Any:
+    """The order as the newest pingback tells of it, without its time."""
+    payload = await till.desk.database.fetchval(
+        "select payload from pingback where merchant_id = $1 order by id desc limit 1", till.shop.merchant_id
+    )
+    return {key: value for key, value in json.loads(payload)["payment_order"].items() if key != "date"}
 
 
 async def test_an_order_whose_amount_changed_is_held_and_not_charged(till: Till, bank: Bank) -> None:
@@ -147,6 +202,11 @@ class Dying(LyingAcquirer):
             await super().authorize(purchase)
         raise OutcomeUnknown("killed")
 
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        with suppress(KeyUsed):
+            await super().charge_stored(purchase)
+        raise OutcomeUnknown("killed")
+
 
 @pytest.mark.parametrize(
     ("before", "state", "attempt"), [(DECLINED, "declined", "failed"), (VISA, "captured", "approved")]
@@ -166,28 +226,69 @@ async def test_the_janitor_takes_no_old_decline_for_an_answer(
     assert row["decline_reason"] in ("", "processing_error")
 
 
-async def test_a_renewal_that_was_declined_before_takes_the_next_number(till: Till, bank: Bank) -> None:
-    club = Subscriber(till.desk, till.shop)
-    subscription = await club.subscribe()
+YEARLY = replace(MONTHLY, period=Period(1, "year"))
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["at once", "by the janitor"])
+@pytest.mark.parametrize(
+    ("terms", "state"), [(MONTHLY, "captured"), (YEARLY, "processing"), (None, "processing")], ids=str
+)
+async def test_an_order_of_other_terms_is_held_and_not_adopted(
+    till: Till, bank: Bank, terms: Terms | None, state: str, dies: bool
+) -> None:
+    await till.pay(await till.order("club", terms=MONTHLY), VISA)
+    for statement in ("update payment set subscription_id = null", "delete from subscription"):
+        await till.desk.database.execute(f"{statement} where merchant_id = $1", till.shop.merchant_id)
+    await forget(till)
+    token = await till.order("club", terms=terms)
+    dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
+    said = await (dying if dies else till).pay(token, VISA)
+    assert said == (Unsettled() if dies or state == "processing" else Paid())
+    await till.settle(minutes=5)
+    assert await till.state() == state
+    assert len(taken(bank)) == 1
+    assert await alarms(till) == (["order_held"] if state == "processing" else [])
+
+
+async def charged_before(till: Till, bank: Bank, number: str, terms: str | None = None) -> datetime:
+    """A subscription whose first renewal, due then, was put to the bank before, which we have forgotten."""
+    subscription = await Subscriber(till.desk, till.shop).subscribe()
     key = await till.desk.database.fetchval(
         "select idempotency_key from payment_attempt where merchant_id = $1", till.shop.merchant_id
     )
-    due = subscription.date_next
-    assert due is not None
-    wish = f"renewal {key} 2 1"
-    first = await till.desk.database.fetchval("select derived_key($1, $2)", till.desk.pads, wish)
+    first = await till.desk.database.fetchval("select derived_key($1, $2)", till.desk.pads, f"renewal {key} 2 1")
     kept = bank.record.mark(key)
     assert kept is not None
     assert kept[1] is not None
-    mark = replace(kept[1], kind=PurchaseKind.RENEWAL, period=2)
-    until = utc_now() + timedelta(seconds=30)
-    refused = CardDetails(DECLINED, 12, 2040, "Ada Lovelace")
+    mark = replace(kept[1], kind=PurchaseKind.RENEWAL, period=2, terms=kept[1].terms if terms is None else terms)
+    until, card = utc_now() + timedelta(seconds=30), CardDetails(number, 12, 2040, "Ada Lovelace")
     bank.purchase(
-        Purchase(first, MONTHLY.price, "USD", refused, True, until, network_reference="first", mark=mark), stored=True
+        Purchase(first, MONTHLY.price, "USD", card, True, until, network_reference="first", mark=mark), stored=True
     )
-    await club.charge(due)
+    assert subscription.date_next is not None
+    return subscription.date_next
+
+
+async def test_a_renewal_that_was_declined_before_takes_the_next_number(till: Till, bank: Bank) -> None:
+    due = await charged_before(till, bank, DECLINED)
+    await Subscriber(till.desk, till.shop).charge(due)
     row = (await till.attempts())[-1]
     assert (row["state"], row["number"]) == ("approved", 2)
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["by the billing", "by the janitor"])
+@pytest.mark.parametrize(("terms", "state"), [(None, "approved"), ("other", "processing")], ids=str)
+async def test_a_renewal_of_other_terms_is_held_and_not_adopted(
+    till: Till, bank: Bank, terms: str | None, state: str, dies: bool
+) -> None:
+    due = await charged_before(till, bank, VISA, terms)
+    dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
+    await Subscriber((dying if dies else till).desk, till.shop).charge(due)
+    await till.settle(minutes=5)
+    row = (await till.attempts())[-1]
+    assert (row["state"], row["number"]) == (state, 1)
+    assert len(taken(bank)) == 2
+    assert await alarms(till) == ([] if terms is None else ["order_held"])
 
 
 async def test_an_old_order_is_looked_for_before_it_is_sent(till: Till, bank: Bank) -> None:

@@ -43,7 +43,7 @@ class Held(LyingAcquirer):
 
 @pytest.fixture
 def held(till: Any) -> Held:
-    return Held(till.desk.acquirers["simulator"])
+    return Held(till.desk.acquirers["simulator"].honest)
 
 
 async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held: Held, database: Database) -> None:

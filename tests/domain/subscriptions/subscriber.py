@@ -97,7 +97,7 @@ class ObedientBank:
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         raise AcquirerRefused("not asked for here")
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         raise AcquirerRefused("not asked for here")
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:

@@ -62,10 +62,13 @@ async def test_goods_that_are_shipped_hold_new_payments(owner: Visitor, desk: De
     assert await seller.state(await seller.sell()) == "captured"
 
 
-async def test_an_acquirer_that_cannot_hold_money_long_enough_is_named(
-    owner: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedAcquirer, "hold_period", timedelta(days=5))
+
+
+@pytest.mark.usefixtures("short_holds")
+async def test_an_acquirer_that_cannot_hold_money_long_enough_is_named(owner: Visitor, database: Database) -> None:
     answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, shipped_goods="1"))
     assert answer.status_code == 400
     assert "holds money for 5 days" in text_of(answer)

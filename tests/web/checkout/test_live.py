@@ -271,3 +271,24 @@ async def test_the_sandbox_of_a_live_merchant_stays_with_the_simulated_bank(
     assert leads_to(await pay(live_web, answer.headers["location"], "4242424242424242")) == SHOP
     paid = await live_payment(database, merchant)
     assert (paid["state"], paid["live"], paid["acquirer"]) == ("captured", False, "simulator")
+
+
+async def test_without_a_standby_nothing_is_begun_where_the_operator_wants_that(
+    live_web: httpx.AsyncClient,
+    open_web: OpenWeb,
+    live: dict[str, Any],
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: Front,
+) -> None:
+    path = await checkout(live_web, signed_form())
+    holding = await open_web(**live, without_standby="hold")
+    for accept in ("*/*", "application/json"):
+        answer = await pay(holding, path, "4242424242424242", accept=accept)
+        assert answer.status_code == 503, answer.text
+        assert int(answer.headers["retry-after"]) > 0
+    assert "payments are held" in answer.json()["message"]
+    assert await live_payment(database, merchant) is None
+    taken = await open_web(**live, without_standby="hold", allow_async=True)
+    assert leads_to(await pay(taken, path, "4242424242424242")) == SHOP

@@ -313,8 +313,10 @@ class Acquirer(Protocol):
         Returns Voided if the challenge is ended, otherwise what the key came to before. Moves no money.
         """
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give captured money back and return the refund's reference. Moves money.
+
+        The acquirer keeps `number`, by which our books, and the shop, know the refund.
 
         Raises: AcquirerRefused if it is more than what is left, or disputed (unless that was won), and for the key of
             a refund that failed.

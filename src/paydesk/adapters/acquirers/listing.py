@@ -28,7 +28,8 @@ class ListedPurchase:
 
     `key` is our idempotency key, empty for what is none of ours; `at` (UTC) is when it was made; `amount` is what was
     asked for, `captured` what was taken and `refunded` what went back of that, in main units of `currency`; `mark` says
-    whose it is, None if nobody wrote one.
+    whose it is, None if nobody wrote one. `network_reference` is its approval's, and `last4` the card's last digits, as
+    far as the acquirer tells.
     """
 
     key: str
@@ -40,6 +41,8 @@ class ListedPurchase:
     captured: Decimal
     refunded: Decimal
     mark: Mark | None = None
+    network_reference: str = ""
+    last4: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ class PurchasePage:
 class ListedRefund:
     """A refund as its acquirer lists it; `key` is its own, empty for what is none of ours.
 
-    `of_reference` names its purchase; `made` is false while it is on its way and once it failed.
+    `of_reference` names its purchase, `of_key` is our key of that, empty for a purchase that is none of ours, and
+    `mark` says whose the purchase is, None if nobody wrote one; `number` is what our books called it, 0 if that is not
+    known; `made` is false while it is on its way and once it failed.
     """
 
     key: str
@@ -64,6 +69,9 @@ class ListedRefund:
     amount: Decimal
     currency: str
     made: bool
+    of_key: str = ""
+    number: int = 0
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

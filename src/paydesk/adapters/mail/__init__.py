@@ -2,7 +2,7 @@
 
 from paydesk.adapters.mail.letters import Letter, MailDelayed, Mailer, MailRefused, sender_address
 from paydesk.adapters.mail.mailbox import FolderMailbox, Kept, Letters, Mailbox
-from paydesk.adapters.mail.smtp import SmtpMailer, SmtpServer, parse_smtp_url
+from paydesk.adapters.mail.smtp import SmtpMailer, SmtpServer, addresses_of, parse_smtp_url
 
 __all__ = [
     "FolderMailbox",
@@ -15,6 +15,7 @@ __all__ = [
     "Mailer",
     "SmtpMailer",
     "SmtpServer",
+    "addresses_of",
     "parse_smtp_url",
     "sender_address",
 ]

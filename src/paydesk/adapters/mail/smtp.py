@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -70,6 +71,15 @@ def parse_smtp_url(url: str) -> SmtpServer:
         unquote(parts.username) if parts.username else None,
         unquote(parts.password) if parts.password else None,
     )
+
+
+async def addresses_of(server: SmtpServer) -> list[str]:
+    """The addresses that a mail server has now; none if its name leads nowhere."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return [str(address[0]) for *_, address in found]
 
 
 class SmtpMailer:

@@ -56,10 +56,11 @@ class AddressNotAllowed(OSError):
     """A connection to this address is not made."""
 
 
-def refusal(host: str, allow: Iterable[Network] = ()) -> str | None:
+def refusal(host: str, allow: Iterable[Network] = (), *, public: bool = True) -> str | None:
     """Why no connection may be made to `host`, the literal address about to be connected to; None if it may.
 
-    Anything but a canonical address is refused: a shortened, octal or decimal form, a zone, a name.
+    `public` is whether the public internet may be reached besides the networks of `allow`. Anything but a canonical
+    address is refused: a shortened, octal or decimal form, a zone, a name.
     """
     try:
         address = ip_address(host)
@@ -69,7 +70,7 @@ def refusal(host: str, allow: Iterable[Network] = ()) -> str | None:
         return "has a zone"
     if any(address in network for network in allow):
         return None
-    return _reason(address)
+    return _reason(address) if public else "not one of PAYDESK_COPY_ALLOW"
 
 
 def _reason(address: IPv4Address | IPv6Address) -> str | None:

@@ -84,9 +84,9 @@ _current: ContextVar[_Progress] = ContextVar("progress of the call that a connec
 class OutboundClient:
     """Posts to merchants' URLs; redirects are not followed, proxies of the environment and cookies not used.
 
-    Args: allow are networks that may be reached besides the public internet; timeout (seconds) is for a whole call,
-    name look-up to last byte; max_answer is how many bytes of an answer are read; tls replaces the system's
-    certificates; resolver replaces the system's look-up of names.
+    Args: allow are networks that may be reached besides the public internet, or if that is not `public`, instead of it;
+    timeout (seconds) is for a whole call, name look-up to last byte; max_answer is how many bytes of an answer are
+    read; tls replaces the system's certificates; resolver replaces the system's look-up of names.
     """
 
     def __init__(
@@ -95,10 +95,12 @@ class OutboundClient:
         timeout: float = 15.0,
         max_answer: int = 4096,
         *,
+        public: bool = True,
         resolver: AbstractResolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allow = tuple(allow)
+        self._public = public
         self.timeout = timeout
         self._whole = aiohttp.ClientTimeout(total=timeout)
         self._max_answer = max_answer
@@ -197,7 +199,7 @@ class OutboundClient:
         """A socket for exactly this address, which is what it is connected to next. Raises: AddressNotAllowed."""
         _current.get().connected_anew = True
         family, kind, protocol, _, address = target
-        reason = refusal(address[0], self._allow)
+        reason = refusal(address[0], self._allow, public=self._public)
         if reason is not None:
             raise AddressNotAllowed(f"address not allowed: {address[0]} ({reason})")
         return socket.socket(family, kind, protocol)

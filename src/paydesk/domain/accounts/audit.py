@@ -89,6 +89,7 @@ class Action(StrEnum):
     card_guard_changed = "card_guard_changed"
     card_pause_lifted = "card_pause_lifted"
     card_tries_forgotten = "card_tries_forgotten"
+    hold_accepted = "hold_accepted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ from enum import StrEnum
 class AlarmKind(StrEnum):
     """What is wrong; `MEANINGS` says it in words, and what a person can do."""
 
+    held = "held"
     set_aside = "set_aside"
     clock_off = "clock_off"
+    standby_lost = "standby_lost"
     request_refused = "request_refused"
     contradiction = "contradiction"
     order_held = "order_held"
@@ -27,6 +29,12 @@ class AlarmKind(StrEnum):
 
 
 MEANINGS: dict[AlarmKind, str] = {
+    AlarmKind.held: (
+        "Nothing that moves money is begun: the database may have forgotten payments that customers and shops were "
+        "told of. Everything else goes on. Our books are compared with the acquirers' own lists every minute, and once "
+        "both agree the hold ends by itself. What is left stands beside this as `not_reconciled`: settle it, or take "
+        "it with `paydesk hold accept`."
+    ),
     AlarmKind.set_aside: (
         "A row could not be worked out or recorded. Everything else went on; this one is tried again every hour or so. "
         "Look at the reason: what it names has to be mended. Once it goes well, the alarm settles itself."
@@ -34,6 +42,11 @@ MEANINGS: dict[AlarmKind, str] = {
     AlarmKind.clock_off: (
         "Clocks differ. A process whose clock is off the database's does no work that is due; if all of them agree, "
         "the database's own clock is off. Set the machine's time (NTP)."
+    ),
+    AlarmKind.standby_lost: (
+        "Live payments are taken and no synchronous standby has what is committed: a failover, or a broken disk, would "
+        "forget payments that customers were told of. Bring the standby back, or make a new one; don't fail over to "
+        "one that was behind. Once one is there, the alarm settles itself."
     ),
     AlarmKind.contradiction: (
         "The bank says the opposite of what is recorded. Nothing more is done by itself: compare with the bank's own "
@@ -77,9 +90,10 @@ MEANINGS: dict[AlarmKind, str] = {
         "books. Check that the acquirer can be reached, and what its key may read."
     ),
     AlarmKind.not_reconciled: (
-        "An acquirer's own list says other than our books of a purchase or refund. Nothing is done by itself: look at "
-        "it in the acquirer's pages and here, then give back or collect what differs. It is compared again every hour, "
-        "and the alarm settles itself once both agree."
+        "An acquirer's own list says other than our books of a purchase or refund, and it can't be adopted (`paydesk "
+        "reconcile --fix`); the reason says why. Look at it in the acquirer's pages and here, then collect or give "
+        "back what differs (`paydesk undo`). It is compared again every hour, and the alarm settles itself once both "
+        "agree."
     ),
     AlarmKind.card_testing: (
         "Somebody tries out cards at this merchant: most are declined, also with 3-D Secure asked of everybody. The "

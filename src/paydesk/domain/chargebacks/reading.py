@@ -31,6 +31,7 @@ from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -60,7 +61,7 @@ async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
         await read_disputes(desk, now=utc_now())
         await watch_readings(desk, now=utc_now())
 
-    await repeat("disputes", read, stop, rest=PAUSE, due=True)
+    await repeat("disputes", read, stop, rest=PAUSE, due=True, patience=LONG_READING)
 
 
 async def read_disputes(desk: Desk, *, now: datetime) -> int:

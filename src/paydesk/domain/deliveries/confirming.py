@@ -84,7 +84,7 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
 
     Raises: NotFound if the shop has no such order; Malformed if id and reference are of different orders, or only a
         part is shipped; Conflict if the order is not paid, was voided or is too late to ship, and, with the acquirer's
-        reason, if it would not capture; Unsure if nobody can say whether it was written down.
+        reason, if it would not capture; Held; Unsure if nobody can say whether it was written down.
     Source: spec, Order delivery; wire.md §3.
     """
     takes_money = (delivery.status, delivery.type) in TAKES_MONEY
@@ -101,7 +101,10 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
         if found.delivery_id is not None and found.moving is not None:
             # The same confirmation is on its way, or another that captures: its answer is this one's.
             await asyncio.sleep(_SOON)
-        elif await _record(desk, shop, found, delivery, takes_money=takes_money, now=now):
+            continue
+        if to_capture:
+            await desk.gate.require()
+        if await _record(desk, shop, found, delivery, takes_money=takes_money, now=now):
             return _confirmed(await _find(desk, shop, order, delivery), takes_money=takes_money)
     raise Busy("the order is changing all the time; try again")
 

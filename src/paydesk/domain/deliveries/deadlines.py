@@ -30,9 +30,10 @@ async def act_on_due(
     """Remind of authorizations that end within a day, and void those that are over. Moves money (back to customers).
 
     Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
-    counts, and `at` is its time (UTC). Returns how many reminders and voids there were.
+    counts, and `at` is its time (UTC). Returns how many reminders and voids there were. Raises: Held.
     Source: spec, Order delivery, last row.
     """
+    await desk.gate.require()
     if merchant_id is None:
         waiting = queries.sides_waiting(desk.database, real_now=real_now)
         sides = [(row["merchant_id"], row["live"], row["shop_now"]) async for row in waiting]
@@ -77,6 +78,8 @@ async def run_deadlines(desk: Desk, stop: asyncio.Event, *, pause: float = PAUSE
     """Act on what is due until told to stop; the pause between rounds is in seconds."""
 
     async def act() -> bool:
+        if not desk.gate.is_open:
+            return False
         return await act_on_due(desk, real_now=utc_now()) > 0
 
     await repeat("deadlines of shipments", act, stop, rest=pause, due=True)

@@ -65,7 +65,7 @@ select id, status, type, carrier, tracking_id, tracking_url, refundable, notify_
 
 -- name: sides_waiting(real_now)
 -- The sides (merchant and mode) on which an order waits too long to be shipped, each with its own time: a test side's runs
--- ahead by its clock. One index probe finds each next side.
+-- ahead by its clock; a copy's live side never has any. One index probe finds each next side.
 with recursive side as (
     (select merchant_id, live
        from payment
@@ -90,7 +90,8 @@ with recursive side as (
 )
 select *
   from timed
- where exists (select
+ where not (live and (select copied_at is not null from deployment))
+   and exists (select
                  from payment p
                 where p.merchant_id = timed.merchant_id and p.live = timed.live
                   and p.shipping_due_at <= timed.shop_now);
@@ -137,7 +138,8 @@ returning id;
 -- name: begin_due_voids(merchant_ids, lives, shop_nows, most, pads, lookup_at, real_now, only)
 -- Authorizations that nobody shipped in time: the intent to let go of each, unless a capture is in progress. One that the
 -- acquirer refuses to void is looked at again an hour later. (What the guard hides in coalesce the planner can't
--- guess, so the index by time leads.)
+-- guess, so the index by time leads. And it takes few rows of ours for one: what was begun finds its payment by key, since
+-- it would be compared with every row of `held`.)
 with side as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -173,10 +175,10 @@ with side as (
  returning *
 )
 select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference,
-       h.shop_now - :real_now::timestamptz as clock
+       b.created_at - :real_now::timestamptz as clock
   from begun b
-  join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
-  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
+  join payment p on p.merchant_id = b.merchant_id and p.live = b.live and p.id = b.payment_id
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id;
 
 -- name: due_of_shipping(merchant_ids, lives, shop_nows, most)
 -- The authorized orders whose reminder or void is due.

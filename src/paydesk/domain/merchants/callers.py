@@ -11,7 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.genuine import is_genuine
-from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer, scopes_there
+from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer, refuse_in_a_copy, scopes_there
 from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version
 
 queries = load_statements(__package__ or "", "callers.sql")
@@ -38,7 +38,8 @@ async def identify(
 ) -> Caller:
     """The caller by the private key, found by its keyed HMAC; `sandbox` makes everything test data, `now` is real time.
 
-    Raises: Unauthorized if no merchant has this key now; TooMany if the client has used up its calls of this minute.
+    Raises: Unauthorized if no merchant has this key now; Conflict for a live side in a copy; TooMany if the client has
+        used up its calls of this minute.
     """
     row = await queries.find_caller(
         database,
@@ -51,6 +52,7 @@ async def identify(
     if row["merchant_id"] is None:
         raise Unauthorized("X-ApiKey is wrong: no merchant has this private key; copy it from your account")
     live = not sandbox and not row["test_mode"] and row["went_live_at"] is not None
+    refuse_in_a_copy(live=live, in_a_copy=row["in_a_copy"])
     scopes = scopes_there(row["scopes"], live=live, moves_live=row["moves_live"])
     return Caller(Shop(row["merchant_id"], live), now if live else now + row["test_clock"], scopes)
 
@@ -68,7 +70,7 @@ async def identify_signer(
     """The caller by the `public_key`, `sign_version` and `hash` in a call's body (wire.md §3); else as `identify`.
 
     Raises: Unauthorized if no merchant has this key now or the body is not signed; Forbidden if the hash is wrong;
-        Malformed for an unknown version or what can't be signed; TooMany.
+        Malformed for an unknown version or what can't be signed; Conflict for a live side in a copy; TooMany.
     """
     public_key, given = fields.get("public_key"), fields.get("hash")
     if not isinstance(public_key, str) or not isinstance(given, str) or not public_key or not given:
@@ -89,6 +91,7 @@ async def identify_signer(
     if not genuine:
         raise Forbidden("hash is wrong: it does not match the body's other fields and the private key of public_key")
     live = not sandbox and not signer.test_mode and signer.went_live_at is not None
+    refuse_in_a_copy(live=live, in_a_copy=signer.in_a_copy)
     scopes = scopes_there(signer.scopes, live=live, moves_live=signer.moves_live)
     return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, scopes)
 

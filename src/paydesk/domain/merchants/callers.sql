@@ -12,4 +12,7 @@ with found as (
         on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1
  returning forms
 )
-select found.*, counted.forms as calls from counted left join found on true;
+select found.*, counted.forms as calls, d.copied_at is not null as in_a_copy
+  from counted
+ cross join deployment d
+  left join found on true;

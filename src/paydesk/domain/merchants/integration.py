@@ -26,7 +26,7 @@ from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.requests import LONGEST
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.advancing import MOST_SECONDS, Stopped, Summary, advance
+from paydesk.domain.subscriptions.advancing import MOST_SECONDS, HeldUp, Stopped, Summary, advance
 from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
 
 queries = load_statements(__package__ or "", "integration.sql")
@@ -249,22 +249,22 @@ async def move_clock(
     """Move the test side forward, as `advancing.advance` does. Moves (simulated) money.
 
     Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves it; Malformed;
-    TooMany if too many clocks are being moved for them, or if there is more to do than there is time for.
+    TooMany if too many clocks are being moved for them, or if there is more to do than there is time for; Held.
     """
     merchant_id = _test_side(session)
     asker = Asker(client_address, Shop(merchant_id, live=False), session.person.id)
     share = await take_share(desk.database, Work.TEST_CLOCK, asker)
-    reached: Summary | Stopped
+    reached: Summary | Stopped | HeldUp
     async with share.held():
         try:
             reached = await advance(desk, sender, merchant_id, by, patience=PATIENCE, most_seconds=MOST_SECONDS)
-        except Stopped as stopped:
+        except (Stopped, HeldUp) as stopped:
             reached = stopped
     details = {"from": reached.started_at, "to": reached.now}
     await record(
         desk.database, session.actor, Action.test_clock_moved, now=now, merchant_id=merchant_id, details=details
     )
-    if isinstance(reached, Stopped):
+    if isinstance(reached, Stopped | HeldUp):
         raise reached
     return reached
 

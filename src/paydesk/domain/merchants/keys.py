@@ -73,6 +73,17 @@ class Signer:
     suspended: bool = False
     scopes: frozenset[Scope] = ALL_SCOPES
     moves_live: bool = True
+    in_a_copy: bool = False
+    """Whether the database is a staging copy, which has no live side."""
+
+
+def refuse_in_a_copy(*, live: bool, in_a_copy: bool) -> None:
+    """Refuse whatever is live in a staging copy. Raises: Conflict, saying how to go on in test mode."""
+    if live and in_a_copy:
+        raise Conflict(
+            "this is a copy for staging, where live calls and payments are refused; call its sandbox base, or switch "
+            "the account's test mode on"
+        )
 
 
 async def add(
@@ -175,6 +186,7 @@ async def find_signer(
         suspended=row["suspended_at"] is not None,
         scopes=frozenset(map(Scope, row["scopes"])),
         moves_live=row["moves_live"],
+        in_a_copy=row["in_a_copy"],
     )
 
 

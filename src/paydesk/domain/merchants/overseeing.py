@@ -193,7 +193,7 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
     async with database.acquire() as connection, connection.transaction():
         if await queries.resume(connection, merchant_id=merchant_id) is None:
             await _require(database, merchant_id)
-            raise Conflict(f"merchant {merchant_id} is not suspended")
+            raise Conflict(f"merchant {merchant_id} is not suspended, or this is a copy, where all stay so")
         await _note(connection, actor, Action.merchant_resumed, merchant_id, {}, now)
         await tell_owners(connection, merchant_id, Kind.merchant_restored, now=now)
 

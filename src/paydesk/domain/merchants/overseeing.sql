@@ -80,9 +80,10 @@ update merchant
 returning id;
 
 -- name: resume(merchant_id)$
+-- In a copy for staging nobody is let go on.
 update merchant
    set suspended_at = null, suspended_reason = ''
- where id = :merchant_id and suspended_at is not null
+ where id = :merchant_id and suspended_at is not null and (select copied_at is null from deployment)
 returning id;
 
 -- name: lock_terms(merchant_id)^

@@ -101,9 +101,10 @@ with found as (
         on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1
  returning forms
 )
-select found.*, counted.forms, coalesce(refused.forms, 0) as refused
+select found.*, counted.forms, coalesce(refused.forms, 0) as refused, d.copied_at is not null as in_a_copy
   from found
  cross join counted
+ cross join deployment d
   left join form_count refused
     on refused.merchant_id = found.merchant_id
    and refused.client_address = 'refused ' || :client_address

@@ -75,6 +75,11 @@ def refund_difference(listed: ListedRefund, row: Mapping[str, Any] | None) -> st
     return None
 
 
+def had_money(listed: ListedPurchase) -> bool:
+    """Whether a purchase holds or took anything, whatever was given back of it."""
+    return listed.state in (PurchaseState.AUTHORIZED, PurchaseState.CAPTURED)
+
+
 def has_money(listed: ListedPurchase) -> bool:
     """Whether a purchase holds or took anything that was not given back."""
     return _net(listed) > 0

@@ -1,6 +1,6 @@
 """What an operator watches about what is due (Prometheus)."""
 
-from prometheus_client import Gauge
+from prometheus_client import Counter, Gauge
 
 DUE = Gauge(
     "paydesk_queue_due",
@@ -25,6 +25,11 @@ FAILING = Gauge(
     "Running live subscriptions whose last charge failed",
     multiprocess_mode="mostrecent",
 )
+HELD = Gauge(
+    "paydesk_held",
+    "1 while this process begins nothing that moves money, since the database may have forgotten some",
+    multiprocess_mode="livemax",
+)
 RECONCILED_AGE = Gauge(
     "paydesk_reconciled_age_seconds",
     "How long ago the time is up to which an acquirer's own list was compared with our books",
@@ -36,4 +41,9 @@ RECONCILIATION = Gauge(
     "Purchases and refunds of which an acquirer's own list said other than our books when last compared",
     ["acquirer"],
     multiprocess_mode="mostrecent",
+)
+ADOPTED = Counter(
+    "paydesk_adopted_total",
+    "Purchases, captures, voids and refunds that an acquirer knew and our books had forgotten, written down since",
+    ["acquirer"],
 )

@@ -3,7 +3,8 @@
 -- per merchant finds each.
 select a.idempotency_key as key, a.merchant_id, a.live, a.id, a.payment_id, a.state, a.amount, a.currency,
        p.attempt_id = a.id as holds, p.state as payment_state, p.revision, p.refunded, p.refunding,
-       p.moving_id is not null as moving
+       p.moving_id is not null as moving,
+       case when a.live then interval '0' else m.test_clock end as clock
   from merchant m
   join payment_attempt a
     on a.merchant_id = m.id and a.idempotency_key = any(:keys::text[]) and a.acquirer = :acquirer
@@ -57,6 +58,12 @@ update reconciliation
    set leased_until = null, ended_at = clock_timestamp(), read_to = coalesce(:read_to, read_to),
        differences = coalesce(:differences, differences)
  where acquirer = :acquirer;
+
+-- name: note(acquirer, since, back, differences)!
+-- A reading that goes as far back as the hourly one does, whoever asked for it: what it found is how it stands now.
+update reconciliation
+   set differences = :differences
+ where acquirer = :acquirer and :since::timestamptz <= read_to - :back::interval;
 
 -- name: stands(acquirers, now)
 -- To what time each acquirer's list was compared, in seconds ago, and how much differed.

@@ -200,7 +200,8 @@ def standing(row: Mapping[str, Any], now: datetime) -> Standing:
     if state == PaymentState.CHALLENGED:
         return Standing.CHALLENGED
     if state is not None and state != PaymentState.DECLINED:
-        if row["paying_checkout_id"] != row["id"]:
+        # One whose checkout the database forgot was paid by the shop's form that came again here.
+        if row["paying_checkout_id"] not in (None, row["id"]):
             return Standing.CLOSED
         return Standing.REVERSED if state in REVERSED else Standing.PAID
     if row["expires_at"] <= now:

@@ -29,6 +29,7 @@ from paydesk.domain.payments.after import PART, funds_of, told
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import MovementState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
+from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "failed_refunds.sql")
@@ -54,7 +55,7 @@ async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
         await read_failed_refunds(desk, now=utc_now())
         await watch_readings(desk, now=utc_now())
 
-    await repeat("failed refunds", read, stop, rest=PAUSE, due=True)
+    await repeat("failed refunds", read, stop, rest=PAUSE, due=True, patience=LONG_READING)
 
 
 async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:

@@ -37,7 +37,7 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.guarding import count_declines
-from paydesk.domain.payments.meeting import hold, took
+from paydesk.domain.payments.meeting import hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
@@ -195,9 +195,12 @@ async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Fin
     if earlier is None:
         return None
     is_open = lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED)
-    if is_open and took(earlier, lookup.amount, lookup.currency, capture=lookup.capture):
+    database, shop, attempt_id = desk.database, lookup.shop, lookup.attempt_id
+    is_the_sum = took(earlier, lookup.amount, lookup.currency, capture=lookup.capture)
+    if is_open and is_the_sum and await is_of_its_terms(database, shop, attempt_id, earlier):
+        await take_up(database, shop, attempt_id, earlier)
         return finding
-    await hold(desk.database, lookup.shop, lookup.attempt_id, earlier)
+    await hold(database, shop, attempt_id, earlier)
     return None
 
 

@@ -23,6 +23,7 @@ def order_mark(row: Mapping[str, Any], terms: Terms | None) -> Mark:
         order=row["merchant_order_id"],
         payment_id=row["payment_id"],
         attempt=row["number"],
+        subscription_id=row["fresh_subscription_id"] or 0,
         terms=digest_of(terms),
     )
 

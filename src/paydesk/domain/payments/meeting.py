@@ -31,6 +31,8 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.marking import digest_of
+from paydesk.domain.subscriptions.rows import package_of
 
 queries = load_statements(__package__ or "", "meeting.sql")
 log = structlog.get_logger()
@@ -43,13 +45,18 @@ Send = Callable[[Purchase], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """An attempt whose intent is committed, and what it asks for; `may_be_old` if its key may be forgotten already."""
+    """An attempt whose intent is committed, and what it asks for.
+
+    `may_be_old` if its key may be forgotten at the acquirer already; `was_forgotten` if the acquirer's list had a
+    purchase under one of its numbers that our books had forgotten: then it is found, and nothing is sent.
+    """
 
     shop: Shop
     attempt_id: int
     purchase: Purchase
     pads: bytes
     may_be_old: bool = False
+    was_forgotten: bool = False
 
 
 async def under_its_key(database: Database, acquirer: Acquirer, wish: Wish, send: Send) -> tuple[Outcome, Purchase]:
@@ -59,7 +66,7 @@ async def under_its_key(database: Database, acquirer: Acquirer, wish: Wish, send
     """
     for _ in range(MOST_NUMBERS):
         answer = None
-        if not wish.may_be_old or await acquirer.look_back(wish.purchase.key) is None:
+        if not wish.was_forgotten and (not wish.may_be_old or await acquirer.look_back(wish.purchase.key) is None):
             answer = await _sent(wish.purchase, send)
         answer = answer or await _taken_before(database, acquirer, wish)
         if answer is not None:
@@ -84,6 +91,8 @@ async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> A
     """
     key = wish.purchase.key
     earlier = await acquirer.look_back(key)
+    if earlier is None and wish.was_forgotten:
+        return None
     if earlier is None:
         raise OutcomeUnknown("the key was used before, and what for can't be found yet")
     finding = earlier.finding
@@ -92,12 +101,29 @@ async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> A
     if isinstance(finding, Approved):
         if is_the_same(earlier, wish.purchase):
             log.warning("a forgotten purchase is adopted", attempt_id=wish.attempt_id, reference=finding.reference)
+            await take_up(database, wish.shop, wish.attempt_id, earlier)
             return finding
         await hold(database, wish.shop, wish.attempt_id, earlier)
         raise OutcomeUnknown("an older purchase under this key took other money")
     if isinstance(finding, Declined | Voided):
         return None
     raise OutcomeUnknown("the acquirer does not say what an older purchase under this key came to")
+
+
+async def take_up(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> None:
+    """Give an attempt's payment the id that it had before it was forgotten, if it is free. Moves no money.
+
+    Its shop may have been told of it, and would take another id for another payment.
+    """
+    if earlier.mark is not None:
+        await queries.pass_id(database, payment_id=earlier.mark.payment_id)
+        await queries.take_up_id(
+            database,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            attempt_id=attempt_id,
+            payment_id=earlier.mark.payment_id,
+        )
 
 
 def is_the_same(earlier: Earlier, purchase: Purchase) -> bool:
@@ -112,6 +138,14 @@ def took(earlier: Earlier, amount: Decimal, currency: str, *, capture: bool) -> 
     if earlier.amount != amount or earlier.capture != capture:
         return False
     return earlier.currency == currency or amount == 0
+
+
+async def is_of_its_terms(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> bool:
+    """Whether an older purchase was for the terms that an attempt is for, as far as its mark says."""
+    if earlier.mark is None:
+        return True
+    row = await queries.terms_of(database, merchant_id=shop.merchant_id, live=shop.live, attempt_id=attempt_id)
+    return earlier.mark.terms == digest_of(package_of(row).terms if row is not None else None)
 
 
 async def hold(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> None:

@@ -152,7 +152,7 @@ async def _ask(desk: Desk, movement: Movement) -> Answer:
             case MovementKind.REFUND:
                 if _may_be_old(acquirer, movement) and (made := await _made_before(acquirer, movement)) is not None:
                     return made
-                return bank.Moved(await acquirer.refund(key, reference, amount, currency))
+                return bank.Moved(await acquirer.refund(key, reference, amount, currency, movement.id))
             case MovementKind.VOID:
                 after = await acquirer.void(key, movement.of_key)
     except bank.KeyUsed as error:

@@ -340,11 +340,13 @@ select m.id, m.state
   join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id;
 
 -- name: claim_movements(now, most, lease)
--- Movements whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time.
+-- Movements whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time; none that
+-- is live in a copy for staging.
 with due as materialized (
     select merchant_id, id
       from movement
      where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+       and not (live and (select copied_at is not null from deployment))
      order by lookup_at
      limit :most
        for update skip locked

@@ -88,6 +88,18 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     return recorded
 
 
+async def record_within(connection: Any, approval: Approval, *, subscription_id: int = 0, now: datetime) -> bool:
+    """Record an approval within a transaction of the caller's; false if it is none any more. Moves no money.
+
+    A subscription that it begins gets `subscription_id`, if that is given: the one that its shop was told before.
+    """
+    (row,) = await _reports(connection, [approval])
+    if subscription_id and row["fresh_subscription_id"] is not None:
+        row = dict(row) | {"fresh_subscription_id": subscription_id}
+    tried = await _record_approvals(connection, [replace(approval, report=row)], now=now)
+    return all(one.moved for one in tried)
+
+
 def _named(outcome: Approval | Ending) -> tuple[Shop, str]:
     """What an attempt is called in the operator's list."""
     return outcome.shop, f"attempt {outcome.attempt_id}"

@@ -22,6 +22,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
     Voided,
+    is_earlier,
 )
 from paydesk.adapters.vault import Vault
 from paydesk.core.cards import split_name
@@ -32,6 +33,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
+from paydesk.domain.payments.gate import MoneyGate
 from paydesk.domain.payments.guarding import Limits, in_test_mode
 from paydesk.domain.payments.holding import require_holds
 from paydesk.domain.payments.keying import pads_of
@@ -66,6 +68,12 @@ class Desk:
     test_limits: Limits = field(default_factory=lambda: in_test_mode(Limits()))
     pads: bytes = b""
     """What acquirers' keys are made with (`keying.pads_of`); without, it comes of the vault's secret, for test data."""
+    adopts: bool = True
+    """Whether workers write down what acquirers know and our books have forgotten."""
+    gives_back_paid_twice: bool = False
+    """Whether what is found to be paid twice is given back without an operator."""
+    gate: MoneyGate = field(default_factory=MoneyGate)
+    """What everything passes that begins to move money."""
     under_way: set[asyncio.Task[Any]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
     amends: guarding.Amends = field(default_factory=guarding.Amends)
@@ -166,8 +174,9 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
     An open 3-D Secure challenge of an earlier attempt is ended first. `return_url` is where the bank sends the customer
     back to; now is the merchant's time, UTC.
 
-    Raises: Conflict if the checkout is no longer open, Gone if it expired, Unavailable if there is no acquirer.
+    Raises: Conflict if the checkout is no longer open, Gone if it expired, Unavailable if there is no acquirer, Held.
     """
+    await desk.gate.require()
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
         settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
         if settled is not None:
@@ -280,13 +289,15 @@ async def _call_and_record(
     attempt_id = intent.attempt_id
     try:
         ask = partial(authorize, desk.database, acquirer, shop=checkout.shop, what=f"attempt {attempt_id}")
-        old = now > checkout.created_at + acquirer.key_lifetime
-        wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old)
+        old, forgotten = now > checkout.created_at + acquirer.key_lifetime, intent.report["was_forgotten"]
+        wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old, was_forgotten=forgotten)
         answer, _ = await under_its_key(desk.database, acquirer, wish, ask)
         desk.forgive(checkout.shop, guarding.forgiven_by(answer, intent.counts))
         if isinstance(answer, Approved):
             leads = way_back(checkout) is Way.ITSELF
-            approval = Approval(checkout.shop, attempt_id, answer, intent.report, leads_back=leads)
+            # What took up an older purchase is not what its intent said.
+            report = None if is_earlier(answer, intent.purchase.not_after) else intent.report
+            approval = Approval(checkout.shop, attempt_id, answer, report, leads_back=leads)
             return await _record_approval(desk, approval, now=now)
         return await _record(desk, checkout, attempt_id, answer, now=now)
     except OutcomeUnknown as error:

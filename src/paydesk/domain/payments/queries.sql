@@ -76,7 +76,8 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
 -- merchant's customer gets none either. The key is made of the order and the number of its attempts: that no other is
 -- under way is what makes the number right. (A row that is new was locked by nobody, so its xmax is 0.)
--- What an approval reports comes with it, as from attempts_to_report.
+-- What an approval reports comes with it, as from attempts_to_report, and whether the acquirer's list had a purchase of this
+-- order that our books had forgotten.
 with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
@@ -134,7 +135,14 @@ select held.idempotency_key, held.number, c.key_tag, d.tag as deployment, d.epoc
        m.went_live_at, m.pingback_format, m.time_zone, held.renewal, held.subscription_id, held.period_number,
        held.customer_id, held.card_id, held.key_id, :acquirer as acquirer,
        case when :terms_agreed <> '' then :terms_agreed else c.terms_agreed end as terms_agreed, c.package_version_id,
-       case when c.package_version_id is not null then nextval('subscription_id_seq') end as fresh_subscription_id
+       case when c.package_version_id is not null then nextval('subscription_id_seq') end as fresh_subscription_id,
+       case when (select exists (select from alarm
+                                  where merchant_id = 0 and live and kind = 'not_reconciled' and settled_at is null))
+            then was_forgotten(:pads, :acquirer,
+                               'order ' || c.key_tag || ' '
+                                   || case when held.live then 'live' else 'test ' || c.test_generation end || ' ',
+                               held.number, ' ' || held.merchant_order_id)
+            else false end as was_forgotten
   from keyed held
   join chosen c on c.merchant_id = held.merchant_id and c.live = held.live and c.id = held.checkout_id
   join merchant m on m.id = held.merchant_id
@@ -347,11 +355,13 @@ update payment_attempt a
 returning a.id;
 
 -- name: claim_lookups(now, most, lease)
--- Attempts whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time.
+-- Attempts whose fate the acquirer must be asked for, each taken by one janitor under a lease in database time; none that
+-- is live in a copy for staging.
 with due as materialized (
     select merchant_id, id
       from payment_attempt
      where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+       and not (live and (select copied_at is not null from deployment))
      order by lookup_at
      limit :most
        for update skip locked

@@ -16,7 +16,7 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.hashing import guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
-from paydesk.domain.merchants.keys import Scope, Signer, find_signer, require_scope
+from paydesk.domain.merchants.keys import Scope, Signer, find_signer, refuse_in_a_copy, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
@@ -126,10 +126,11 @@ async def _verify(
 
 
 def refuse_live(signer: Signer) -> None:
-    """Refuse a live checkout of a merchant that has not gone live, or is suspended.
+    """Refuse a live checkout of a merchant that has not gone live, or is suspended, or whose database is a copy.
 
     Raises: Conflict, saying how to test instead.
     """
+    refuse_in_a_copy(live=True, in_a_copy=signer.in_a_copy)
     if signer.suspended:
         raise Conflict(
             "this shop can't take payments at the moment: the account is suspended, see the reason in the business "

@@ -123,6 +123,11 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
     return recorded
 
 
+async def record_done_within(connection: Any, movement: Movement, reference: str, *, now: datetime) -> bool:
+    """Record within a transaction of the caller's, who began the movement there, that it happened. Moves no money."""
+    return all(moved for _, moved in await _record_done(connection, [(movement, reference)], now=now))
+
+
 def _named(movement: Movement) -> tuple[Shop, str]:
     """What a movement is called in the operator's list."""
     return movement.shop, f"{movement.kind} {movement.id}"

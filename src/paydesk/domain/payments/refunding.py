@@ -14,12 +14,14 @@ import asyncpg
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound, Unavailable
 from paydesk.core.money import fits, minor_digits, plain_number, written
 from paydesk.core.units import in_currency
+from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.database.surely import drawn_key, surely
+from paydesk.database.surely import PATIENCE, drawn_key, surely
 from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.payments import asked_again, movements
 from paydesk.domain.payments.after import PART, WHOLE
+from paydesk.domain.payments.found import name_refund
 from paydesk.domain.payments.movements import Corrected, Unsettled, carry_out, find_intent, first_look
 from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import movement_of
@@ -110,7 +112,7 @@ async def refund(
 
     Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that can't be given back, or
         if nothing is left; Conflict if the payment is not paid, is charged back or is just being captured, and if the
-        acquirer refuses, with its reason; OverLimit; Unsure if nobody can say whether the intent was committed.
+        acquirer refuses, with its reason; OverLimit; Held; Unsure if nobody can say whether the intent was committed.
     """
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id}
     key = request_key or drawn_key()
@@ -118,10 +120,13 @@ async def refund(
         may_be_known = request_key is not None or looked
         if may_be_known and (known := await _known(desk.database, shop, key)) is not None:
             return await _same(desk.database, shop, known, payment_id, amount)
+        if request_key is not None and await name_refund(desk.database, shop, payment_id, desk.pads, request_key):
+            continue
         if request_key is None:
             before = await asked_again.find_unanswered(desk.database, shop, payment_id, amount)
             if before is not None:
                 return replace(await _shown(desk.database, shop, before), again=True)
+        await desk.gate.require()
         row = await queries.refundable(desk.database, **names)
         if row is None:
             raise NotFound(f"there is no payment {payment_id}")
@@ -298,6 +303,8 @@ async def _same(
     is_refund = known["kind"] in (MovementKind.REFUND, MovementKind.VOID) and known["payment_id"] == payment_id
     if not is_refund or amount not in (None, known["amount"]):
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
+    # Who is told of it relies on it: a commit that was broken off can be seen, and a failover forgets it.
+    await make_durable(database, patience=PATIENCE)
     if known["unanswered_since"] is not None:
         await asked_again.mark_answered(database, shop, known["id"])
     return replace(await _shown(database, shop, known["id"]), again=True)

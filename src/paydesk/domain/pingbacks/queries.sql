@@ -7,6 +7,7 @@
 -- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
 -- Each side has its own time (shop_now): :now, which is real, and for a test side its clock on top. With :merchant_id only
 -- that merchant's test side is visited, and :now is its time (its clock is being moved); the place is then just before it.
+-- A copy for staging sends nothing of a live side.
 -- A key that has ended signs nothing any more (its id comes from the form): key_id is then the newest one's.
 -- Rows are locked by the place where this statement has just found them: by key, a planner without fresh statistics has
 -- been seen to walk all that is due for each.
@@ -74,6 +75,7 @@ with recursive side as (
            from pingback
           where merchant_id = v.merchant_id and live = v.live and state = 'due' and due_at <= v.shop_now
             and not (v.test_only and v.test_pingback_url is null)
+            and not (v.live and (select copied_at is not null from deployment))
             and (leased_until is null or leased_until < now())
             and case when v.test_only then v.test_pingback_url else url end <> all (v.full_urls)
           order by due_at

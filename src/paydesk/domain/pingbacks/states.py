@@ -19,12 +19,12 @@ class PingbackState(StrEnum):
     EXHAUSTED = "exhausted"
     """All attempts failed; only the merchant can have it sent again."""
     MUTED = "muted"
-    """The account doesn't want this event: it is not sent, unless the merchant has it sent by hand."""
+    """The account doesn't want this event, or it waited when its database became a copy: sent by hand alone."""
 
 
 TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {
     PingbackState.WAITING: frozenset({PingbackState.DUE}),
-    PingbackState.DUE: frozenset({PingbackState.ACKNOWLEDGED, PingbackState.EXHAUSTED}),
+    PingbackState.DUE: frozenset({PingbackState.ACKNOWLEDGED, PingbackState.EXHAUSTED, PingbackState.MUTED}),
     PingbackState.ACKNOWLEDGED: frozenset({PingbackState.DUE}),
     # The second for an `ok` that is recorded late, after another worker had given up.
     PingbackState.EXHAUSTED: frozenset({PingbackState.DUE, PingbackState.ACKNOWLEDGED}),

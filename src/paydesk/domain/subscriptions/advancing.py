@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Malformed, TooMany, Unavailable
+from paydesk.core.errors import Held, Malformed, TooMany, Unavailable
 from paydesk.core.periods import Period, occurrence
 from paydesk.database.statements import load_statements
 from paydesk.domain.chargebacks.reading import read_disputes
@@ -116,6 +116,19 @@ class Stopped(TooMany):
         self.now = now
 
 
+class HeldUp(Held):
+    """Payments came to be held on the way; the clock stands at `now`, where a later call goes on."""
+
+    def __init__(self, start: datetime, now: datetime, held: Held) -> None:
+        super().__init__(
+            f"the test clock has come to {now:%Y-%m-%d %H:%M:%S} UTC; advance it by the rest later. From there on "
+            f"{held.message}",
+            held.retry_after,
+        )
+        self.started_at = start
+        self.now = now
+
+
 @dataclass(frozen=True, slots=True)
 class _Due:
     """When the next charge, expiry, deadline of an authorization and pingback fall due."""
@@ -150,18 +163,22 @@ async def advance(
 
     Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock; Malformed if it would
     run too far ahead; Stopped if there is more to do than there is time for; Unavailable if something that is due is
-    kept locked by somebody else.
+    kept locked by somebody else; Held, and nothing was moved, or HeldUp if that began on the way.
     """
+    await desk.gate.require()
     async with held_clock(desk.database, merchant_id) as clock:
         target = _target(clock, by)
         billing = BillingRun(desk, None if most_seconds is None else SHARED_PACE)
         journey = _Journey(desk, sender, clock, target, patience, billing)
         until = None if most_seconds is None else time.monotonic() + most_seconds
-        async with aclosing(journey.moments()) as moments:
-            async for at in moments:
-                report(Progress(clock.start, at, target))
-                if until is not None and time.monotonic() >= until and await journey.has_more():
-                    raise Stopped(clock.start, at, target)
+        try:
+            async with aclosing(journey.moments()) as moments:
+                async for at in moments:
+                    report(Progress(clock.start, at, target))
+                    if until is not None and time.monotonic() >= until and await journey.has_more():
+                        raise Stopped(clock.start, at, target)
+        except Held as held:
+            raise HeldUp(clock.start, journey.at, held) from held
         now = await clock.move_to(target)
         report(Progress(clock.start, target, target))
         return await _summary(desk, clock, now, most_events)
@@ -178,7 +195,10 @@ def _target(clock: HeldClock, by: Period) -> datetime:
 
 
 class _Journey:
-    """The way from a clock's start to its target, from moment to moment at which something is due."""
+    """The way from a clock's start to its target, from moment to moment at which something is due; it has come to `at`.
+
+    No clock comes to a moment at which money would move, while that is held.
+    """
 
     def __init__(
         self,
@@ -196,6 +216,7 @@ class _Journey:
         self._patience = patience
         self._billing = billing
         self._merchant_id = clock.merchant_id
+        self.at = clock.start
 
     async def has_more(self) -> bool:
         """Whether anything more falls due on the way."""
@@ -203,11 +224,13 @@ class _Journey:
 
     async def moments(self) -> AsyncGenerator[datetime]:
         """Do what is due, and yield each moment once it is done."""
-        at = self._clock.start
-        await self._settle(at)
+        await self._settle(self.at)
         while (due := await self._next_due()).first <= self._target:
-            at = max(due.first, at)
+            at = max(due.first, self.at)
+            if min(due.charge, due.shipping) <= at:
+                await self._desk.gate.require()
             await self._clock.move_to(at)
+            self.at = at
             await self._move_funds(at)
             if not await self._act(due, at):
                 await self._wait_for_others(at)

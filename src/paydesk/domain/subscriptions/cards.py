@@ -106,8 +106,10 @@ async def replace_card(
     `change` is the last one that the customer saw; a challenge of it that is still open is ended first. A charge that
     is failing is due at once with the new card. `now` is real time, UTC: the calendar is not touched.
 
-    Raises: Conflict if the subscription has ended or another change is under way, Unavailable without an acquirer.
+    Raises: Conflict if the subscription has ended or another change is under way, Unavailable without an acquirer,
+        Held.
     """
+    await desk.gate.require()
     if not subscription.running:
         raise Conflict("this subscription has ended; there is no card to replace")
     challenged = change is not None and change.state is CardChangeState.CHALLENGED

@@ -133,6 +133,7 @@ with due as materialized (
     select merchant_id, id
       from card_change
      where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+       and not (live and (select copied_at is not null from deployment))
      order by lookup_at
      limit :most
        for update skip locked

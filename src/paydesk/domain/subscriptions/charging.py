@@ -18,6 +18,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     OutcomeUnknown,
     Purchase,
+    is_earlier,
 )
 from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
@@ -83,6 +84,8 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
     billing = BillingRun(desk, pace)
 
     async def charge() -> bool:
+        if not desk.gate.is_open:
+            return False
         return await billing.charge_due() > 0 or not billing.round_complete
 
     async def expire() -> bool:
@@ -117,7 +120,10 @@ class BillingRun:
 
         Each side has its own time: real time, for a test side plus its clock. With `merchant_id` only that merchant's
         test side is charged, and `at` is its time (the clock is being moved).
+
+        Raises: Held.
         """
+        await self._desk.gate.require()
         real_now = utc_now()
         if merchant_id is None:
             sides = await self._sides(real_now)
@@ -204,7 +210,7 @@ class BillingRun:
             attempt_id=row["attempt_id"],
             acquirer=row["acquirer"],
             refused_as=row["refused_as"] or (str(DeclineReason.CLOSED_ACCOUNT) if erased else ""),
-            wish=Wish(shop, row["attempt_id"], purchase, self._desk.pads, may_be_old=old),
+            wish=Wish(shop, row["attempt_id"], purchase, self._desk.pads, old, row["was_forgotten"]),
             now=row["shop_now"],
             report=row,
         )
@@ -241,7 +247,7 @@ class BillingRun:
         for now in sorted({charge.now for charge, _ in answered}):
             pairs = [(charge, answer) for charge, answer in answered if charge.now == now]
             approvals = [
-                Approval(charge.shop, charge.attempt_id, answer, charge.report)
+                Approval(charge.shop, charge.attempt_id, answer, _report(charge, answer))
                 for charge, answer in pairs
                 if isinstance(answer, Approved)
             ]
@@ -256,6 +262,11 @@ class BillingRun:
                 await record_endings(self._desk.database, endings, now=now, real_now=utc_now())
         refused = [answer for _, answer in answered if isinstance(answer, RefusedRequest)]
         await report_refused(self._desk.database, refused, now=utc_now())
+
+
+def _report(charge: Charge, answer: Approved) -> Mapping[str, Any] | None:
+    """What is told of an approval; None if it is of an older purchase, which is not what its intent said."""
+    return None if is_earlier(answer, charge.wish.purchase.not_after) else charge.report
 
 
 def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:

@@ -111,7 +111,8 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too;
 -- none of a merchant that has been suspended since. The key is made of that of the subscription's first purchase, the
 -- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
--- What an approval reports comes with it, and the subscription as it stands, so that neither is read again.
+-- What an approval reports comes with it, and the subscription as it stands, so that neither is read again; also whether
+-- the acquirer's list had a purchase of this period that our books had forgotten.
 with timed as (
     select side.*
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -150,7 +151,7 @@ with timed as (
     select held.*, case when is_first then 1 else next_attempt(merchant_id, live, id) end as number from held
 ), keyed as materialized (
     select n.*, derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || n.period_number || ' '
-                                          || n.number) as idempotency_key
+                                          || n.number) as idempotency_key, f.idempotency_key as of_key
       from numbered n
       join due on due.merchant_id = n.merchant_id and due.live = n.live and due.id = n.subscription_id
       join payment i on i.merchant_id = due.merchant_id and i.id = due.init_payment_id
@@ -171,6 +172,11 @@ with timed as (
 )
 select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amount, held.subscription_id,
        held.period_number, held.renewal, held.idempotency_key, held.number,
+       case when (select exists (select from alarm
+                                  where merchant_id = 0 and live and kind = 'not_reconciled' and settled_at is null))
+            then was_forgotten(:pads, due.acquirer, 'renewal ' || held.of_key || ' ' || held.period_number || ' ',
+                               held.number, '')
+            else false end as was_forgotten,
        m.key_tag, d.tag as deployment, d.epoch,
        due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
        due.pingback_url as form_url,

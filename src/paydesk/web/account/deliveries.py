@@ -137,7 +137,8 @@ async def confirm(visit: Visit) -> Response:
             now=visit.now,
         )
     except PaydeskError as error:
-        return await _form(visit, await _order(visit), _errors(visit, error), error.status)
+        form = await _form(visit, await _order(visit), _errors(visit, error), error.status)
+        return shell.with_retry(form, error)
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_result(visit, confirmed.result))
 
 

@@ -20,6 +20,7 @@ from paydesk.domain.merchants.rejections import browse_rejected_forms
 from paydesk.domain.subscriptions.advancing import Summary, What
 from paydesk.web.account.face import FACE
 from paydesk.web.account.programs import programs
+from paydesk.web.console import shell
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -228,7 +229,8 @@ async def move_clock(visit: Visit) -> Response:
     except (ConfirmationNeeded, Unavailable):
         raise
     except PaydeskError as error:
-        return await _clock(visit, errors=field_errors(error, "by"), status=error.status)
+        page = await _clock(visit, errors=field_errors(error, "by"), status=error.status)
+        return shell.with_retry(page, error)
     return await _clock(visit, summary)
 
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from paydesk.core.errors import PaydeskError, TooMany
+from paydesk.core.errors import PaydeskError
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.receiving import LARGEST_BODY, WrongHash, receive_form
 from paydesk.web.checkout import pages
@@ -59,7 +59,7 @@ def _refusal(request: Request, error: PaydeskError) -> Response:
         fields=getattr(error, "fields", ()),
         hashed=diagnosis.hashed if diagnosis else None,
         suspect=diagnosis.suspect if diagnosis else None,
-        retry_after=error.retry_after if isinstance(error, TooMany) else None,
+        retry_after=error.retry_after,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from starlette.responses import Response
 
-from paydesk.core.errors import NotFound, PaydeskError, SetupError, TooMany, Unsure
+from paydesk.core.errors import NotFound, PaydeskError, SetupError, Unsure
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import ALLOWED, Permission, allows
 from paydesk.web.assets import ASSETS
@@ -146,6 +146,11 @@ def problem(visit: Visit, error: PaydeskError, needs: object) -> Response:
         message=sentence(error.message),
         roles=roles,
     )
-    if isinstance(error, TooMany):
+    return with_retry(response, error)
+
+
+def with_retry(response: Response, error: PaydeskError) -> Response:
+    """The answer to what can't be done, with when to try again if the error says so."""
+    if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
     return response

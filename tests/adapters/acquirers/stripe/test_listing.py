@@ -85,6 +85,26 @@ async def test_amounts_are_in_main_units_and_a_part_that_was_captured_is_no_refu
     assert (given_back.captured, given_back.refunded) == (Decimal("10.00"), Decimal("6.00"))
 
 
+async def test_the_card_that_is_kept_and_its_last_digits_are_told(acquirer: StripeAcquirer, stub: Stub) -> None:
+    charge = {"id": "ch_1", "object": "charge", "payment_method_details": {"card": {"last4": "4242"}}}
+    stub.will("GET", INTENTS, listed(intent(customer="cus_1", payment_method="pm_1", latest_charge=charge), intent()))
+    kept, other = (await acquirer.list_purchases(NOON, "")).purchases
+    assert (kept.network_reference, kept.last4) == ("cus_1/pm_1", "4242")
+    assert other.last4 == ""
+
+
+async def test_a_refund_names_its_purchase_by_our_key_and_what_our_books_call_it(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    ours = intent(metadata={"paydesk_key": "the purchase"})
+    numbered = refund(1, payment_intent=ours, metadata={"paydesk_key": "the refund", "paydesk_refund": "4711"})
+    theirs = refund(2, payment_intent=ours, metadata={"paydesk_refund": "no number"})
+    stub.will("GET", REFUNDS, listed(numbered, theirs))
+    first, second = (await acquirer.list_refunds(NOON, "")).refunds
+    assert (first.key, first.of_key, first.of_reference, first.number) == ("the refund", "the purchase", "pi_1", 4711)
+    assert (second.key, second.of_key, second.number) == ("", "the purchase", 0)
+
+
 async def test_what_other_software_made_has_no_key_and_no_mark(acquirer: StripeAcquirer, stub: Stub) -> None:
     stub.will("GET", INTENTS, listed(intent(metadata={"order": "7"}), intent(metadata={"paydesk_mark": "[nonsense"})))
     assert {(one.key, one.mark) for one in (await acquirer.list_purchases(NOON, "")).purchases} == {("", None)}

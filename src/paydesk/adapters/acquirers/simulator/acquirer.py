@@ -73,9 +73,9 @@ class SimulatedAcquirer:
         """End an open challenge; anything else stays. Moves no money."""
         return with_page(self._base_url, await self._ask(partial(self.bank.end_challenge, of_key)))
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give captured money back. Moves money. Raises: AcquirerRefused."""
-        return await self._ask(partial(self.bank.refund, key, reference, amount, currency))
+        return await self._ask(partial(self.bank.refund, key, reference, amount, currency, number))
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """What became of a purchase; by its own clock the bank takes none that is late. Moves no money."""

@@ -87,10 +87,12 @@ class Bank:
         if isinstance(answer, Exception):
             raise answer
 
-    def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give back up to what was captured and return the refund's reference. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             answer = self._move(Kind.REFUND, key, reference, amount, currency, refusing.why_not_refund)
+            if isinstance(answer, str):
+                self.record.write_number(answer, number)
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 from paydesk.adapters.acquirers.simulator.remembering import key_of
@@ -50,7 +50,7 @@ def _purchase(record: Record, line: Operation) -> ListedPurchase:
     key = line.of_key or ""
     standing = standing_of(record.of_purchase(key))
     assert standing is not None, "it has a line"
-    kept = record.mark(key)
+    kept, finding = record.mark(key), standing.finding()
     return ListedPurchase(
         key=key_of(key),
         reference=standing.reference,
@@ -61,6 +61,8 @@ def _purchase(record: Record, line: Operation) -> ListedPurchase:
         captured=standing.captured,
         refunded=standing.refunded,
         mark=kept[1] if kept else None,
+        network_reference=finding.network_reference if isinstance(finding, Approved) else "",
+        last4=standing.last4,
     )
 
 
@@ -72,6 +74,7 @@ def _state(standing: Standing) -> PurchaseState:
 
 def _refund(record: Record, line: Operation) -> ListedRefund:
     standing = standing_of(record.of_purchase(line.of_key or ""))
+    kept = record.mark(line.of_key or "")
     has_failed = record.named(line.reference, Kind.REFUND_FAILED) is not None
     return ListedRefund(
         key=key_of(line.key or ""),
@@ -81,4 +84,7 @@ def _refund(record: Record, line: Operation) -> ListedRefund:
         amount=Decimal(line.amount),
         currency=line.currency,
         made=not has_failed,
+        of_key=key_of(line.of_key or ""),
+        number=record.number(line.reference),
+        mark=kept[1] if kept else None,
     )

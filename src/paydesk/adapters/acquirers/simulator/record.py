@@ -64,6 +64,7 @@ create trigger if not exists operation_is_never_removed before delete on operati
 create table if not exists way_back (reference text primary key, return_url text not null) strict, without rowid;
 create table if not exists mark (of_key text primary key, not_after text not null, packed text not null)
     strict, without rowid;
+create table if not exists refund_number (reference text primary key, number integer not null) strict, without rowid;
 create table if not exists token_key (id integer primary key check (id = 1), value blob not null) strict;
 insert or ignore into token_key (id, value) values (1, randomblob(32));
 commit;
@@ -183,6 +184,17 @@ class Record:
         with self._lock:
             found = self._db.execute("select not_after, packed from mark where of_key = ?", (of_key,)).fetchone()
         return (datetime.fromisoformat(found[0]), unpacked(found[1])) if found else None
+
+    def write_number(self, reference: str, number: int) -> None:
+        """Keep what its caller calls a refund, once (inside a transaction)."""
+        row = (reference, number)
+        self._db.execute("insert or ignore into refund_number (reference, number) values (?, ?)", row)
+
+    def number(self, reference: str) -> int:
+        """What its caller calls a refund, 0 if they did not say."""
+        with self._lock:
+            found = self._db.execute("select number from refund_number where reference = ?", (reference,)).fetchone()
+        return int(found[0]) if found else 0
 
     def decided(self, key: str) -> Operation | None:
         """The operation that used up the idempotency key, refusals aside."""

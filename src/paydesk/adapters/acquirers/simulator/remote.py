@@ -102,9 +102,9 @@ class RemoteSimulator:
         """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown."""
         return await self._finding("end_challenge", AboutKey(of_key))
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give captured money back. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
-        return (await self._ask("refund", Movement(key, reference, amount, currency))).reference
+        return (await self._ask("refund", Movement(key, reference, amount, currency, number))).reference
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """What became of a purchase; by its own clock the bank takes none that is late. Moves no money.

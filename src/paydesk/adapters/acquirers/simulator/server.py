@@ -64,7 +64,8 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
         return Answer(DONE)
 
     async def refund(asked: Movement) -> Answer:
-        return Answer(DONE, await acquirer.refund(asked.key, asked.reference, asked.amount, asked.currency))
+        named = (asked.key, asked.reference, asked.amount, asked.currency, asked.number)
+        return Answer(DONE, await acquirer.refund(*named))
 
     async def find(asked: AboutKey) -> Answer:
         return answer_of(await acquirer.find(asked.of_key))

@@ -28,12 +28,13 @@ from paydesk.adapters.acquirers.marks import Mark
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """A capture or a refund."""
+    """A capture or a refund; `number` is what the caller calls a refund."""
 
     key: str
     reference: str
     amount: Decimal
     currency: str
+    number: int = 0
 
 
 class AboutKey(msgspec.Struct, frozen=True):

@@ -112,9 +112,9 @@ class StripeAcquirer:
         """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown."""
         return await self._movements.end_challenge(of_key)
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give captured money back. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
-        return await self._movements.refund(key, reference, amount, currency)
+        return await self._movements.refund(key, reference, amount, currency, number)
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """What became of a purchase; one that has not arrived in time never will. Moves no money.

@@ -36,7 +36,9 @@ class Listing:
 
     async def refunds(self, since: datetime, after: str) -> RefundPage:
         """A page of refunds. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
-        page = await self._calls.ask(self._calls.v1.refunds.list_async(_asked(since, after)), RefundList)
+        # What was given back in Stripe's own pages has no key of its own; its purchase has one.
+        asked = _asked(since, after) | {"expand": ["data.payment_intent"]}
+        page = await self._calls.ask(self._calls.v1.refunds.list_async(asked), RefundList)
         return RefundPage(tuple(map(_refund, page.data)), page.data[-1].id if page.has_more and page.data else "")
 
 
@@ -61,6 +63,8 @@ def _purchase(intent: Intent) -> ListedPurchase:
         captured=main_units(intent.amount_received, currency),
         refunded=main_units(refunded, currency) if intent.status == "succeeded" else Decimal(0),
         mark=mark_of(intent.metadata),
+        network_reference=intent.network_reference,
+        last4=charge.last4 if isinstance(charge, Charge) else "",
     )
 
 
@@ -71,13 +75,16 @@ def _state(intent: Intent) -> PurchaseState:
 
 
 def _refund(refund: Refund) -> ListedRefund:
-    currency = refund.currency.upper()
+    currency, intent = refund.currency.upper(), refund.payment_intent
     return ListedRefund(
         key=refund.metadata.get(KEY, refund.metadata.get(VOID, "")),
         reference=refund.id,
-        of_reference=refund.payment_intent or "",
+        of_reference=(intent.id if isinstance(intent, Intent) else intent) or "",
         at=datetime.fromtimestamp(refund.created, UTC),
         amount=main_units(refund.amount, currency),
         currency=currency,
         made=refund.counts and refund.is_final,
+        of_key=intent.metadata.get(KEY, "") if isinstance(intent, Intent) else "",
+        number=refund.number,
+        mark=mark_of(intent.metadata) if isinstance(intent, Intent) else None,
     )

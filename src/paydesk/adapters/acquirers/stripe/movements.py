@@ -26,7 +26,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units, plain
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
-from paydesk.adapters.acquirers.stripe.objects import CAPTURE, KEY, VOID, Intent, Refund, finding_of
+from paydesk.adapters.acquirers.stripe.objects import CAPTURE, KEY, NUMBER, VOID, Intent, Refund, finding_of
 
 _Shape = TypeVar("_Shape")
 _OPEN: Final = frozenset({"requires_action", "requires_capture", "requires_confirmation"})
@@ -55,7 +55,7 @@ class Movements:
         asked = {"amount_to_capture": units, "metadata": {CAPTURE: key}}
         await self._do(self._calls.v1.payment_intents.capture_async(reference, asked, {"idempotency_key": key}), Intent)
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give captured money back and return the refund's reference. Moves money.
 
         Raises: AcquirerRefused, also while the money is disputed; OutcomeUnknown.
@@ -71,7 +71,8 @@ class Movements:
         if units > left:
             some = f"{plain(units, currency)} can't be refunded, {plain(left, currency)}"
             raise AcquirerRefused(f"{some} is left of what was captured")
-        return _made(await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key}})).id
+        called = {NUMBER: str(number)} if number else {}
+        return _made(await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key} | called})).id
 
     async def void(self, key: str, of_key: str) -> Release:
         """Let go of what is held, or end what is open; what is taken stays taken. Moves money.

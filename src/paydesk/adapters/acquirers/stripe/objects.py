@@ -24,6 +24,8 @@ KEY = "paydesk_key"
 """The metadata field with our idempotency key: of a purchase, or of a refund."""
 UNTIL = "paydesk_until"
 """The metadata field of a purchase with its `not_after`."""
+NUMBER = "paydesk_refund"
+"""The metadata field of a refund with what our books call it."""
 USED_UP = "paydesk_used_up"
 """The metadata field of an intent without a card that uses up a purchase's key."""
 MARK = "paydesk_mark"
@@ -79,11 +81,30 @@ class NextAction(msgspec.Struct, frozen=True):
     redirect_to_url: Redirect | None = None
 
 
+class Card(msgspec.Struct, frozen=True):
+    """A card as far as it may be shown."""
+
+    last4: str | None = None
+
+
+class PaymentMethod(msgspec.Struct, frozen=True):
+    """What was paid with."""
+
+    card: Card | None = None
+
+
 class Charge(msgspec.Struct, frozen=True):
     """The attempt that took or held the money."""
 
     id: str
     amount_refunded: int = 0
+    payment_method_details: PaymentMethod | None = None
+
+    @property
+    def last4(self) -> str:
+        """The card's last digits, empty if Stripe does not tell them."""
+        method = self.payment_method_details
+        return (method.card.last4 if method and method.card else None) or ""
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -140,8 +161,14 @@ class Refund(msgspec.Struct, frozen=True):
     failure_reason: str | None = None
     currency: str = ""
     created: int = 0
-    payment_intent: str | None = None
+    payment_intent: Intent | str | None = None
     metadata: dict[str, str] = {}
+
+    @property
+    def number(self) -> int:
+        """What our books call it, 0 if that is not known."""
+        said = self.metadata.get(NUMBER, "")
+        return int(said) if said.isascii() and said.isdigit() and len(said) <= 18 else 0
 
     @property
     def counts(self) -> bool:

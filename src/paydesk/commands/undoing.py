@@ -1,0 +1,44 @@
+"""`paydesk undo`: gives back a purchase that an acquirer has and our books don't."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.reconciling import acquirers_of
+from paydesk.commands.showing import AsJson, show_facts, show_json
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import NotFound
+from paydesk.core.money import written
+from paydesk.domain.operations.giving_back import find_stray, give_back
+
+EXAMPLE = "Example: paydesk undo 0f8a2c4e-6b1d-4f3a-9c57-2e8d1b7a6c40 --acquirer stripe"
+
+
+@command
+async def undo(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Its key, as `paydesk reconcile` names it.")],
+    acquirer: Annotated[str, typer.Option(help="Where it was made.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask first.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give back all of a purchase that an acquirer has and our books don't, such as one of an order paid twice.
+
+    What is in our books is given back by `paydesk refund`. The merchant is told nothing: tell them.
+    """
+    async with deployment() as here, acquirers_of(here) as desk:
+        if acquirer not in desk.acquirers:
+            raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(desk.acquirers)}')
+        stray = await find_stray(desk, acquirer, key)
+        amount = f"{written(stray.amount, stray.currency)} {stray.currency}"
+        if not yes:
+            question = f"Give back {amount}, taken at {acquirer} for order {stray.merchant_order_id!r}?"
+            typer.confirm(question, abort=True, err=True)
+        given = await give_back(desk, acquirer, key, requested_by="command line", now=utc_now())
+    if as_json:
+        show_json(asdict(given))
+    else:
+        show_facts([("order", given.merchant_order_id), ("reference", given.reference), ("given back", amount)])

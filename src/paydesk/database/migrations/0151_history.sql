@@ -1,0 +1,34 @@
+-- oldest code: 140
+-- What shows that the database's history went back (a failover or a restore that lost commits), and what is held then.
+create table history (
+    only_one boolean primary key default true check (only_one),
+    number bigint not null default 0,
+    beaten_at timestamptz not null default clock_timestamp(),
+    arrived text not null default '',
+    whole text not null default '',
+    looking_until timestamptz,
+    judged_at timestamptz,
+    held_at timestamptz,
+    held_because text not null default '',
+    held_since timestamptz,
+    check ((held_at is null) = (held_because = ''))
+) with (fillfactor = 20);
+comment on column history.number is 'the beat: a worker raises it each second, so that who remembers a higher one knows of commits that are lost';
+comment on column history.beaten_at is 'database time of the last beat';
+comment on column history.arrived is 'system identifier and timeline of the server for which ids were last raised behind a gap';
+comment on column history.whole is 'system identifier and timeline of the server on which nothing that acquirers know was missing';
+comment on column history.looking_until is 'until then one process reads the acquirers'' lists';
+comment on column history.judged_at is 'what differs from before this was accepted by an operator';
+comment on column history.held_at is 'since then nothing that moves money is begun';
+comment on column history.held_since is 'acquirers'' lists are read back to this time before the hold is lifted';
+insert into history default values;
+
+-- Where this statement runs: each server that was made by itself has another identifier, each promotion begins another
+-- timeline. (The control file's timeline lags after a promotion.)
+create function server_place() returns text
+    language sql volatile
+    return (select system_identifier from pg_control_system())::text || '/'
+           || substring(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+
+-- A deployment without a merchant has begun nothing that an acquirer could know and it not.
+update history set arrived = server_place(), whole = server_place() where not exists (select from merchant);

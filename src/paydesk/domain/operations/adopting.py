@@ -1,0 +1,308 @@
+"""Taking into our books what an acquirer has approved and our database has forgotten, by the mark that stands with it.
+
+Each purchase becomes the payment that it was, under the id that its mark tells, as if its approval had just been heard:
+payment, ledger, subscription and pingback in one transaction. Nothing is charged or given back here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+import structlog
+
+from paydesk.adapters.acquirers.interface import Approved
+from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.core.money import written
+from paydesk.database.pool import AWAY
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import reason_of
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.operations.differences import Adopted
+from paydesk.domain.payments.marking import digest_of
+from paydesk.domain.payments.outcomes import Approval, record_within
+from paydesk.domain.payments.paying import KEY_LIFETIME, Desk
+from paydesk.domain.payments.states import REPORTED, REVERSED, PaymentState
+from paydesk.domain.subscriptions.rows import package_of
+
+queries = load_statements(__package__ or "", "adopting.sql")
+log = structlog.get_logger()
+
+BATCH = 500
+"""How many forgotten purchases are looked at with one statement."""
+
+FORGED = "its key is not made of what its mark says with the secret of this deployment"
+NO_MERCHANT = "its merchant is not in our books"
+PAID_TWICE = "its order is paid by another purchase, so its customer has paid twice: `paydesk undo` gives this one back"
+CHARGED_TWICE = (
+    "its period is paid by another purchase, so its customer has paid twice: `paydesk undo` gives this one back"
+)
+PAID_AND_GIVEN_BACK = "its order was paid by another purchase, whose money went back"
+SKIPPED = "its period was passed over"
+UNDER_WAY = "another attempt of its order is under way"
+NO_TERMS = "what its subscription's customer agreed to is forgotten"
+NO_SUBSCRIPTION = "its subscription is not in our books"
+OTHER_PRICE = "it is of another amount than its subscription's price"
+WAITS_FOR_ANOTHER = "its subscription waits for another period"
+ID_TAKEN = "its payment's id was given to another payment since"
+IN_PART = "only a part of it was captured"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A purchase that can't be adopted, and why; `twice` if its customer has paid twice."""
+
+    listed: ListedPurchase
+    reason: str
+    twice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a forgotten purchase becomes: `values` are those of the statement that begins it."""
+
+    listed: ListedPurchase
+    mark: Mark
+    shop: Shop
+    clock: timedelta
+    values: Mapping[str, Any]
+    subscription_id: int = 0
+
+
+_Row: TypeAlias = Mapping[str, Any]
+_Item = TypeVar("_Item")
+
+
+async def adopt(desk: Desk, acquirer: str, forgotten: Sequence[ListedPurchase]) -> AsyncIterator[Adopted | Left]:
+    """Adopt forgotten purchases that took or hold money, first orders and then renewals; what came of each.
+
+    What another worker records at the same moment comes back neither way. Moves no money. Raises: one of AWAY.
+    """
+    ours = sorted((one for one in forgotten if one.mark is not None), key=lambda one: one.at)
+    for kind, work in ((PurchaseKind.ORDER, _orders), (PurchaseKind.RENEWAL, _renewals)):
+        named = [one for one in ours if _mark(one).kind is kind]
+        for wave in _waves(named, lambda one: (_mark(one).merchant, _mark(one).live, _mark(one).order)):
+            for start in range(0, len(wave), BATCH):
+                for each in await work(desk, acquirer, wave[start : start + BATCH]):
+                    came_of_it = each if isinstance(each, Left) else await _adopted(desk, acquirer, kind, each)
+                    if came_of_it is not None:
+                        yield came_of_it
+
+
+def _mark(listed: ListedPurchase) -> Mark:
+    assert listed.mark is not None, "what has no mark is not looked at"
+    return listed.mark
+
+
+def _waves(items: Sequence[_Item], name: Callable[[_Item], Hashable]) -> Iterator[list[_Item]]:
+    """The first of each name, then the second of each, and so on: what follows is looked at once that is written."""
+    waves: list[list[_Item]] = []
+    seen: dict[Hashable, int] = {}
+    for item in items:
+        place = seen.get(name(item), 0)
+        seen[name(item)] = place + 1
+        if place == len(waves):
+            waves.append([])
+        waves[place].append(item)
+    yield from waves
+
+
+async def _orders(desk: Desk, acquirer: str, listed: Sequence[ListedPurchase]) -> list[_Plan | Left]:
+    """What can become of forgotten purchases of orders."""
+    marks = [_mark(one) for one in listed]
+    numbers = [one.attempt for one in marks]
+    known = queries.orders_known(desk.database, pads=desk.pads, **_names(listed), numbers=numbers)
+    rows = {row["key"]: row async for row in known}
+    checkouts: dict[str, list[_Row]] = {}
+    ours = [one for one in listed if one.key in rows and rows[one.key]["is_ours"]]
+    async for row in queries.checkouts_of(
+        desk.database,
+        keys=[one.key for one in ours],
+        merchant_ids=[rows[one.key]["merchant_id"] for one in ours],
+        lives=[_mark(one).live for one in ours],
+        orders=[_mark(one).order for one in ours],
+        amounts=[one.amount for one in ours],
+        currencies=[one.currency for one in ours],
+    ):
+        checkouts.setdefault(row["key"], []).append(row)
+    taken = await _taken(desk, ours)
+    return [_order(acquirer, one, rows.get(one.key), checkouts.get(one.key, []), taken) for one in listed]
+
+
+def _order(
+    acquirer: str, listed: ListedPurchase, row: _Row | None, checkouts: Sequence[_Row], taken: _Taken
+) -> _Plan | Left:
+    """What can become of the forgotten purchase of an order. Pure."""
+    mark = _mark(listed)
+    if (refused := _refused(listed, row)) is not None or row is None:
+        return Left(listed, refused or NO_MERCHANT)
+    state = PaymentState(row["state"]) if row["state"] is not None else None
+    if state in REVERSED:
+        return Left(listed, PAID_AND_GIVEN_BACK)
+    if state in REPORTED:
+        return Left(listed, PAID_TWICE, twice=True)
+    if state not in (None, PaymentState.DECLINED):
+        return Left(listed, UNDER_WAY)
+    if state is None and mark.payment_id in taken.payments:
+        return Left(listed, ID_TAKEN)
+    checkout = next((one for one in checkouts if _terms_of(one) == mark.terms), None)
+    if checkout is None and mark.terms:
+        return Left(listed, NO_TERMS)
+    values = _begun(acquirer, listed, row) | {
+        "merchant_order_id": mark.order,
+        "checkout_id": checkout["checkout_id"] if checkout is not None else None,
+        "held_by": row["held_by"],
+        "capture": listed.state is PurchaseState.CAPTURED,
+        "last4": listed.last4,
+    }
+    subscription = mark.subscription_id if mark.subscription_id not in taken.subscriptions else 0
+    return _Plan(listed, mark, Shop(row["merchant_id"], mark.live), row["clock"], values, subscription)
+
+
+def _terms_of(checkout: _Row) -> str:
+    """The digest of what a checkout's customer agrees to pay again and again."""
+    return digest_of(package_of(checkout).terms) if checkout["package_version_id"] is not None else ""
+
+
+async def _renewals(desk: Desk, acquirer: str, listed: Sequence[ListedPurchase]) -> list[_Plan | Left]:
+    """What can become of forgotten renewals."""
+    marks = [_mark(one) for one in listed]
+    known = queries.renewals_known(
+        desk.database,
+        pads=desk.pads,
+        **_names(listed),
+        periods=[one.period for one in marks],
+        numbers=[one.attempt for one in marks],
+    )
+    rows = {row["key"]: row async for row in known}
+    taken = await _taken(desk, [one for one in listed if one.key in rows])
+    return [_renewal(acquirer, one, rows.get(one.key), taken) for one in listed]
+
+
+def _renewal(acquirer: str, listed: ListedPurchase, row: _Row | None, taken: _Taken) -> _Plan | Left:
+    """What can become of a forgotten renewal. Pure."""
+    mark = _mark(listed)
+    if row is not None and row["subscription_id"] is None:
+        return Left(listed, NO_SUBSCRIPTION)
+    if (refused := _refused(listed, row)) is not None or row is None:
+        return Left(listed, refused or NO_MERCHANT)
+    state = PaymentState(row["state"]) if row["state"] is not None else None
+    if state in REVERSED:
+        return Left(listed, PAID_AND_GIVEN_BACK)
+    if state in REPORTED:
+        return Left(listed, CHARGED_TWICE, twice=True)
+    if row["next_period"] > mark.period:
+        return Left(listed, SKIPPED)
+    if row["charging_attempt_id"] is not None or state not in (None, PaymentState.DECLINED):
+        return Left(listed, UNDER_WAY)
+    if row["next_period"] < mark.period:
+        return Left(listed, WAITS_FOR_ANOTHER)
+    if (listed.amount, listed.currency) != (row["price"], row["currency"]):
+        return Left(listed, OTHER_PRICE)
+    if state is None and mark.payment_id in taken.payments:
+        return Left(listed, ID_TAKEN)
+    values = _begun(acquirer, listed, row) | {"subscription_id": row["subscription_id"], "period": mark.period}
+    return _Plan(listed, mark, Shop(row["merchant_id"], mark.live), row["clock"], values)
+
+
+def _refused(listed: ListedPurchase, row: _Row | None) -> str | None:
+    """Why a purchase is adopted in no case, None if it may be."""
+    if row is None:
+        return NO_MERCHANT
+    if not row["is_ours"]:
+        return FORGED
+    is_whole = listed.state is PurchaseState.AUTHORIZED or listed.captured == listed.amount
+    return None if is_whole else IN_PART
+
+
+def _names(listed: Sequence[ListedPurchase]) -> dict[str, Any]:
+    """Purchases as the arrays that look for their orders."""
+    marks = [_mark(one) for one in listed]
+    return {
+        "keys": [one.key for one in listed],
+        "tags": [one.merchant for one in marks],
+        "lives": [one.live for one in marks],
+        "orders": [one.order for one in marks],
+    }
+
+
+def _begun(acquirer: str, listed: ListedPurchase, row: _Row) -> dict[str, Any]:
+    """What begins an order's and a renewal's payment alike; it is dated as the acquirer has it, by the shop's time."""
+    mark = _mark(listed)
+    return {
+        "merchant_id": row["merchant_id"],
+        "live": mark.live,
+        "payment_id": mark.payment_id,
+        "amount": listed.amount,
+        "currency": listed.currency,
+        "idempotency_key": listed.key,
+        "number": mark.attempt,
+        "acquirer": acquirer,
+        "not_after": listed.at + KEY_LIFETIME,
+        "at": listed.at + row["clock"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Which ids that marks tell are given to others."""
+
+    payments: set[int]
+    subscriptions: set[int]
+
+
+async def _taken(desk: Desk, listed: Sequence[ListedPurchase]) -> _Taken:
+    marks = [_mark(one) for one in listed]
+    payments = queries.payment_ids_taken(desk.database, ids=[one.payment_id for one in marks])
+    subscriptions = queries.subscription_ids_taken(desk.database, ids=[one.subscription_id for one in marks])
+    return _Taken({row["id"] async for row in payments}, {row["id"] async for row in subscriptions})
+
+
+async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -> Adopted | Left | None:
+    """Write what was planned; None if somebody else was faster. Raises: one of AWAY."""
+    begin = queries.begin_order if kind is PurchaseKind.ORDER else queries.begin_renewal
+    listed = plan.listed
+    try:
+        async with desk.database.acquire() as connection, connection.transaction():
+            await queries.keep_from_giving_back(connection)
+            begun = await begin(connection, **plan.values)
+            if begun is None:
+                return None
+            answer = Approved(listed.reference, listed.network_reference)
+            approval = Approval(plan.shop, begun["attempt_id"], answer)
+            if not await record_within(
+                connection, approval, subscription_id=plan.subscription_id, now=plan.values["at"]
+            ):
+                raise _Overtaken
+    except (_Overtaken, asyncpg.UniqueViolationError):
+        return None
+    except AWAY:
+        raise
+    except Exception as error:
+        log.warning("a forgotten purchase can't be adopted", key=listed.key, exc_info=error)
+        return Left(listed, f"it can't be adopted: {reason_of(error)}")
+    what = "the renewal" if kind is PurchaseKind.RENEWAL else "the payment"
+    amount = f"{written(listed.amount, listed.currency)} {listed.currency}"
+    log.warning("a forgotten purchase is adopted", key=listed.key, payment_id=begun["payment_id"])
+    reason = f"{what} of {amount} for order {plan.mark.order}, {listed.state} there, as payment {begun['payment_id']}"
+    return Adopted(
+        acquirer, "purchase", listed.key, listed.reference, reason, plan.shop.merchant_id, begun["payment_id"]
+    )
+
+
+class _Overtaken(Exception):
+    """What was to be written has changed meanwhile."""
+
+
+async def pass_ids(desk: Desk, marks: Sequence[Mark]) -> None:
+    """Let ids that were given out before, as marks tell, be given to nobody else. Moves no money."""
+    if marks:
+        await queries.pass_ids(
+            desk.database,
+            payment_id=max(one.payment_id for one in marks),
+            subscription_id=max(one.subscription_id for one in marks),
+        )

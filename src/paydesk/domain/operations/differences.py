@@ -1,0 +1,88 @@
+"""What an acquirer's own list and our books say otherwise of, and what was adopted of it, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm
+
+
+class Kind(StrEnum):
+    """Which of the two knows other than the other."""
+
+    UNKNOWN_HERE = "unknown_here"
+    UNKNOWN_THERE = "unknown_there"
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A purchase or refund of which the acquirer says other than our books; `reason` says what, in words."""
+
+    acquirer: str
+    what: str
+    key: str
+    reference: str
+    reason: str
+    kind: Kind
+    merchant_id: int | None = None
+    payment_id: int | None = None
+
+    @property
+    def subject(self) -> str:
+        """What it is called in the operator's list."""
+        return subject_of(self.what, self.key or self.reference, self.acquirer)
+
+    @property
+    def alarm(self) -> Alarm:
+        """The line that it is in the operator's list."""
+        details = {"reference": self.reference, "merchant": self.merchant_id, "payment": self.payment_id}
+        return Alarm(AlarmKind.not_reconciled, self.subject, self.reason, None, details)
+
+
+Listed = ListedPurchase | ListedRefund
+"""What an acquirer's list has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """Something listed of which our books say otherwise; `row` is what they have of it, or of a refund's purchase."""
+
+    listed: Listed
+    difference: Difference
+    row: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What was written into our books because the acquirer knows it; `reason` says as what, in words."""
+
+    acquirer: str
+    what: str
+    key: str
+    reference: str
+    reason: str
+    merchant_id: int
+    payment_id: int
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """What comparing with one acquirer's list came to; `foreign` were made by other software on the same account."""
+
+    acquirer: str
+    purchases: int = 0
+    refunds: int = 0
+    foreign: int = 0
+    adopted: list[Adopted] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+
+
+def subject_of(what: str, key: str, acquirer: str) -> str:
+    """What a purchase or refund at an acquirer is called."""
+    return f"{what} {key} at {acquirer}"

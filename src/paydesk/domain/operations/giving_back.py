@@ -1,0 +1,118 @@
+"""Giving back a purchase that an acquirer has and our books don't, such as one of an order that was paid again since.
+
+Never by itself: an operator asks for it, or a setting does for what was paid twice. Intent, call, outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, Earlier, OutcomeUnknown, Voided
+from paydesk.core.errors import Conflict, NotFound, Unavailable
+from paydesk.database.statements import load_statements
+from paydesk.domain.payments.paying import Desk
+
+queries = load_statements(__package__ or "", "giving_back.sql")
+log = structlog.get_logger()
+
+MOST = 100
+"""How many whose answer was lost are asked for again at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """A purchase all of which went back; `amount` is what was asked for, in main units of `currency`."""
+
+    acquirer: str
+    key: str
+    reference: str
+    merchant_order_id: str
+    amount: Decimal
+    currency: str
+
+
+async def find_stray(desk: Desk, acquirer: str, key: str) -> GivenBack:
+    """A purchase of ours that took or holds money, as its acquirer has it. Moves no money.
+
+    Raises: NotFound if the acquirer has none under the key, or one that is none of this deployment; Conflict if it took
+        nothing; Unavailable if it can't be asked.
+    """
+    try:
+        found = await desk.acquirers[acquirer].look_back(key)
+    except (AcquirerRefused, OutcomeUnknown) as error:
+        raise Unavailable(f"{acquirer} can't be asked: {error}") from error
+    if found is None or found.mark is None or found.mark.deployment != await _tag(desk):
+        raise NotFound(f"{acquirer} has no purchase of this deployment under the key {key[:80]}")
+    if not isinstance(found.finding, Approved):
+        raise Conflict(f"{acquirer} holds nothing under the key {key[:80]}: there is nothing to give back")
+    return _named(acquirer, key, found, found.finding.reference)
+
+
+async def _tag(desk: Desk) -> str:
+    return str(await desk.database.fetchval("select tag from deployment"))
+
+
+def _named(acquirer: str, key: str, found: Earlier, reference: str) -> GivenBack:
+    order = found.mark.order if found.mark else ""
+    return GivenBack(acquirer, key, reference, order, found.amount, found.currency)
+
+
+async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, now: datetime) -> GivenBack:
+    """Give all of a purchase back that is not in our books, or let go of what it holds. Moves money.
+
+    Asked again it changes nothing more. `now` is real time, UTC.
+
+    Raises: as `find_stray`; Conflict if our books have it (refund its payment), or the acquirer refuses; Unavailable if
+        nobody knows what came of it: it is finished by the workers, or by asking again.
+    """
+    stray = await find_stray(desk, acquirer, key)
+    async with desk.database.acquire() as connection, connection.transaction():
+        await queries.keep_from_adopting(connection)
+        begun = await queries.begin(
+            connection,
+            acquirer=acquirer,
+            idempotency_key=key,
+            reference=stray.reference,
+            merchant_order_id=stray.merchant_order_id,
+            amount=stray.amount,
+            currency=stray.currency,
+            requested_by=requested_by,
+            now=now,
+        )
+    if begun is None:
+        raise Conflict(f"the purchase under {key[:80]} is in our books, or was given back: refund its payment instead")
+    refusal = await _carry_out(desk, acquirer, key, now=now)
+    if refusal is None:
+        raise Unavailable(f"it is not known whether {acquirer} has given it back; the workers find out, or ask again")
+    if refusal:
+        raise Conflict(f"{acquirer} refused to give it back: {refusal}")
+    log.warning("a purchase that our books don't have was given back", key=key, requested_by=requested_by)
+    return stray
+
+
+async def finish_given_back(desk: Desk, acquirer: str, *, now: datetime) -> None:
+    """Finish what was begun and whose answer was lost; the same key gives back once. Moves money."""
+    keys = [row["idempotency_key"] async for row in queries.unfinished(desk.database, acquirer=acquirer, most=MOST)]
+    for key in keys:
+        await _carry_out(desk, acquirer, key, now=now)
+
+
+async def _carry_out(desk: Desk, acquirer: str, key: str, *, now: datetime) -> str | None:
+    """Ask the acquirer and write down its answer: why it refused, empty if it was done, None if nobody knows."""
+    try:
+        finding = await desk.acquirers[acquirer].undo(f"{key}:void", key)
+    except OutcomeUnknown as error:
+        log.warning("outcome unknown", key=key, why=str(error))
+        return None
+    except AcquirerRefused as error:
+        refusal = str(error) or "refused"
+    else:
+        refusal = "" if isinstance(finding, Voided) else f"it says {type(finding).__name__}"
+    state = "refused" if refusal else "done"
+    names = {"acquirer": acquirer, "idempotency_key": key}
+    await queries.finish(desk.database, **names, state=state, refusal=refusal, now=now)
+    return refusal

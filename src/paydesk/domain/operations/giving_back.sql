@@ -1,0 +1,29 @@
+-- name: keep_from_adopting()!
+-- Nobody adopts anything until this transaction is over, and what was adopted is seen by the next statement.
+select from deployment for update;
+
+-- name: begin(acquirer, idempotency_key, reference, merchant_order_id, amount, currency, requested_by, now)^
+-- The intent to give a purchase back that our books don't have; one that was refused may be asked for again, and one whose
+-- answer was lost goes on.
+insert into purchase_given_back as g (acquirer, idempotency_key, reference, merchant_order_id, amount, currency,
+                                      requested_by, state, created_at)
+select :acquirer, :idempotency_key, :reference, :merchant_order_id, :amount, :currency, :requested_by, 'processing', :now
+ where not exists (select
+                     from merchant m
+                     join payment_attempt a on a.merchant_id = m.id and a.idempotency_key = :idempotency_key)
+    on conflict (acquirer, idempotency_key) do update
+       set state = 'processing', refusal = '', finished_at = null
+     where g.state <> 'done'
+returning idempotency_key;
+
+-- name: finish(acquirer, idempotency_key, state, refusal, now)!
+update purchase_given_back
+   set state = :state, refusal = :refusal, finished_at = :now
+ where acquirer = :acquirer and idempotency_key = :idempotency_key and state = 'processing';
+
+-- name: unfinished(acquirer, most)
+select idempotency_key
+  from purchase_given_back
+ where acquirer = :acquirer and state = 'processing'
+ order by created_at
+ limit :most;

@@ -1,0 +1,296 @@
+"""One reading of an acquirer's list, and of our books beside it, both ways: what differs, and what is adopted of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Approved, OutcomeUnknown
+from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
+from paydesk.domain.operations.adopting import adopt, pass_ids
+from paydesk.domain.operations.catching_up import catch_up
+from paydesk.domain.operations.comparing import UNKNOWN_HERE, difference, had_money, has_money, refund_difference
+from paydesk.domain.operations.differences import Adopted, Difference, Differing, Kind, Listed, Reconciled, subject_of
+from paydesk.domain.payments.found import key_of
+from paydesk.domain.payments.paying import Desk
+
+queries = load_statements(__package__ or "", "reconciling.sql")
+
+LEASE = timedelta(minutes=10)
+
+_UNDONE = ":void"
+"""What a key of a purchase ends with that was undone, since it must not have been."""
+
+_AT_ONCE = 20
+"""How many purchases that a list lacks are asked for at once."""
+
+_PAUSES = (1.0, 5.0, 20.0)
+"""Seconds before a page in the middle of a list is asked for again: one lost answer must not end hours of reading."""
+
+_Again = Callable[[], Awaitable[Sequence[Listed]]]
+"""Reads a page once more."""
+_Row = Mapping[str, Any]
+_Page = TypeVar("_Page")
+
+
+@dataclass(slots=True)
+class Reading:
+    """One reading of an acquirer's list; what is younger than `settled` is still being written down, here or there.
+
+    `tells` if what differs goes into the operator's list, and what agrees out of it.
+    """
+
+    desk: Desk
+    bank: Acquirer
+    since: datetime
+    now: datetime
+    settled: timedelta
+    found: Reconciled
+    tells: bool = True
+    tag: str = ""
+    listed: set[str] = field(default_factory=set)
+    undone: set[str] = field(default_factory=set)
+    differing: list[Differing] = field(default_factory=list)
+    strays: list[ListedRefund] = field(default_factory=list)
+    paid_twice: list[str] = field(default_factory=list)
+
+    @property
+    def database(self) -> Database:
+        """Our books."""
+        return self.desk.database
+
+    async def whole(self, told: Callable[[], None], *, fix: bool, both_ways: bool = True) -> None:
+        """Purchases, then refunds, then, `both_ways`, what the list lacks; with `fix` what was forgotten is adopted."""
+        self.tag = await queries.deployment_tag(self.database)
+        after, is_over = "", False
+        while not is_over:
+            purchases = await self._page(self.bank.list_purchases, after)
+            self.listed |= {one.key for one in purchases.purchases}
+            self.found.purchases += len(purchases.purchases)
+            await self._compare(purchases.purchases, self._purchases_again(after))
+            after, is_over = purchases.next, not purchases.next
+            await self._hold(told)
+        after, is_over = "", False
+        while not is_over:
+            refunds = await self._page(self.bank.list_refunds, after)
+            self.found.refunds += len(refunds.refunds)
+            # Made in the acquirer's own pages, of what may be ours: known once its purchase is.
+            self.strays += [one for one in refunds.refunds if one.of_key and not one.key]
+            self.undone |= {one.key.removesuffix(_UNDONE) for one in refunds.refunds if one.key.endswith(_UNDONE)}
+            await self._compare(refunds.refunds, self._refunds_again(after))
+            after, is_over = refunds.next, not refunds.next
+            await self._hold(told)
+        # What was undone since it must not have been is none of our books' business.
+        self.differing = [one for one in self.differing if one.row is not None or one.listed.key not in self.undone]
+        why = await self._fix(told) if fix else {}
+        self._name(why)
+        if both_ways:
+            await self._look_for_missing()
+        if self.tells:
+            await raise_alarms(self.database, [one.alarm for one in self.found.differences], now=self.now)
+
+    async def _hold(self, told: Callable[[], None]) -> None:
+        """Stay the one who reads this list, for one page more."""
+        if self.tells:
+            await queries.renew(self.database, acquirer=self.bank.name, lease=LEASE)
+        told()
+
+    async def _page(self, ask: Callable[[datetime, str], Awaitable[_Page]], after: str) -> _Page:
+        """A page of a list, tried again but for the first: that one shows at once whether the list can be read."""
+        for pause in _PAUSES if after else ():
+            try:
+                return await ask(self.since, after)
+            except OutcomeUnknown:
+                await asyncio.sleep(pause)
+        return await ask(self.since, after)
+
+    def _purchases_again(self, after: str) -> _Again:
+        async def again() -> Sequence[Listed]:
+            return (await self._page(self.bank.list_purchases, after)).purchases
+
+        return again
+
+    def _refunds_again(self, after: str) -> _Again:
+        async def again() -> Sequence[Listed]:
+            return (await self._page(self.bank.list_refunds, after)).refunds
+
+        return again
+
+    async def _compare(self, page: Sequence[Listed], again: _Again) -> None:
+        """Compare a page, and what differs once more: what moves between two readings is no difference."""
+        differing = await self._differing(page)
+        if differing:
+            # Where others buy meanwhile, what stood last slides to the next page: it stays as it was read.
+            now = {_key(one): one for one in await again()}
+            still = await self._differing([now.get(key, one.listed) for key, one in differing.items()])
+            differing = {key: one for key, one in still.items() if one.difference == differing[key].difference}
+        self.found.foreign += sum(not self._is_ours(one) for one in page if self._is_settled(one))
+        self.differing += differing.values()
+        await self._settle([one for one in page if one.key and _key(one) not in differing and self._is_settled(one)])
+
+    async def _settle(self, agreeing: Sequence[Listed]) -> None:
+        subjects = sorted(subject_of(_what(one), _key(one), self.bank.name) for one in agreeing)
+        if subjects and self.tells:
+            by = "the acquirer's list and our books agree"
+            await settle_alarms(self.database, AlarmKind.not_reconciled, subjects, shop=None, by=by, now=self.now)
+
+    def _is_settled(self, one: Listed) -> bool:
+        return one.at < self.now - self.settled
+
+    def _is_ours(self, one: Listed) -> bool:
+        """Whether it carries a key of ours; a mark of another deployment says that it is that one's."""
+        return bool(one.key) and not self._is_another_deployments(one)
+
+    def _is_another_deployments(self, one: Listed) -> bool:
+        return one.mark is not None and one.mark.deployment != self.tag
+
+    async def _differing(self, page: Sequence[Listed]) -> dict[str, Differing]:
+        """What differs of our own, by key.
+
+        What our books don't have is never too young: its intent is committed before it is asked for.
+        """
+        purchases = [one for one in page if isinstance(one, ListedPurchase) and self._is_ours(one)]
+        refunds = [one for one in page if isinstance(one, ListedRefund) and (one.key or one.of_key)]
+        keys = [one.key for one in purchases] + [key_of(one) for one in refunds]
+        of_keys = (
+            [one.key for one in purchases]
+            + [one.of_key for one in refunds]
+            + [one.key.removesuffix(_UNDONE) for one in refunds]
+        )
+        attempts = await self._by_key(queries.attempts_named, of_keys)
+        movements = await self._by_key(queries.movements_named, keys)
+        elsewhere = {
+            *(await self._by_key(queries.forgotten, keys + of_keys)),
+            *(await self._by_key(queries.card_changes_named, keys)),
+        }
+        differing: dict[str, Differing] = {}
+        listed: list[Listed] = [*purchases, *refunds]
+        for one in listed:
+            if one.key in elsewhere or (isinstance(one, ListedRefund) and one.of_key in elsewhere):
+                continue
+            if isinstance(one, ListedPurchase):
+                row, reason = attempts.get(one.key), self._of_purchase(one, attempts.get(one.key))
+            else:
+                row, reason = self._of_refund(one, movements.get(key_of(one)), attempts)
+            if reason is not None:
+                differing[_key(one)] = Differing(one, self._differs(one, reason, row), row)
+        return differing
+
+    def _of_purchase(self, one: ListedPurchase, row: _Row | None) -> str | None:
+        """What differs of a purchase; one that is not in our books and took nothing, or has no mark, is no matter."""
+        if row is not None:
+            return difference(one, row) if self._is_settled(one) else None
+        if one.mark is None or not had_money(one):
+            return None
+        return f"{UNKNOWN_HERE} (order {one.mark.order}, payment {one.mark.payment_id}, {one.amount} {one.currency})"
+
+    def _of_refund(
+        self, one: ListedRefund, movement: _Row | None, attempts: Mapping[str, _Row]
+    ) -> tuple[_Row | None, str | None]:
+        """What we have of a refund, or of its purchase, and what differs."""
+        purchase = attempts.get(one.of_key)
+        was_undone = one.key.endswith(_UNDONE)
+        is_foreign = self._is_another_deployments(one) or (not one.key and purchase is None)
+        if is_foreign or was_undone or (movement is not None and not self._is_settled(one)):
+            return None, None
+        return movement or purchase, refund_difference(one, movement)
+
+    def _differs(self, one: Listed, reason: str, row: _Row | None) -> Difference:
+        whose = (row["merchant_id"], row["payment_id"]) if row is not None else (None, None)
+        is_known = row is not None and (isinstance(one, ListedPurchase) or "kind" in row)
+        kind = Kind.DIFFERS if is_known else Kind.UNKNOWN_HERE
+        return Difference(self.bank.name, _what(one), one.key, one.reference, reason, kind, *whose)
+
+    async def _by_key(self, ask: Callable[..., Any], keys: list[str]) -> dict[str, _Row]:
+        """Rows behind keys."""
+        named = sorted({key for key in keys if key})
+        if not named:
+            return {}
+        return {row["key"]: row async for row in ask(self.database, acquirer=self.bank.name, keys=named)}
+
+    async def _fix(self, told: Callable[[], None]) -> dict[str, str]:
+        """Adopt what can be; why the rest can't be, by key. Moves no money."""
+        why: dict[str, str] = {}
+        forgotten = [one.listed for one in self.differing if isinstance(one.listed, ListedPurchase) and one.row is None]
+        await pass_ids(self.desk, [one.mark for one in forgotten if one.mark is not None])
+        async for each in adopt(self.desk, self.bank.name, forgotten):
+            if isinstance(each, Adopted):
+                self.found.adopted.append(each)
+            else:
+                why[each.listed.key] = each.reason
+                self.paid_twice += [each.listed.key] if each.twice else []
+            told()
+        known = {one.key for one in self.found.adopted}
+        more = [one for one in self.strays if one.of_key in known]
+        async for adopted in catch_up(self.desk, self.bank.name, await self._again(more), now=self.now):
+            self.found.adopted.append(adopted)
+            told()
+        left = await self._again(more)
+        keys = {_key(one.listed) for one in left}
+        await self._settle([one.listed for one in self.differing if _key(one.listed) not in keys])
+        self.differing = left
+        return why
+
+    async def _again(self, more: Sequence[Listed]) -> list[Differing]:
+        """What differs still of what differed, and now of what was adopted."""
+        return list((await self._differing([*(one.listed for one in self.differing), *more])).values())
+
+    def _name(self, why: Mapping[str, str]) -> None:
+        """Name what is left, with the reason why it can't be adopted where that is known.
+
+        What can't be adopted, and of which all went back, is over: it is named no more, nor are its refunds.
+        """
+        over = {one.listed.key for one in self.differing if one.listed.key in why and not _has_money(one.listed)}
+        for one in self.differing:
+            if one.listed.key in over or (isinstance(one.listed, ListedRefund) and one.listed.of_key in over):
+                continue
+            reason = why.get(one.listed.key) if isinstance(one.listed, ListedPurchase) and one.row is None else None
+            told = one.difference
+            if reason is not None:
+                told = self._differs(one.listed, f"{told.reason}: {reason}", one.row)
+            self.found.differences.append(told)
+
+    async def _look_for_missing(self) -> None:
+        """What is approved in our books, and neither listed there, though made in this time, nor known by key."""
+        rows = queries.approved_between(
+            self.database, acquirer=self.bank.name, since=self.since + self.settled, until=self.now - self.settled
+        )
+        unlisted = [row async for row in rows if row["key"] not in self.listed]
+        missing = []
+        for start in range(0, len(unlisted), _AT_ONCE):
+            some = unlisted[start : start + _AT_ONCE]
+            known = await asyncio.gather(*(self._is_known_there(row) for row in some))
+            missing += [self._missing(row) for row, is_known in zip(some, known, strict=True) if not is_known]
+        self.found.differences += missing
+
+    async def _is_known_there(self, row: _Row) -> bool:
+        """Whether the acquirer says, asked by key, that it approved a purchase which its list lacks."""
+        try:
+            return isinstance(await self.bank.find(row["key"]), Approved)
+        except (AcquirerRefused, OutcomeUnknown):
+            return False
+
+    def _missing(self, row: _Row) -> Difference:
+        reason = "it is approved in our books, and the acquirer neither lists it nor knows it by its key"
+        kind, whose = Kind.UNKNOWN_THERE, (row["merchant_id"], row["payment_id"])
+        return Difference(self.bank.name, "purchase", row["key"], "", reason, kind, *whose)
+
+
+def _what(one: Listed) -> str:
+    return "purchase" if isinstance(one, ListedPurchase) else "refund"
+
+
+def _has_money(one: Listed) -> bool:
+    return isinstance(one, ListedPurchase) and has_money(one)
+
+
+def _key(one: Listed) -> str:
+    """By what something listed is known."""
+    return one.key if isinstance(one, ListedPurchase) else key_of(one)

@@ -1,0 +1,129 @@
+"""Captures, voids and refunds that an acquirer has made and our books don't know: recorded as what they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+
+from paydesk.adapters.acquirers.listing import ListedRefund
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.payments.recording import Movement, record_done_within
+from paydesk.domain.payments.states import MovementKind
+
+queries = load_statements(__package__ or "", "found.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A payment with the attempt that holds it; `clock` is how far its shop's time is ahead."""
+
+    shop: Shop
+    payment_id: int
+    attempt_id: int
+    acquirer: str
+    key: str
+    reference: str
+    clock: timedelta = timedelta(0)
+
+
+def key_of(refund: ListedRefund) -> str:
+    """The key that a listed refund has in our books: its own, or one of its reference if it was not asked for by us."""
+    return refund.key or f"{refund.reference}-given-back-at-the-bank"
+
+
+async def record_refund(database: Database, held: Held, refund: ListedRefund, *, now: datetime) -> bool:
+    """Record a refund that was made, with its posting and pingback; false if it does not fit. Moves no money.
+
+    `now` is real time, UTC. One that somebody else records at the same moment is theirs.
+    """
+    number = refund.number if refund.key else 0
+    await queries.pass_number(database, number=number)
+    asked = {
+        "amount": refund.amount,
+        "idempotency_key": key_of(refund),
+        "number": number,
+        "by_us": bool(refund.key),
+    }
+    return await _record(database, held, MovementKind.REFUND, asked, refund.reference, at=refund.at, now=now)
+
+
+async def record_ending(
+    database: Database, held: Held, kind: MovementKind, pads: bytes, *, at: datetime, now: datetime
+) -> bool:
+    """Record that an authorization was captured or let go of; false if it is none any more. Moves no money.
+
+    `at` and `now` are real times, UTC.
+    """
+    return await _record(database, held, kind, {"kind": str(kind), "pads": pads}, "", at=at, now=now)
+
+
+async def _record(
+    database: Database,
+    held: Held,
+    kind: MovementKind,
+    asked: dict[str, Any],
+    reference: str,
+    *,
+    at: datetime,
+    now: datetime,
+) -> bool:
+    begin = queries.begin_found_refund if kind is MovementKind.REFUND else queries.begin_found_ending
+    names = {
+        "merchant_id": held.shop.merchant_id,
+        "live": held.shop.live,
+        "payment_id": held.payment_id,
+        "attempt_id": held.attempt_id,
+        "acquirer": held.acquirer,
+        "at": at + held.clock,
+        "now": now,
+    }
+    try:
+        async with database.acquire() as connection, connection.transaction():
+            begun = await begin(connection, **names, **asked)
+            if begun is None:
+                return False
+            movement = _movement(held, kind, begun["id"], asked.get("amount", Decimal(0)), at)
+            if not await record_done_within(connection, movement, reference, now=now + held.clock):
+                raise _Overtaken
+    except (_Overtaken, asyncpg.UniqueViolationError):
+        return False
+    return True
+
+
+class _Overtaken(Exception):
+    """The payment has changed meanwhile."""
+
+
+def _movement(held: Held, kind: MovementKind, movement_id: int, amount: Decimal, at: datetime) -> Movement:
+    return Movement(
+        shop=held.shop,
+        id=movement_id,
+        payment_id=held.payment_id,
+        kind=kind,
+        amount=amount,
+        currency="",
+        key="",
+        acquirer=held.acquirer,
+        of_key=held.key,
+        reference=held.reference,
+        created_at=at,
+    )
+
+
+async def name_refund(connection: Any, shop: Shop, payment_id: int, pads: bytes, request_key: str) -> bool:
+    """Give a recorded refund the name under which its caller asks for it again; whether there was one."""
+    named = await queries.name_found_refund(
+        connection,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        payment_id=payment_id,
+        pads=pads,
+        request_key=request_key,
+    )
+    return named is not None
