@@ -8,10 +8,10 @@ FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint unit soak bench bench-smoke messages lock clean
+.PHONY: help setup run test test-containers test-ha test-upgrade lint unit soak bench bench-smoke messages lock dist clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Build .venv from requirements.lock, bring the front-end files of package.json
 
@@ -36,6 +36,9 @@ run: $(READY) ## Start everything: database, checkout, worker, sample shop
 
 test: lint unit ## Lint, then all tests, on an embedded PostgreSQL
 
+test-ha: $(READY) ## Kill, cut off and freeze a cluster's primary while customers pay (Debian, root; a quarter of an hour)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -s -m ha tests/ha $(ARGS)
+
 lint: $(READY) ## Check style, types and the layers of the house
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
@@ -48,6 +51,14 @@ unit: $(READY) ## All tests without the lint step
 
 soak: $(READY) ## Kill everything at random, for some minutes (the seed is printed)
 	@$(BIN)/python -m pytest -m soak $(ARGS)
+
+test-upgrade: $(READY) ## Old and new code side by side on 3 million rows (a few minutes)
+	@UPGRADE_ROWS=3000000 $(BIN)/python -m pytest -q -s tests/upgrade $(ARGS)
+
+test-containers: $(READY) ## Build the image and run deploy/compose.yaml (root, podman, runc, mmdebstrap)
+	@for each in podman runc mmdebstrap catatonit; do command -v $$each > /dev/null || \
+		{ echo "make test-containers needs $$each, as .ci/run installs it"; exit 1; }; done
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m containers -s tests/deploy/test_containers.py $(ARGS)
 
 bench: $(READY) ## Measure what the docs claim (a few minutes)
 	@for each in bench/*.py; do $(BIN)/python $$each || exit 1; done
@@ -62,6 +73,9 @@ lock: ## Renew requirements.lock (needs uv)
 	@command -v uv > /dev/null || { echo "make lock needs uv: https://docs.astral.sh/uv/"; exit 1; }
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 		--no-annotate --upgrade --extra dev pyproject.toml --output-file requirements.lock
+
+dist: $(READY) ## Build wheel, source and requirements.txt of the newest commit into dist/, reproducibly
+	@$(BIN)/python deploy/building.py
 
 clean: ## Remove .venv and caches (not your data in .paydesk)
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
