@@ -193,7 +193,7 @@ class Yes:
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Nobody asks here."""
 
-    async def refund(self, key: str, reference: str, amount: Decimal, currency: str) -> str:
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Nobody asks here."""
         return key
 
