@@ -1,4 +1,4 @@
-"""What a merchant's server says of the goods of an order (spec: Endpoints, 3)."""
+"""What a merchant's server says of the goods of an order (interface.md §8.6)."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

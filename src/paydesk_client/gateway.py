@@ -22,7 +22,7 @@ class Gateway:
         public_key: sent as `api_key` with each form.
         private_key: signs forms and pingbacks; keep it on the server.
         base_url: the service, such as `https://pay.example.com`.
-        is_test: use the sandbox below base_url; no money moves (wire.md 4).
+        is_test: use the sandbox below base_url; no money moves (interface.md §9.2).
         header_prefix: what the names of the service's pingback headers begin with, if its operator changed it.
         clock: the time now as Unix seconds, which pingbacks are compared with.
         timeout: seconds to wait for an answer of the service's API.
@@ -51,7 +51,7 @@ class Gateway:
         return self.base_url.rstrip("/") + ("/sandbox" if self.is_test else "")
 
     def payment_form(self) -> PaymentForm:
-        """Build forms that take a customer to the checkout page (spec: Endpoints, 1)."""
+        """Build forms that take a customer to the checkout page (interface.md §2.1)."""
         return PaymentForm(self.api_url, self.public_key, self.signature())
 
     def signature(self) -> Signature:
@@ -59,7 +59,7 @@ class Gateway:
         return Signature(self.private_key)
 
     def pingback(self) -> Pingback:
-        """Verify and read the notifications that the service sends (spec: Endpoints, 2)."""
+        """Verify and read the notifications that the service sends (interface.md §4.7)."""
         return Pingback(self.private_key, self.header_prefix, self.clock)
 
     def payments(self) -> Payments:
@@ -67,9 +67,9 @@ class Gateway:
         return Payments(Calls(self.api_url, self.private_key, self.timeout))
 
     def subscriptions(self) -> Subscriptions:
-        """Cancel subscriptions (spec: Endpoints, 4)."""
+        """Cancel subscriptions (interface.md §8.4)."""
         return Subscriptions(Calls(self.api_url, self.private_key, self.timeout))
 
     def deliveries(self) -> Deliveries:
-        """Confirm what became of an order's goods (spec: Endpoints, 3)."""
+        """Confirm what became of an order's goods (interface.md §8.6)."""
         return Deliveries(Calls(self.api_url, self.private_key, self.timeout))

@@ -128,7 +128,7 @@ def urlencode(plain: str, *, safe: str = "") -> str:
 
 
 def encode_form(value: Parameters) -> str:
-    """Write parameters as a form body with PHP bracket names: booleans as 1 and 0, nulls left out (wire.md 2)."""
+    """Write parameters as a form body with PHP bracket names, without nulls (interface.md §4.4)."""
     return "&".join(
         f"{urlencode(one.bracket_name)}={urlencode(text(one.value))}" for one in leaves(value) if one.value is not None
     )

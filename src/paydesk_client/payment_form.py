@@ -32,7 +32,7 @@ class PaymentForm:
         return f"{self.api_url}/payment/form"
 
     def build_parameters(self, parameters: Parameters) -> dict[str, FormValue]:
-        """Return the fields to post, as text, with `api_key` and `hash` set (spec: Checkout request).
+        """Return the fields to post, as text, with `api_key` and `hash` set (interface.md §2.2).
 
         `sign_version` among the parameters chooses the signature, v1 by default. None is left out, a bool becomes 1
         or 0, and line ends become CRLF, because browsers post them so and would otherwise break the hash.

@@ -1,4 +1,4 @@
-"""Pingbacks as the merchant receives them: is it genuine, and what does it say (spec: Merchant processing rules)."""
+"""Pingbacks as the merchant receives them: is it genuine, and what does it say (interface.md §4.7)."""
 
 import hmac
 import json
@@ -11,7 +11,7 @@ from paydesk_client.parameters import parse_form
 from paydesk_client.signature import pingback_signature
 
 OLDEST_SECONDS = 300
-"""How old a pingback may be, and how far its clock may run ahead, before it counts as a replay (wire.md 2)."""
+"""How old a pingback may be, and how far its clock may run ahead, before it counts as a replay (interface.md §4.3)."""
 
 
 class Headers(Protocol):
@@ -45,7 +45,7 @@ class Pingback:
         return True
 
     def parse(self, raw_body: bytes, headers: Headers) -> dict[str, Any]:
-        """Return the payload of a genuine, fresh pingback (spec: Pingback envelope).
+        """Return the payload of a genuine, fresh pingback (interface.md §5.1).
 
         JSON fractions are Decimal. A form-encoded body (v1 only, an account setting) has text throughout.
 

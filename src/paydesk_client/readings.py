@@ -1,4 +1,4 @@
-"""Which parameters a signature protects: those whose signed string can't be read as anything else (wire.md 1).
+"""Which parameters a signature protects: those whose signed string can't be read as anything else (interface.md §3.5).
 
 The version 1 string is percent-encoded, so plain names are enough. The version 2 string has no escaping and names no
 parents. Of all that could have been written as the same string at most one is accepted here, at whatever door:
@@ -23,12 +23,12 @@ CHECKOUT_FIELDS: Final = frozenset(
         *("recurring_trial_period", "recurring_duration"),
     )
 )
-"""The fields of spec: Checkout request."""
+"""The fields of a checkout request (interface.md §2.2, §2.3)."""
 
 PREFILL_FIELDS: Final = frozenset(
     ("first_name", "last_name", "city", "zip", "country", "country_code", "payment_flow", "module_source")
 )
-"""What clients send with a form besides (wire.md 1)."""
+"""What clients send with a form besides (interface.md §2.6)."""
 
 DELIVERY_FIELDS: Final = frozenset(
     (
@@ -38,10 +38,10 @@ DELIVERY_FIELDS: Final = frozenset(
         *("attachments", "shipping_address"),
     )
 )
-"""The fields of a delivery confirmation (wire.md 3)."""
+"""The fields of a delivery confirmation (interface.md §8.6)."""
 
 ADDRESS_PARTS: Final = ("country_code", "city", "zip", "state", "street", "phone", "first_name", "last_name", "email")
-"""The parts of `shipping_address` (wire.md 3)."""
+"""The parts of `shipping_address` (interface.md §8.6)."""
 
 SIGNED_FIELDS: Final = CHECKOUT_FIELDS | PREFILL_FIELDS | DELIVERY_FIELDS | frozenset(ADDRESS_PARTS)
 """The names that any door which takes a `hash` knows."""

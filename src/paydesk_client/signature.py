@@ -1,4 +1,4 @@
-"""Signatures of requests and pingbacks: the one place that knows how they are computed (wire.md 1 and 2).
+"""Signatures of requests and pingbacks: the one place that knows how they are computed (interface.md §3.2, §3.3, §4.2).
 
 The service imports this module, so that merchant and service can't drift apart.
 """
@@ -113,7 +113,7 @@ def signature_version(parameters: Parameters) -> Version:
 
 
 def canonical_string(parameters: Parameters, version: Version) -> str:
-    """Write parameters as they are hashed, without the key; a `hash` among them is left out (wire.md 1).
+    """Write parameters as they are hashed, without the key; a `hash` among them is left out (interface.md §3.2, §3.3).
 
     Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
     """
@@ -122,7 +122,7 @@ def canonical_string(parameters: Parameters, version: Version) -> str:
 
 
 def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> str:
-    """Compute the `hash` of a request in lower-case hexadecimal: SHA-256 for v1, HMAC-SHA-256 for v2 (wire.md 1).
+    """Compute the `hash` of a request, in lower-case hexadecimal (interface.md §3.2, §3.3).
 
     The parameters are signed as given: for v2 they must already hold `sign_version`.
 
@@ -136,7 +136,7 @@ def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> s
 def verify(
     parameters: Parameters, given_hash: Value, private_key: str, version: Version, budget: Budget | None = None
 ) -> Verification:
-    """Check the hash of a request in every way of writing that clients in the field use (wire.md 1).
+    """Check the hash of a request in every way of writing that clients in the field use (interface.md §3.4).
 
     The canonical form is tried first; at most MOST_CANDIDATES strings are hashed; each comparison takes constant time.
     Upper-case hexadecimal is accepted. A given hash that is no hash at all is simply not valid. Who checks many guesses
@@ -154,7 +154,7 @@ def verify(
 
 
 def pingback_signature(raw_body: bytes, private_key: str) -> str:
-    """Compute the version 2 signature of a pingback: HMAC-SHA-256 over the body exactly as sent (wire.md 2)."""
+    """Compute the version 2 signature of a pingback: HMAC-SHA-256 over the body exactly as sent (interface.md §4.2)."""
     return hmac.new(private_key.encode(), raw_body, sha256).hexdigest()
 
 
@@ -180,7 +180,7 @@ class Signature:
 
 
 def _require_one_reading(parameters: Parameters, version: Version) -> None:
-    """Refuse what could be read as another request with the same hash, at this door or another (wire.md 1).
+    """Refuse what could be read as another request with the same hash, at this door or another (interface.md §3.5).
 
     Raises: MalformedForm, saying what to change.
     """

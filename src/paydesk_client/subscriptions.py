@@ -1,4 +1,4 @@
-"""What a merchant's server does with subscriptions (spec: Endpoints, 4)."""
+"""What a merchant's server does with subscriptions (interface.md §8.4)."""
 
 from dataclasses import dataclass
 from typing import Any

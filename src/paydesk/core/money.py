@@ -11,7 +11,7 @@ from paydesk.core.currencies import minor_digits as minor_digits
 from paydesk.core.errors import Malformed
 
 LEDGER_DIGITS = Decimal("0.0001")
-"""Every amount in the ledger has four decimals (wire.md §2, Money)."""
+"""Every amount in the ledger has four decimals (interface.md §5.6)."""
 
 LARGEST = Decimal("999999999999.9999")
 """What a `numeric(20,4)` column and a JSON number both hold without loss."""
@@ -51,7 +51,7 @@ def parse_known_currency(text: str, field: str = "currency") -> str:
 def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
     """Read a positive amount in main units of `currency`: plain digits, a dot, no more decimals than the currency has.
 
-    Zeros beyond them are exact, so they are taken: clients write `500.00` for 500 JPY (wire.md §5).
+    Zeros beyond them are exact, so they are taken: clients write `500.00` for 500 JPY (interface.md §2.4).
 
     Raises: Malformed, saying what is wrong and what was expected.
     """
@@ -124,7 +124,7 @@ class FeePlan:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a paid amount divides; `net + reserve + fees == paid` always, and `net` may be negative (wire.md §2)."""
+    """How a paid amount divides: `net + reserve + fees == paid`; net may be negative (interface.md §5.6)."""
 
     paid: Decimal
     net: Decimal

@@ -43,7 +43,7 @@ def parse_period(text: str, field: str) -> Period:
     """Read a period as the form writes it: a whole number and a unit, `30d`, `2w`, `6m`, `1y`; at most 10 years.
 
     Raises: Malformed, naming the field.
-    Source: spec, Checkout request, recurring_period.
+    Source: interface.md §2.5.
     """
     match = _TEXT.fullmatch(text)
     if match is None:

@@ -1,4 +1,4 @@
-"""Errors as programs read them: a JSON object with exactly these keys (wire.md §3)."""
+"""Errors as programs read them: a JSON object with exactly these keys (interface.md §8.2)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def base_path(request: Request) -> str:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a program asks, rather than a browser; at the API's paths it always is one (wire.md §3)."""
+    """Whether a program asks, rather than a browser; at the API's paths it always is one (interface.md §8.2)."""
     asked = "application/json" in request.headers.get("accept", "").lower()
     path = str(request.scope["path"])
     return asked or path.startswith("/api/") or (path.startswith("/payment/") and path.endswith("/refund"))

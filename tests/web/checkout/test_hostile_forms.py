@@ -77,7 +77,7 @@ async def test_random_values_without_a_right_hash_are_refused(
     answer = await web.post("/payment/form", content=encode_form(changed), headers=FORM_TYPE)
     sane(answer)
     if answer.status_code == 303:
-        # Only empty optional fields may be added without being hashed (wire.md 1).
+        # Only empty optional fields may be added without being hashed (interface.md §3.4).
         assert not any("".join(value) for value in fields.values())
     else:
         # After thirty wrong hashes in a minute no more are looked at.

@@ -19,7 +19,7 @@ from paydesk.domain.payments.after import REVERSAL_STATUS, funds_of, state_after
 from paydesk.domain.payments.states import TAKEN, AttemptState, PaymentState
 
 OPENED, REVERSED = "chargeback", "chargeback_reversed"
-"""The events, beyond the spec's three."""
+"""The events, beyond the three that are always there."""
 
 ZERO = Decimal(0)
 Entry = tuple[str, str, Decimal]

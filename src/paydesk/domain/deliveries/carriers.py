@@ -1,4 +1,4 @@
-"""Carriers whose tracking link follows from the tracking id, by the names that shops give them (wire.md §3)."""
+"""Carriers whose tracking link follows from the tracking id, by the names that shops give them (interface.md §8.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A delivery confirmation, read strictly (wire.md §3): reading stops at the first thing that is wrong, and says it.
+"""A delivery confirmation, read strictly (interface.md §8.6): it stops at the first thing that is wrong.
 
 Shops and their plugins write "N/A" for what they don't know; that, an empty text and null count as absent. Fields that
 are not known are ignored. Moves no money.

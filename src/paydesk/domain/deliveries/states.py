@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class DeliveryStatus(StrEnum):
-    """What a confirmation says (wire.md §3)."""
+    """What a confirmation says (interface.md §8.6)."""
 
     ORDER_PLACED = "order_placed"
     """The shop has begun with the order."""
@@ -38,7 +38,7 @@ TAKES_MONEY = frozenset(
         (DeliveryStatus.DELIVERED, GoodsType.DIGITAL),
     }
 )
-"""What captures an authorization (spec: Order delivery); nobody ships what is digital, so its arrival counts."""
+"""What captures an authorization (interface.md §7.4); nobody ships what is digital, so its arrival counts."""
 
 
 def furthest(said: Iterable[DeliveryStatus]) -> DeliveryStatus | None:

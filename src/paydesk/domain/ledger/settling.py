@@ -37,7 +37,7 @@ async def settle_due(
 
     Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
     counts, and `at` is its time (UTC). One that can't be posted waits in the operator's list and stops no other.
-    Source: spec, Order delivery (Pending Balance).
+    Source: interface.md §7.4.
     """
     asked = {"real_now": real_now, "at": at, "merchant_id": merchant_id, "most": most}
 

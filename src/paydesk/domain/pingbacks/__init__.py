@@ -1,1 +1,1 @@
-"""Pingbacks: telling merchants' servers what happened, at least once (spec: Pingback receiver; wire.md §2)."""
+"""Pingbacks: telling merchants' servers what happened, at least once (interface.md §4.1)."""

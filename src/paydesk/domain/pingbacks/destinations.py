@@ -21,7 +21,7 @@ def destination(form_url: str | None, account: Account, *, live: bool) -> str | 
     """The URL for a pingback, or None if it has to wait for one: the form's, else the account's.
 
     A test pingback is as validly signed as a live one, and a customer can post a live form to the sandbox. So once the
-    merchant is live, test pingbacks go to the account's test URL and nowhere else (wire.md §4).
+    merchant is live, test pingbacks go to the account's test URL and nowhere else (interface.md §9.3).
     """
     if live:
         return form_url or account.pingback_url or None
@@ -36,5 +36,5 @@ def account_of(row: Mapping[str, Any]) -> Account:
 
 
 def body_format(row: Mapping[str, Any]) -> str:
-    """The body that a pingback gets: version 2 is always JSON, version 1 as the account says (wire.md §2)."""
+    """The body that a pingback gets: version 2 is always JSON, version 1 as the account says (interface.md §4.4)."""
     return "json" if row["sign_version"] == "v2" else str(row["pingback_format"])

@@ -1,4 +1,4 @@
-"""The envelope of a pingback, with the spec's names in the spec's order (spec: Pingback envelope, payment_order, user).
+"""The envelope of a pingback: names and order of its fields are fixed (interface.md §5.1, §5.2, §5.3).
 
 It is stored as JSON text without `pingback_ts`, which each attempt adds anew (stamping.py). Amounts are JSON numbers
 as the decimals say them: `-0.2608`, no binary noise, no trailing zeros.
@@ -106,14 +106,14 @@ class _SubscriptionEnvelope(msgspec.Struct, frozen=True):
 
 
 def subscription_envelope(event: str, subscription: dict[str, Any]) -> str:
-    """The pingback of a subscription's end, as JSON text without `pingback_ts` (spec: Events)."""
+    """The pingback of a subscription's end, as JSON text without `pingback_ts` (interface.md §6.2)."""
     return _encoder.encode(_SubscriptionEnvelope(event, subscription)).decode()
 
 
 def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None = None) -> str:
     """The `payment` pingback, one-time or for a subscription, as JSON text without `pingback_ts`.
 
-    As in the spec's samples a subscription's payment_order has no `payment_system`, its envelope no `with_risk_check`.
+    A subscription's payment_order has no `payment_system`, its envelope no `with_risk_check` (interface.md §6.1).
     """
     envelope = _PaymentEnvelope(
         event="payment",
@@ -137,7 +137,7 @@ class _ReversalEnvelope(msgspec.Struct, frozen=True):
 
 
 def reversal_envelope(report: PaymentReport, reversal: ReversalReport, *, one_time: bool) -> str:
-    """The pingback of a refund, void or chargeback, as JSON text without `pingback_ts` (wire.md §2)."""
+    """The pingback of a refund, void or chargeback, as JSON text without `pingback_ts` (interface.md §6.3)."""
     order = msgspec.structs.replace(
         _order(report, reversal.status, one_time=one_time),
         reference_id=reversal.reference_id,

@@ -4,7 +4,7 @@
 -- `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's backlog stands in another's
 -- way, however many shops he opens. Sides are visited in order from a place that the caller moves on: next_merchant_id
 -- and next_live come back on every row, and there is always one row, without an id if nothing was taken; they are null
--- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (wire.md 4).
+-- once the last side was visited. Once a merchant is live, its test pingbacks go to its test URL only (interface.md §9.3).
 -- Each side has its own time (shop_now): :now, which is real, and for a test side its clock on top. With :merchant_id only
 -- that merchant's test side is visited, and :now is its time (its clock is being moved); the place is then just before it.
 -- A copy for staging sends nothing of a live side.
@@ -236,7 +236,7 @@ update pingback p
 
 -- name: resend(merchant_id, live, id, now)^
 -- One attempt more, at once, whatever came of those before; where a new one would go, by the account's URLs of now (and
--- where it went if there is none); to the test URL alone where only that is allowed (wire.md 4).
+-- where it went if there is none); to the test URL alone where only that is allowed (interface.md §9.3).
 with target as (
     select p.merchant_id, p.live, p.id,
            case when not p.live and m.went_live_at is not null then m.test_pingback_url

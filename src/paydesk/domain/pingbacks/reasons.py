@@ -8,7 +8,7 @@ from paydesk.domain.pingbacks.stamping import IN_CLEAR
 
 
 class Why(StrEnum):
-    """Why the merchant's server did not acknowledge a pingback (spec: Required response)."""
+    """Why the merchant's server did not acknowledge a pingback (interface.md §4.5)."""
 
     URL = "url"
     """The URL can't be called at all."""
@@ -40,7 +40,7 @@ class Why(StrEnum):
     EMPTY = "empty"
     """200 without a body."""
     REJECTED = "rejected"
-    """200 and `NOK`: the shop's program found the pingback invalid (spec: Merchant processing rules)."""
+    """200 and `NOK`: the shop's program found the pingback invalid (interface.md §4.7)."""
     BODY = "body"
     """200 and some other body."""
     OTHER = "other"
@@ -76,7 +76,7 @@ _BY_CLASS = {3: Why.REDIRECT, 4: Why.CLIENT_ERROR, 5: Why.SERVER_ERROR}
 
 
 def why(status: int | None, error: str, body: str) -> Why | None:
-    """Why an attempt failed, or None if it was acknowledged: 200 and a body that is `ok` once trimmed (wire.md §2).
+    """Why an attempt failed, or None if it was acknowledged (interface.md §4.5).
 
     Args: status is None if no answer came; error is one line of `outbound.wording`, empty for none; body is the start
     of the answer.

@@ -1,4 +1,4 @@
-"""One attempt's request: the stored payload with this moment's `pingback_ts`, signed (wire.md §2).
+"""One attempt's request: the stored payload with this moment's `pingback_ts`, signed (interface.md §4.3).
 
 Apart from the stamp and the signature every attempt of a pingback is the same, byte for byte.
 """

@@ -32,7 +32,7 @@ TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {
 }
 
 RESEND_INTERVAL = timedelta(minutes=30)
-"""From a failed attempt to the next (spec: Limits)."""
+"""From a failed attempt to the next (interface.md §4.6)."""
 
 MOST_ATTEMPTS = 11
-"""The first attempt and up to 10 resends (spec: Limits)."""
+"""The first attempt and up to 10 resends (interface.md §4.6)."""

@@ -29,7 +29,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One agreement to pay again and again; times are UTC, None when unset (spec: subscription).
+    """One agreement to pay again and again; times are UTC, None when unset (interface.md §5.4).
 
     `skipped` is how many periods fell due while nothing could be charged, and were never charged.
     """
@@ -72,7 +72,7 @@ class Subscription:
         return Schedule(self.package.terms, self.anchor, self.time_zone, self.skipped)
 
     def order_reference(self, period: int) -> str:
-        """The order reference of the charge for a period: `<init>:<n>` for the n-th payment (wire.md §2)."""
+        """The order reference of the charge for a period: `<init>:<n>` for the n-th payment (interface.md §5.7)."""
         number = period + 1 if self.package.terms.trial is not None else period
         return f"{self.init_merchant_order_id}:{number}" if number > 1 else self.init_merchant_order_id
 
@@ -152,7 +152,7 @@ def paid(
 
 
 def failed(subscription: Subscription, *, at: datetime) -> Subscription:
-    """A charge was declined: it is tried again 6 hours later, three times, then everything stops (spec, Limits)."""
+    """A charge was declined: it is tried again, in the end everything stops (interface.md §7.2)."""
     failures = subscription.failures + 1
     counted = replace(subscription, failures=failures, revision=subscription.revision + 1)
     if not subscription.running:

@@ -1,4 +1,4 @@
-"""A subscription as the spec shows it in pingbacks and answers, field by field (spec: subscription, package)."""
+"""A subscription as pingbacks and answers show it, field by field (interface.md §5.4, §5.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_CARD = 1
 
 
 def subscription_object(subscription: Subscription, *, with_init: bool = False) -> dict[str, Any]:
-    """The spec's subscription object; `with_init` adds `init_merchant_order_id`, which only `payment` events carry."""
+    """The subscription object; `with_init` adds `init_merchant_order_id`, which only `payment` events carry."""
     terms = subscription.package.terms
     trial = terms.trial
     body: dict[str, Any] = {
@@ -55,7 +55,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
 
 
 def package_object(package: Package) -> dict[str, Any]:
-    """The spec's package object."""
+    """The package object."""
     terms, trial = package.terms, package.terms.trial
     return {
         "id": package.id,

@@ -14,7 +14,7 @@ from paydesk.domain.subscriptions.terms import Terms
 
 RETRY_AFTER = timedelta(hours=6)
 MOST_RETRIES = 3
-"""Source: spec, Limits."""
+"""Source: interface.md §7.2."""
 
 REFUSED_PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(days=2), timedelta(days=4))
 """Pauses after charges that the acquirer refused as requests: mostly ours to mend, so there is a week to do it."""

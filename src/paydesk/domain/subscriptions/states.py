@@ -1,4 +1,4 @@
-"""The states of a subscription, with the one table of allowed transitions (spec: States and transitions)."""
+"""The states of a subscription, with the one table of allowed transitions (interface.md §7.1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class SubscriptionState(StrEnum):
-    """The spec's `status`."""
+    """The `status` of a subscription."""
 
     TRIAL = "Trial"
     """The trial runs; the first regular charge ends it."""

@@ -1,4 +1,4 @@
-"""What a customer agrees to: price and period, trial, how long; read from the form (spec: Checkout request)."""
+"""What a customer agrees to: price and period, trial, how long; read from the form (interface.md §2.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of calls: empty, JSON, or form-encoded with bracket names; each client picks one of them (wire.md §3)."""
+"""Bodies of calls: empty, JSON, or form-encoded with bracket names (interface.md §8.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`POST /api/v1/deliveries`: what became of an order's goods (wire.md §3)."""
+"""`POST /api/v1/deliveries`: what became of an order's goods (interface.md §8.6)."""
 
 from __future__ import annotations
 

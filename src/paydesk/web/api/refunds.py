@@ -1,4 +1,4 @@
-"""`POST /payment/{id}/refund`: money back to the customer, by the path that clients know (wire.md §3)."""
+"""`POST /payment/{id}/refund`: money back to the customer, by the path that clients know (interface.md §8.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`POST /payment/form`: a shop sends its customer with a signed form (spec: Endpoints 1)."""
+"""`POST /payment/form`: a shop sends its customer with a signed form (interface.md §2.1)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _receive(request: Request) -> Response:
 
 
 def _qr_code(url: str) -> Response:
-    """The checkout's address for a phone: as text and as a picture (wire.md §1, payment_flow)."""
+    """The checkout's address for a phone: as text and as a picture (interface.md §2.7)."""
     picture = segno.make(url, error="m").svg_data_uri(scale=6, border=4)
     body = {"success": True, "data": {"checkout_url": url, "qr_code": picture}}
     return JSONResponse(body, headers={"Cache-Control": "no-store"})

@@ -16,7 +16,7 @@ from paydesk.web.demo.reversals import Reversal, amount_of, read_reversal, verdi
 from paydesk_client.signature import Version
 
 TIME_TO_SHIP: Final = timedelta(days=7)
-"""How long Paydesk holds the money of goods that are shipped (spec: Limits)."""
+"""How long Paydesk holds the money of goods that are shipped (interface.md §7.4)."""
 
 Standing: TypeAlias = Literal[
     "waiting",
@@ -37,7 +37,7 @@ _ENDINGS = {
     "subscription_stopped": "Genuine: the card failed too often, so the subscription stopped. Nothing more is sent.",
     "subscription_expired": "Genuine: the agreed time of the subscription is over. Nothing more is sent out.",
 }
-"""Events that end a subscription, and what they mean for the shop (spec: Events)."""
+"""Events that end a subscription, and what they mean for the shop (interface.md §6.2)."""
 
 
 class Order(msgspec.Struct, frozen=True, tag="order"):
@@ -218,14 +218,14 @@ def new_order(article: Article, sign_version: Version, now: datetime) -> Order:
 def reference_of(payload: Mapping[str, Any]) -> str:
     """The shop's own order reference that a payload names, or an empty string.
 
-    A renewal has a reference of its own, which Paydesk makes of the first one and a number (wire.md §2).
+    A renewal has a reference of its own, which Paydesk makes of the first one and a number (interface.md §5.7).
     """
     of_first = _subscription(payload).get("init_merchant_order_id")
     return str(of_first or _payment_order(payload).get("merchant_order_id", "")).partition(":")[0]
 
 
 def recurring_id_of(payload: Mapping[str, Any]) -> str:
-    """The id of the first payment of the subscription that a payload is about, or an empty string (wire.md §2)."""
+    """The id of the first payment of a payload's subscription, or an empty string (interface.md §5.7)."""
     return str(_subscription(payload).get("recurring_id", ""))
 
 
@@ -241,7 +241,7 @@ def named_in(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
-    """Decide what a genuine pingback means for the order that it names (spec: Events, payment_order).
+    """Decide what a genuine pingback means for the order that it names (interface.md §5.2, §6.1).
 
     Genuine says who speaks, not that the right amount was paid: the shop compares it with its own order. Pingbacks
     come at least once, so the second one about the same payment must change nothing.
@@ -293,7 +293,7 @@ def _payment_order(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _date(told: object) -> datetime | None:
-    """A pingback's date, or None if it is none (spec: payment_order)."""
+    """A pingback's date, or None if it is none (interface.md §5.2)."""
     written = told.get("date") if isinstance(told, Mapping) else None
     try:
         return datetime.strptime(str(written), "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)

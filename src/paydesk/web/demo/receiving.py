@@ -1,4 +1,4 @@
-"""The shop's pingback receiver (spec: Endpoints, 2. Pingback receiver, merchant processing rules)."""
+"""The shop's pingback receiver (interface.md §4.7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MASK: Final = "••••••••"
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Validates what comes to the pingback URL, has it recorded, and answers as the spec wants."""
+    """Validates what comes to the pingback URL, has it recorded, and answers as interface.md §4.5 says."""
 
     gateway: Gateway
     records: Records

@@ -90,7 +90,7 @@ class Records:
             return judged
 
     def _subscribed(self, first_payment: str) -> Sheet | None:
-        """The subscription that began with a payment: its end names no order reference (wire.md §2)."""
+        """The subscription that began with a payment: its end names no order reference (interface.md §6.2)."""
         known = (sheet for sheet in self._sheets.values() if sheet.order.plan is not None and sheet.first_payment)
         return next((sheet for sheet in known if sheet.first_payment == first_payment), None)
 

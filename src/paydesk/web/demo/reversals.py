@@ -1,4 +1,4 @@
-"""Pingbacks that say that money went back: refunds, voids and chargebacks (wire.md §2)."""
+"""Pingbacks that say that money went back: refunds, voids and chargebacks (interface.md §6.3, §6.4)."""
 
 from __future__ import annotations
 

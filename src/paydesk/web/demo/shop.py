@@ -1,4 +1,4 @@
-"""The sample shop's pages and routes (spec: What the service does, 2 and 3, as a merchant sees it)."""
+"""The sample shop's pages and routes as a merchant sees them (interface.md §1.1, §1.2)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def create_shop(
 
     Args:
         gateway: the shop's key pair and where Paydesk is; its `header_prefix` must be the service's.
-        shipping: the same for the shop's second account, whose goods are shipped (spec: Order delivery).
+        shipping: the same for the shop's second account, whose goods are shipped (interface.md §7.4).
         base_url: where the shop itself is, such as `http://127.0.0.1:8001`; Paydesk sends pingbacks there.
         folder: for the shop's records; made if there is none. One process at a time may use it.
         clock: the time now, UTC.
@@ -200,7 +200,7 @@ class _Shop:
         return sheet
 
     def _request_fields(self, order: Order) -> dict[str, str]:
-        """The checkout request of an order, always the same for the same order (spec: Checkout request)."""
+        """The checkout request of an order, always the same for the same order (interface.md §2.2)."""
         fields = {
             "merchant_order_id": order.reference,
             "amount": str(order.plan.price if order.plan else order.amount),
@@ -216,7 +216,7 @@ class _Shop:
 
 
 def _recurring_fields(order: Order, plan: Plan) -> dict[str, str]:
-    """What makes a checkout request one for a subscription (spec: Checkout request)."""
+    """What makes a checkout request one for a subscription (interface.md §2.3)."""
     return {
         "recurring_name": order.description,
         "recurring_sku_id": plan.sku,
