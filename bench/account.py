@@ -31,7 +31,7 @@ from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger.closing import close_ledger
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk.settings import Settings, load_settings

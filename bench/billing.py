@@ -47,10 +47,10 @@ from paydesk.core.periods import Period
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.billing.charging import Pace, run_billing
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
-from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.terms import Terms
 

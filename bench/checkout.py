@@ -32,7 +32,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer, binary
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import SESSION, Database, connected
-from paydesk.domain.merchants.accounts import Merchant, create_merchant
+from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk_client.signature import sign
 
 HERE = Path(__file__).parent

@@ -36,7 +36,7 @@ from paydesk.core.money import FeePlan, split_payment
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Merchant, create_merchant
+from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings

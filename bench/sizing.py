@@ -36,7 +36,7 @@ from paydesk.database import programs
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Merchant, create_merchant
+from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from pingbacks import queue, receiver_process
 
 SIZES = """

@@ -29,9 +29,10 @@ from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant, shop_of
-from paydesk.domain.merchants.profile_changes import accept, seen_now
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.business.profile_changes import accept, seen_now
+from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk_client import Gateway

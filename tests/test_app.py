@@ -21,7 +21,7 @@ from paydesk.app import create_app, payment_desk
 from paydesk.core.errors import SetupError
 from paydesk.database import waiting
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.settings import Settings
 
 SignedForm = Callable[..., dict[str, Any]]

@@ -19,8 +19,8 @@ from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.history import History
-from paydesk.domain.payments.gate import Standing
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.money_gate import Standing
 from paydesk.settings import Settings
 from paydesk.worker import work
 
@@ -33,9 +33,9 @@ WORK = {
     "backlog of pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._watch_backlog",
     "janitor": "paydesk.domain.payments.janitor:settle_due",
     "janitor of movements": "paydesk.domain.payments.janitor:finish_movements",
-    "card changes": "paydesk.domain.subscriptions.card_lookups:settle_card_changes",
-    "billing 1": "paydesk.domain.subscriptions.charging:BillingRun.charge_due",
-    "ending of subscriptions": "paydesk.domain.subscriptions.charging:expire_due",
+    "card changes": "paydesk.domain.billing.card_lookups:settle_card_changes",
+    "billing 1": "paydesk.domain.billing.charging:BillingRun.charge_due",
+    "ending of subscriptions": "paydesk.domain.billing.charging:expire_due",
     "disputes": "paydesk.domain.chargebacks.reading:read_disputes",
     "deadlines of shipments": "paydesk.domain.deliveries.deadlines:act_on_due",
     "settling": "paydesk.domain.ledger.settling:settle_due",

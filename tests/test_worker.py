@@ -18,10 +18,10 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.history import History
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings, announced
 from paydesk.worker import mailer_of, work
 

@@ -40,10 +40,10 @@ from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import QUIET, beat, watch_history
 from paydesk.domain.operations.remembering import memory_file, recall
 from paydesk.domain.operations.second_server import standby_watched
-from paydesk.domain.payments.gate import MoneyGate
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits, in_test_mode
 from paydesk.domain.payments.keying import pads_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.money_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.logs import set_up_logs

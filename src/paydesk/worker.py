@@ -19,6 +19,8 @@ from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
+from paydesk.domain.billing.card_lookups import run_card_lookups
+from paydesk.domain.billing.charging import Pace, run_billing
 from paydesk.domain.chargebacks.reading import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
@@ -35,15 +37,13 @@ from paydesk.domain.operations.machinery import run_pulse, watch_queues
 from paydesk.domain.operations.reconciling import run_reconciliation
 from paydesk.domain.operations.remembering import memory_file
 from paydesk.domain.operations.second_server import StandbyWatch
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.resending import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.sealing.hiding_links import hide_left_links
-from paydesk.domain.subscriptions.card_lookups import run_card_lookups
-from paydesk.domain.subscriptions.charging import Pace, run_billing
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
 from paydesk.web.checkout.watching import run_page_watch

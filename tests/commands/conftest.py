@@ -42,7 +42,7 @@ from paydesk.commands import (
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest

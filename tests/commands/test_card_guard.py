@@ -5,7 +5,7 @@ from typing import Any
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.guarding import Limits, count_declines
 
 

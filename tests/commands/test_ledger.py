@@ -11,8 +11,8 @@ import pytest
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
+from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.ledger.payouts import Payout, record_payout_on
-from paydesk.domain.merchants.profiles import PURPOSE
 
 
 async def test_the_balance_of_a_merchant_is_shown(paydesk: Any, account: dict[str, Any], subscription: int) -> None:

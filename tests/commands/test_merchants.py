@@ -17,9 +17,9 @@ from paydesk.adapters.vault import generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Forbidden
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.merchants.shop import Shop
 
 KEYS = ("public_key", "private_key")
 

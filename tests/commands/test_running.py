@@ -26,7 +26,7 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import create_merchant
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk_client import Gateway
 
 CARD, CVC = "4242424242424242", "737"

@@ -23,16 +23,16 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 SOURCE = Path(paydesk.__file__).parent
 FILES = sorted([*SOURCE.rglob("*.sql"), *SOURCE.rglob("*.py")])
 
 PICKED = {
-    "domain/merchants/overseeing.py: inspect",
-    "domain/merchants/profiles.py: find",
+    "domain/operations/merchants.py: inspect",
+    "domain/business/profiles.py: find",
     "domain/pingbacks/resending.py: find",
     "domain/pingbacks/resending.py: newest",
     "domain/pingbacks/resending.py: resend",

@@ -26,7 +26,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paydesk.core.periods import Period
-from paydesk.domain.payments.holding import TIME_TO_SHIP
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.lifecycle import Package, begin
 from paydesk.domain.subscriptions.objects import package_object, subscription_object

@@ -18,8 +18,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
-from paydesk.domain.merchants.accounts import create_merchant
 from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.settings import FILE, Settings
 
 ROOT = Path(__file__).parents[2]

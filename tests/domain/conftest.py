@@ -12,14 +12,16 @@ import asyncpg
 import pytest
 from tests.conftest import database_at
 from tests.databases import drop_database
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 
 GOOD = "4242424242424242"
@@ -91,3 +93,15 @@ async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
         for name in made:
             await drop_database(admin, name)
         await admin.close()
+
+
+@pytest.fixture
+async def subscriber(desk: Desk, shop: Shop) -> Subscriber:
+    """A merchant's customers; a janitor asks for all merchants, so what other tests have left is not asked about."""
+    await desk.database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    return Subscriber(desk, shop)
+
+
+@pytest.fixture
+def obedient() -> ObedientBank:
+    return ObedientBank()

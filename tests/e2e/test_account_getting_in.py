@@ -26,7 +26,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.mail.queueing import open_facts
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.settings import Settings
 
 pytestmark = pytest.mark.browser

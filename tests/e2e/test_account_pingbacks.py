@@ -18,8 +18,8 @@ from tests.web.account.selling import Seller
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.settings import Settings
 

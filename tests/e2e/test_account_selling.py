@@ -15,8 +15,8 @@ from tests.web.account.selling import POOR, Seller
 
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.terms import Terms, Trial
 
 __all__ = ["base", "complaints", "sign_up"]

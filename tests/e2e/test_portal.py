@@ -18,12 +18,14 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.billing.card_lookups import settle_card_changes
+from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.receiving import Reception, receive_form
-from paydesk.domain.subscriptions.card_lookups import settle_card_changes
-from paydesk.domain.subscriptions.charging import BillingRun
 from paydesk.settings import Settings
 from paydesk_client.signature import encode_form
 

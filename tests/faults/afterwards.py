@@ -17,8 +17,8 @@ from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, connected
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.shop import Shop
 
 SENT = "0.50"
 """What a merchant is sent of each order that is paid out."""

@@ -24,7 +24,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants.accounts import create_merchant
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.holding import accept
 from paydesk_client import Gateway

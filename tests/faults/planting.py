@@ -150,7 +150,7 @@ BUG_OF: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "movements.begin_refund": _committed_late,
     "movements.begin_void": _committed_late,
     "deliveries.record_delivery": _committed_late,
-    "subscriptions.begin_renewals": _committed_late,
+    "charging.begin_renewals": _committed_late,
     "payments.record_approvals": _told_afterwards,
     "pingbacks.claim": _taken_away,
     "chargebacks.disputed": _passed_by,

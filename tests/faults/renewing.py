@@ -26,10 +26,11 @@ from paydesk.core.periods import Period
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
-from paydesk.domain.subscriptions.charging import BillingRun
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.terms import Terms, Trial

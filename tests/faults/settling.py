@@ -17,15 +17,15 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.app import payment_desk, vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.api_calls import LEASE, RENEWAL
 from paydesk.domain.payments import janitor
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
-from paydesk.domain.subscriptions.card_lookups import settle_card_changes
 from paydesk.settings import Settings
 from paydesk.worker import sender_settings
 

@@ -31,7 +31,7 @@ from paydesk.database.cluster import PORT
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
-from paydesk.domain.merchants.accounts import create_merchant
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway
 

@@ -29,7 +29,7 @@ EXPECTED = {
     "an approval turned up for an attempt that was given up; voiding it",
 }
 POINTS = (
-    "before subscriptions.begin_renewals",
+    "before charging.begin_renewals",
     "before bank.charge_stored",
     "after bank.charge_stored",
     "after payments.record_approvals",
@@ -75,7 +75,7 @@ async def test_each_renewal_is_charged_once_whatever_happens_at_a_point(tmp_path
 
 async def test_a_renewal_that_is_charged_before_its_intent_is_found(tmp_path: Path) -> None:
     # Of a batch, the first to be answered would commit the intents of all.
-    async with club_staged(tmp_path, 1, Cast(bugs=["subscriptions.begin_renewals"])) as club:
+    async with club_staged(tmp_path, 1, Cast(bugs=["charging.begin_renewals"])) as club:
         await charge(club, [Fate.DIES], ("after bank.charge_stored",))
         await settle_renewals(club)
         found = await renewal_contradictions(club, 1)

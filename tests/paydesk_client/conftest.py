@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 
 from paydesk.app import create_app
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 
 

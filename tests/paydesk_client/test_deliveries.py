@@ -10,9 +10,11 @@ from tests.paydesk_client.test_subscriptions import answering
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk_client import ApiError, Gateway
 

@@ -13,7 +13,7 @@ import pytest
 import paydesk.app
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.domain.operations.history import History
-from paydesk.domain.payments.gate import LATER, Standing
+from paydesk.domain.payments.money_gate import LATER, Standing
 from paydesk.settings import Settings
 
 WHY = "the database was restored"

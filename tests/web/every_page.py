@@ -10,10 +10,10 @@ from decimal import Decimal
 from starlette.responses import Response
 
 from paydesk.core.periods import Period
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.billing.for_customer import Holding, PastPayment, PastPayments, StoredCard
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
-from paydesk.domain.subscriptions.showing import Holding, PastPayment, PastPayments, StoredCard
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms, Trial
 from paydesk.web.checkout import pages as checkout

@@ -16,9 +16,9 @@ from tests.web.checkout.test_paying import SHOP, VISA, checkout, leads_to, pay, 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.operations.history import hold, queries, read
-from paydesk.domain.payments import gate
+from paydesk.domain.payments import money_gate as gate
 
 
 @pytest.fixture(scope="module")

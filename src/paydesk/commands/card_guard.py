@@ -14,8 +14,8 @@ from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.card_guard import CardGuard, OwnLimits, find_card_guard, lift_pause, tighten
+from paydesk.domain.business.card_guard import CardGuard, OwnLimits, find_card_guard, lift_pause, tighten
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.guarding import Counted, Limits, in_test_mode
 
 app = typer.Typer(help="The guard against card testing: see it, tighten it, end a pause.", no_args_is_help=True)

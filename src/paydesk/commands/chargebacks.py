@@ -31,11 +31,11 @@ from paydesk.domain.chargebacks.disputing import (
 )
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.chargebacks.waiting import browse_waiting
-from paydesk.domain.chargebacks.waiting import reckon as reckon_dispute
-from paydesk.domain.merchants.accounts import find_merchant, shop_of
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import find_merchant, shop_of
+from paydesk.domain.operations.chargebacks import browse_waiting
+from paydesk.domain.operations.chargebacks import reckon as reckon_dispute
+from paydesk.domain.payments.desk import Desk
 
 app = typer.Typer(help="See chargebacks and give evidence; open and close them in test mode.", no_args_is_help=True)
 

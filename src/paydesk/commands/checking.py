@@ -17,7 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import Difference, Finding, Scope, count_open, findings
-from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.operations.witnessing import compare_lists
 from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.comparing import FILES, NotReached, differences, fetch

@@ -19,12 +19,12 @@ from paydesk.commands.showing import AsJson, counted, note, progress, show_facts
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.periods import Period, parse_period
-from paydesk.domain.merchants.accounts import find_merchant
 from paydesk.domain.merchants.clock import TestClock, read_clock
-from paydesk.domain.merchants.resetting import IN_ORDER, reset_test_side
+from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.advancing import MOST_EVENTS, Progress, Report, Summary
-from paydesk.domain.subscriptions.advancing import advance as advance_clock
+from paydesk.domain.test_clock.advancing import MOST_EVENTS, Progress, Report, Summary
+from paydesk.domain.test_clock.advancing import advance as advance_clock
+from paydesk.domain.test_clock.resetting import IN_ORDER, reset_test_side
 from paydesk.worker import outbound_client, sender_settings
 
 app = typer.Typer(help="Move a merchant's test clock. Live data has none.", no_args_is_help=True)

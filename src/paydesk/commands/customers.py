@@ -12,12 +12,12 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.showing import AsJson, counted, note, progress, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
-from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.merchants.merchant import find_merchant
+from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure
 from paydesk.domain.privacy.erasing import erase as erase_customer
 from paydesk.domain.privacy.erasures import ErasureList, still_there
 from paydesk.domain.privacy.exporting import export as export_customer
-from paydesk.domain.privacy.finding import Subject
 
 app = typer.Typer(help="Hand out or erase what is stored of a customer.", no_args_is_help=True)
 

@@ -14,8 +14,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_currency, plain_number
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants.accounts import find_merchant
-from paydesk.domain.merchants.fees import SHOWN, fee_amounts, follow_the_rule, set_fee_amounts
+from paydesk.domain.merchants.merchant import find_merchant
+from paydesk.domain.operations.fees import SHOWN, fee_amounts, follow_the_rule, set_fee_amounts
 
 app = typer.Typer(help="Show and set the amounts of a merchant's fees per currency.", no_args_is_help=True)
 

@@ -12,7 +12,7 @@ from paydesk.commands.options import HowMany, side_word
 from paydesk.commands.showing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.mail.outbox import MailState, masked, newest_mails, resend_mail
+from paydesk.domain.operations.mails import MailState, masked, newest_mails, resend_mail
 
 app = typer.Typer(help="See the outbox of mails, and resend those that were given up.", no_args_is_help=True)
 

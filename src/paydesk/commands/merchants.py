@@ -15,12 +15,16 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import Live, side_word
 from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
+from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import invite_first
-from paydesk.domain.merchants.accounts import (
+from paydesk.domain.business.integration import parse_pingback_url, public_keys
+from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
+from paydesk.domain.merchants.keys import Scope, pairs_of
+from paydesk.domain.merchants.merchant import (
     MUTABLE_EVENTS,
     Merchant,
     change_merchant,
@@ -30,15 +34,11 @@ from paydesk.domain.merchants.accounts import (
     list_merchants,
     shop_of,
 )
-from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
-from paydesk.domain.merchants.integration import parse_pingback_url, public_keys
-from paydesk.domain.merchants.keys import Scope, pairs_of
-from paydesk.domain.merchants.overseeing import inspect_merchant, resume_merchant, suspend_merchant
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
-from paydesk.domain.payments.holding import require_holds
-from paydesk.domain.payments.requests import parse_email
+from paydesk.domain.operations.merchants import inspect_merchant, resume_merchant, suspend_merchant
+from paydesk.domain.operations.missed import charge_all_missed
+from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.pingbacks.resending import send_waiting
-from paydesk.domain.subscriptions.missed import charge_all_missed
 from paydesk.settings import Settings
 
 LONGEST_NAME = 100

@@ -16,10 +16,10 @@ from paydesk.core.errors import Malformed
 from paydesk.core.paging import read_moment
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants import profile_changes
-from paydesk.domain.merchants.accounts import find_merchant
-from paydesk.domain.merchants.profile_changes import ProfileChange
-from paydesk.domain.merchants.profiles import Profile, find_profile, waiting_profiles
+from paydesk.domain.business import profile_changes
+from paydesk.domain.business.profile_changes import ProfileChange
+from paydesk.domain.business.profiles import Profile, find_profile, waiting_profiles
+from paydesk.domain.merchants.merchant import find_merchant
 
 app = typer.Typer(
     help="See merchants' business profiles and what they want to change, accept or refuse it.", no_args_is_help=True

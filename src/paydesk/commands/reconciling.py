@@ -19,7 +19,7 @@ from paydesk.core.errors import NotFound
 from paydesk.core.periods import parse_period
 from paydesk.domain.operations.differences import Adopted, Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile as compare
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 EXAMPLE = "Example: paydesk reconcile --since 7d --fix"
 

@@ -18,11 +18,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.money import parse_typed, written
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.api_calls import check_request_key
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.payments.browsing import SeenPayment, show_payment
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.for_api import SeenPayment, show_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
 

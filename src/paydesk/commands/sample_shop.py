@@ -17,8 +17,8 @@ from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import accept_invitation, invite_first
-from paydesk.domain.merchants.accounts import create_merchant, find_merchant
 from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.merchant import create_merchant, find_merchant
 from paydesk.settings import Settings
 from paydesk.web.demo.shop import SHIPPING_PINGBACKS
 

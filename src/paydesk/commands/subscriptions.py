@@ -13,13 +13,13 @@ from paydesk.commands.showing import AsJson, note, show_facts, show_json, show_t
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants.accounts import find_merchant, shop_of
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.subscriptions.browsing import SeenSubscription, show_subscription
+from paydesk.domain.merchants.merchant import find_merchant, shop_of
+from paydesk.domain.operations.missed import charge_all_missed, missed_periods
+from paydesk.domain.operations.subscriptions import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
-from paydesk.domain.subscriptions.finding import newest_subscriptions, shop_of_subscription
+from paydesk.domain.subscriptions.for_api import SeenSubscription, show_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.missed import charge_all_missed, missed_periods
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.states import SubscriptionState
 

@@ -12,7 +12,7 @@ from paydesk.database import partitions
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, Actor, browse, browse_operators, browse_own, record
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 SOMEBODY = Actor(None, "192.0.2.1")
 

@@ -12,7 +12,7 @@ from tests.domain.accounts.someone import PASSWORD, CountingHasher, Someone, new
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.entering import confirm, log_in, open_another_shop, sign_up
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLetIn

@@ -9,7 +9,7 @@ from tests.domain.accounts.someone import Someone
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.integration import (
+from paydesk.domain.business.integration import (
     GRACE_PERIODS,
     end_key,
     find_integration,
@@ -17,7 +17,7 @@ from paydesk.domain.merchants.integration import (
     rotate_keys,
     save_integration,
 )
-from paydesk.domain.merchants.profiles import Details, save_profile
+from paydesk.domain.business.profiles import Details, save_profile
 
 
 async def whats(mails: Mails, someone: Someone) -> list[str]:

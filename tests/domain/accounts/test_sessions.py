@@ -26,7 +26,7 @@ from paydesk.domain.accounts.sessions import (
     require,
     require_operator,
 )
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 SECOND = timedelta(seconds=1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.apart import reason_of, set_aside, side_by_side, together
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 
 class Recorder:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import MEANINGS, AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms, watch_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 NOW = datetime(2027, 3, 1, tzinfo=UTC)
 

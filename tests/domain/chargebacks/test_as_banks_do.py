@@ -28,12 +28,12 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
 from paydesk.domain.chargebacks.disputing import Chargeback, browse_chargebacks, give_evidence, purchase_of
 from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
-from paydesk.domain.chargebacks.waiting import browse_waiting, reckon
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.chargebacks import browse_waiting, reckon
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import RefundStatus, refund
 
 OPEN, WON, LOST = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.LOST

@@ -15,8 +15,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.disputing import purchase_of
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 POST_WON_UNREAD = next(step for step in known_migrations() if step.number == 86)

@@ -25,8 +25,8 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 CHARGED_BACK = "4000000000000259"

@@ -21,10 +21,12 @@ from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.terms import Terms
 

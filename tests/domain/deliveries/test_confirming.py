@@ -19,7 +19,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirming
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import movements
 
 WEEK = timedelta(days=7)

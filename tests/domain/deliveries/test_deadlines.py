@@ -24,7 +24,7 @@ from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.deadlines import act_on_due, run_deadlines
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
-from paydesk.domain.subscriptions.advancing import Summary, What, advance
+from paydesk.domain.test_clock.advancing import Summary, What, advance
 
 WEEK = timedelta(days=7)
 

@@ -20,10 +20,12 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.accounts import Shop, create_merchant
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Payer, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.payouts import Payout, Sent, record_payout_on, record_sent
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 
 async def record_payout(

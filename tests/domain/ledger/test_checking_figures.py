@@ -24,7 +24,7 @@ from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from paydesk.core.clock import utc_now
 from paydesk.domain.ledger.checking import FIGURE_RULES, check
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 

@@ -11,8 +11,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, Finding, check
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.terms import Trial
 

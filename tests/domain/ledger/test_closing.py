@@ -21,7 +21,7 @@ from paydesk.domain.ledger import closing
 from paydesk.domain.ledger.balances import Balance, balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.closing import close_ledger, run_closing
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 ENTRY = (
     "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"

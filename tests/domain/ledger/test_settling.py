@@ -23,8 +23,8 @@ from paydesk.domain.ledger.balances import (
 )
 from paydesk.domain.ledger.payouts import browse_payouts
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 Buy = Callable[..., Awaitable[int]]

@@ -21,7 +21,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger import balances
 from paydesk.domain.ledger.balances import browse_postings, statement
 from paydesk.domain.ledger.closing import close_ledger
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 ENTRY = (
     "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"

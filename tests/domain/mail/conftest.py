@@ -18,8 +18,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import queue_mail
 from paydesk.domain.mail.sending import Caps, DueMail, MailSender
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk as PaymentDesk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk as PaymentDesk
 
 
 @pytest.fixture(autouse=True)

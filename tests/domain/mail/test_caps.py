@@ -13,8 +13,8 @@ from tests.adapters.mail.post_offices import PostOffice
 from tests.domain.mail.conftest import Desk
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.mail.outbox import MailState, newest_mails
 from paydesk.domain.mail.sending import OVER, TEAM_SHARE, Caps
+from paydesk.domain.operations.mails import MailState, newest_mails
 
 
 @pytest.fixture

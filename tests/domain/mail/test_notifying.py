@@ -15,11 +15,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.business.profile_changes import refuse, seen_now
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
-from paydesk.domain.merchants.profile_changes import refuse, seen_now
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.web.mails.writing import write
 
 

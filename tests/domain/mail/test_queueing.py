@@ -12,7 +12,7 @@ from paydesk.adapters.vault import Vault, VaultError, generate_key_setting, gene
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import open_facts, queue_mail, seal_fact
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 
 async def queue(database: Any, shop: Shop, **given: Any) -> None:

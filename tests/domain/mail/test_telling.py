@@ -20,9 +20,10 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, choose_mails, tell_events, tell_failing
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Payer, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Payer, pay
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.ending import cancel

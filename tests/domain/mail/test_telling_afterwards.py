@@ -18,8 +18,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.telling import TOLD_FOR, choose_mails
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 from paydesk.web.mails.writing import write
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link, LinkTo, open_link
+from paydesk.domain.merchants.shop import Shop
 
 VAULT = Vault.from_settings(generate_key_setting(), generate_secret())
 SEED = secrets.token_hex(16)

@@ -12,8 +12,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirmations
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.merchants import ignored
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.ignored import MOST_NAMES, SentWith, ignored_fields, note_ignored
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import requests
 from paydesk.domain.payments.requests import read_request
 from paydesk.web.api.deliveries import BODY

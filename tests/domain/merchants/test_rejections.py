@@ -11,8 +11,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import rejections
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.rejections import log_rejected_form, rejected_forms
+from paydesk.domain.merchants.shop import Shop
 
 ERROR = Malformed("amount is missing", "amount")
 

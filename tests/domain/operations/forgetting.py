@@ -17,10 +17,10 @@ from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import Refund, refund
 
 VISA, MASTERCARD = "4242424242424242", "5555555555554444"

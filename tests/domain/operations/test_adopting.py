@@ -24,8 +24,9 @@ from paydesk.domain.operations import adopting
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.keying import pads_of
-from paydesk.domain.payments.paying import Desk, Paid
+from paydesk.domain.payments.paying import Paid
 
 DECLINED = "4000000000000002"
 SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}

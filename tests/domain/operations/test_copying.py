@@ -24,21 +24,23 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, SetupError
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.telling import tell_events
-from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant, go_live
-from paydesk.domain.merchants.overseeing import resume_merchant
+from paydesk.domain.merchants.merchant import Merchant, create_merchant, go_live
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.copying import make_harmless, refuse_live_acquirer
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.holding import hold_restored
 from paydesk.domain.operations.machinery import queries as machinery
+from paydesk.domain.operations.merchants import resume_merchant
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk, Paid, Unsettled
+from paydesk.domain.payments.paying import Paid, Unsettled
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.charging import BillingRun
 from paydesk.settings import Settings
 from paydesk.worker import allowed_mailer, mail_sender, outbound_client, sender_settings
 

@@ -26,16 +26,16 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Held, Malformed
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.billing.charging import BillingRun, run_billing
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import holding
 from paydesk.domain.operations.history import History, hold, read
 from paydesk.domain.operations.holding import accept, lift_if_whole, tend_hold, watch_history
 from paydesk.domain.operations.remembering import memory_file, recall
-from paydesk.domain.payments.gate import MoneyGate, Standing
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.money_gate import MoneyGate, Standing
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.subscriptions.charging import BillingRun, run_billing
 
 Buy = Callable[..., Awaitable[int]]
 
@@ -377,7 +377,7 @@ async def test_a_gate_waits_a_moment_while_it_is_looked() -> None:
 
 
 async def test_a_gate_that_stays_shut_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.payments.gate.PATIENCE", 0.01)
+    monkeypatch.setattr("paydesk.domain.payments.money_gate.PATIENCE", 0.01)
     with pytest.raises(Held, match="nothing was begun, try again") as refused:
         await MoneyGate(Standing.LOOKING).require()
     assert refused.value.retry_after == 3

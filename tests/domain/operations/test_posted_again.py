@@ -13,7 +13,8 @@ from tests.domain.subscriptions.subscriber import MONTHLY
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.paying import Desk, Paid, Result
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Result
 
 DECLINED = "4000000000000002"
 

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.machinery import watch_queues
 
 

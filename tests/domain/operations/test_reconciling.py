@@ -18,11 +18,11 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import reading, reconciling
 from paydesk.domain.operations.differences import Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 FOUR = Decimal(4)

@@ -11,7 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.database.standbys import Standbys
 from paydesk.domain.operations import second_server
 from paydesk.domain.operations.second_server import StandbyWatch
-from paydesk.domain.payments.gate import MoneyGate, Standing
+from paydesk.domain.payments.money_gate import MoneyGate, Standing
 
 THERE = Standbys(commits_wait=True, standbys=1, synchronous=1, hidden=0, role="paydesk", warns=True)
 LOST = Standbys(commits_wait=True, standbys=0, synchronous=0, hidden=0, role="paydesk", warns=True)

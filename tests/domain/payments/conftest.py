@@ -14,11 +14,12 @@ import pytest
 from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Desk, Payer, Result, pay
+from paydesk.domain.payments.paying import Payer, Result, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 

@@ -42,10 +42,11 @@ from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.payments.requests import CheckoutRequest
 

@@ -19,8 +19,8 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirming
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments.desk import Desk
 
 which = st.integers(0, 3)
 deeds = st.one_of(

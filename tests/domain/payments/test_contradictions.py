@@ -15,10 +15,10 @@ from paydesk.adapters.acquirers.interface import Moved, Refused
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import recording
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import LEASE
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import Answer, Movement, movement_of, record_answers
 from paydesk.domain.payments.refunding import refund
 

@@ -25,9 +25,9 @@ from paydesk.domain.chargebacks import booking, reading
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import movements
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.recording import Answer, Movement
 
 FEE = 15

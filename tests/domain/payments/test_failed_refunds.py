@@ -18,11 +18,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import failed_refunds
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import Refund, refund, refunds_of
 
 TEN, FOUR, ZERO = Decimal(10), Decimal(4), Decimal(0)

@@ -19,11 +19,13 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop, create_merchant
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import guarding
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
-from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Paid, Payer, Refused, Result, pay, settle_challenge
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Payer, Refused, Result, pay, settle_challenge
 from paydesk.domain.subscriptions.terms import Terms, Trial
 
 VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "4000000000000127", "4000000000003220"

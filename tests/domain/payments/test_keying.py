@@ -25,12 +25,14 @@ from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
-from paydesk.domain.merchants.accounts import Shop, create_merchant, shop_of
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.merchants.resetting import reset_test_side
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.keying import pads_of
-from paydesk.domain.payments.paying import Desk, Paid
+from paydesk.domain.payments.paying import Paid
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.test_clock.resetting import reset_test_side
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}

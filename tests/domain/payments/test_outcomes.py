@@ -13,7 +13,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import outcomes
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.states import AttemptState

@@ -16,8 +16,8 @@ from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirming import Confirmed, Result
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import Refund, RefundStatus
 
 

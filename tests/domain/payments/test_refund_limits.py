@@ -12,10 +12,10 @@ import pytest
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.forgetting import forget_past_entries
-from paydesk.domain.payments.refunding import Limits, OverLimit, Refund, refund
+from paydesk.domain.payments.refunding import OverLimit, Refund, RefundLimits, refund
 
 VISA = "4242424242424242"
-LIMITS = Limits(of_payment=Decimal(500), of_day=Decimal(800))
+LIMITS = RefundLimits(of_payment=Decimal(500), of_day=Decimal(800))
 
 
 class Till:

@@ -18,7 +18,7 @@ from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
 
 VISA = "4242424242424242"

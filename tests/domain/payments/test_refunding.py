@@ -21,7 +21,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import refunding
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.metrics import OPEN_OUTCOMES

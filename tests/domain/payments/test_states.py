@@ -29,8 +29,8 @@ from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.paying import settle_challenge
 from paydesk.domain.payments.refunding import refund

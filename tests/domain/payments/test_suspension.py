@@ -21,11 +21,12 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.payouts import Payout, browse_payouts
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.domain.payments.checkouts import Standing
-from paydesk.domain.payments.paying import Desk, Paid, Refused, Result
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Refused, Result
 
 APPROVED = "4242424242424242"
 

@@ -16,7 +16,7 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -13,7 +13,8 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant, shop_of
+from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
 
 DEAD, SLOW, FAILING = 30, 10, 10
 DUE = 50

@@ -15,7 +15,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
-from paydesk.domain.merchants.accounts import Shop, create_merchant
+from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.merchants.shop import Shop
 
 
 async def acknowledged(database: Database, shop: Shop) -> int:

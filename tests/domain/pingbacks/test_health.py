@@ -7,7 +7,7 @@ import pytest
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import Share, read_health
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.sending import PingbackSender

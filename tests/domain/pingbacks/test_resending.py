@@ -9,7 +9,8 @@ import pytest
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.resending import (
     Exhausted,

@@ -15,7 +15,8 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import keys
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear
 from paydesk_client import Gateway

@@ -23,17 +23,18 @@ from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.telling import tell_events
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Paid, Payer, Refused, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Payer, Refused, pay
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.pingbacks.resending import resend
+from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase
 from paydesk.domain.privacy.erasures import ErasureList, still_there
 from paydesk.domain.privacy.exporting import export
-from paydesk.domain.privacy.finding import Subject
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.terms import Terms
 

@@ -16,14 +16,15 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
+from paydesk.domain.billing.for_customer import find_holding
 from paydesk.domain.mail.telling import tell_events
-from paydesk.domain.merchants.accounts import Merchant, Shop
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.sealing import hiding_links
 from paydesk.domain.sealing.hiding_links import hide_left_links, hide_links
-from paydesk.domain.subscriptions.showing import find_holding
 
 
 def old_token(shop: Shop) -> str:

@@ -17,10 +17,12 @@ from paydesk.adapters.vault import Sealed, Vault, generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import PURPOSE, open_facts, seal_fact
-from paydesk.domain.merchants.accounts import Merchant, Shop
 from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout
-from paydesk.domain.payments.paying import ConfirmWithBank, Desk, Refused, leave_challenge
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import ConfirmWithBank, Refused, leave_challenge
 from paydesk.domain.sealing.resealing import (
     BATCH,
     PLACES,

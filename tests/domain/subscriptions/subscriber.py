@@ -30,12 +30,13 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.billing.charging import BillingRun, Side
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.charging import BillingRun, Side
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms

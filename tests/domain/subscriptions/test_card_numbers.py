@@ -23,17 +23,18 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.billing.card_lookups import settle_card_changes
+from paydesk.domain.billing.cards import CardChange, NewCard, Replaced, replace_card
+from paydesk.domain.billing.for_customer import find_holding
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Desk, Paid, Payer, Refused, Unsettled, pay, settle_challenge
+from paydesk.domain.payments.paying import Paid, Payer, Refused, Unsettled, pay, settle_challenge
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.card_lookups import settle_card_changes
-from paydesk.domain.subscriptions.cards import CardChange, NewCard, Replaced, replace_card
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.showing import find_holding
 from paydesk.domain.subscriptions.terms import Terms
 
 TWICE = replace(MONTHLY, limit=2)

@@ -10,8 +10,8 @@ from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.terms import Trial
 

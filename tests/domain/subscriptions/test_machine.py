@@ -17,8 +17,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import create_merchant, shop_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms, Trial

@@ -9,10 +9,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.mail.telling import tell_events
-from paydesk.domain.merchants.accounts import Shop, change_merchant
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import change_merchant
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.pingbacks.for_api import PingbackFilter, browse_pingbacks
 from paydesk.domain.pingbacks.health import read_health
-from paydesk.domain.pingbacks.history import PingbackFilter, browse_pingbacks
 from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.domain.subscriptions.ending import cancel

@@ -10,8 +10,8 @@ from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.core.clock import utc_now
+from paydesk.domain.billing.charging import BillingRun, Pace
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.subscriptions.charging import BillingRun, Pace
 from paydesk.domain.subscriptions.ending import cancel
 
 RACES = 200

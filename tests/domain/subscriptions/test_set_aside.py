@@ -15,9 +15,9 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.settling import settle_due as settle_funds
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.subscriptions import failures
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription, failed

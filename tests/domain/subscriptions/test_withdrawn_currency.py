@@ -14,8 +14,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.currencies import is_current
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.balances import balances
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import RefundStatus, refund
 
 LEVA = replace(MONTHLY, currency="BGN", price=Decimal("9.90"))

@@ -12,9 +12,10 @@ from tests.web.account.conftest import Visitor
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Payer, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Payer, pay
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.terms import Terms
 

@@ -11,7 +11,7 @@ from tests.web.account.selling import Seller, seller_of
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 

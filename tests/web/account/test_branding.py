@@ -11,7 +11,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.web.console.forms import parse_parts
 
 PNG = png(240, 80)

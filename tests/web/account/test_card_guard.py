@@ -8,8 +8,8 @@ from tests.web.account.selling import GOOD, seller_of
 
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 
 DECLINED = "4000000000000002"
 

@@ -22,7 +22,7 @@ from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, Actor, record
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.payments.requests import KNOWN_FIELDS
 from paydesk.logs import set_up_logs
 from paydesk.settings import Settings

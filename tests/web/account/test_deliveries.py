@@ -8,7 +8,7 @@ from tests.web.account.selling import Seller, seller_of
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 
 @pytest.fixture

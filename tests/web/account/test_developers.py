@@ -12,10 +12,10 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import find_signer, pairs_of
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk_client import Gateway
 

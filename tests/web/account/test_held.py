@@ -11,7 +11,7 @@ from tests.web.account.test_getting_in import log_in
 from tests.web.conftest import Hold
 
 from paydesk.core.periods import Period
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.terms import Terms
 
 MONTHLY = Terms("Tea", "tea", "USD", Decimal("10.00"), Period(1, "month"), None, 0)

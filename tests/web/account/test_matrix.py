@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import ALLOWED, Permission, Role
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 from paydesk.web.console.guards import Access, Declaration
 

@@ -14,7 +14,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.ledger.overview import Span, period_of, sales
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.subscriptions.terms import Terms, Trial
 

@@ -16,7 +16,7 @@ from paydesk.domain.accounts.roles import Role
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments import movements
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ async def test_filters_narrow_down_by_status_and_days(owner: Visitor, seller: Se
 
 
 async def test_a_common_last_four_is_found_too(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.payments.searching.COMMON", 1)
+    monkeypatch.setattr("paydesk.domain.business.searching.COMMON", 1)
     for number in range(3):
         await seller.sell(f"n-{number}")
     await refund(owner, await seller.sell("back"), amount="10")
@@ -107,7 +107,7 @@ async def test_the_export_is_the_list_as_a_file_and_is_audited(owner: Visitor, s
 
 
 async def test_the_export_holds_all_pages(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.payments.searching._AT_ONCE", 2)
+    monkeypatch.setattr("paydesk.domain.business.searching._AT_ONCE", 2)
     for number in range(5):
         await seller.sell(f"n-{number}")
     rows = csv.DictReader(io.StringIO((await owner.see(url(owner, "/export"))).text))
@@ -255,7 +255,7 @@ async def test_a_database_that_goes_away_over_a_form_leaves_open_whether_it_was_
     async def lose(*_: Any, **__: Any) -> None:
         raise OSError("the database is away")
 
-    monkeypatch.setattr("paydesk.domain.accounts.acting.refund", lose)
+    monkeypatch.setattr("paydesk.domain.business.acting.refund", lose)
     answer = await refund(owner, payment_id, amount="4.00")
     assert answer.status_code == 503
     assert "look how it stands before you do it again" in text_of(answer)

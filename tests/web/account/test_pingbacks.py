@@ -13,9 +13,9 @@ from tests.web.account.selling import Seller, seller_of
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.business.made_up_events import EVENTS
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.payments.paying import Desk
-from paydesk.domain.pingbacks.samples import EVENTS
+from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 from paydesk_client import Gateway
 
@@ -363,7 +363,7 @@ async def test_the_private_key_leaves_for_a_url_that_is_not_the_accounts_only_wi
 
 
 async def test_test_events_are_limited(owner: Visitor, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.pingbacks.trying.A_MINUTE", 1)
+    monkeypatch.setattr("paydesk.domain.business.test_events.A_MINUTE", 1)
     base, received = endpoint
     answers = [await send_test(owner, url=f"{base}/pb") for _ in range(3)]
     # Two, if a minute ended just between them.

@@ -12,9 +12,9 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.accounts import find_merchant
-from paydesk.domain.merchants.profile_changes import refuse, seen_now
-from paydesk.domain.merchants.profiles import bank_account_of, find_profile, waiting_profiles
+from paydesk.domain.business.profile_changes import refuse, seen_now
+from paydesk.domain.business.profiles import bank_account_of, find_profile, waiting_profiles
+from paydesk.domain.merchants.merchant import find_merchant
 
 COMPLETE = {
     "legal_name": "Corner Shop Ltd",

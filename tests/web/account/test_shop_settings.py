@@ -12,7 +12,7 @@ from tests.web.account.selling import seller_of
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 
 def page_of(visitor: Visitor) -> str:

@@ -11,7 +11,7 @@ from tests.web.account.selling import Seller, seller_of
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.terms import Terms, Trial
 
 MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)

@@ -4,7 +4,7 @@ from tests.web.account.conftest import Join, Visitor, leads_to, text_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.accounts import find_merchant
+from paydesk.domain.merchants.merchant import find_merchant
 
 
 async def toggle(visitor: Visitor, path: str = "") -> str:

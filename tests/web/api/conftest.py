@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, settings
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Desk, Payer, Result, pay
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Payer, Result, pay
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.charging import BillingRun
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms

@@ -13,8 +13,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 
 CHARGED_BACK = "4000000000000259"
 

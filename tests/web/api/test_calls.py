@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, create_merchant
+from paydesk.domain.merchants.merchant import Merchant, create_merchant
 
 CALLS = [
     ("GET", "/api/v1/payments"),

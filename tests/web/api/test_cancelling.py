@@ -8,7 +8,7 @@ from typing import Any
 from paydesk.adapters.acquirers.interface import Purchase
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 Told = Callable[[], Awaitable[list[str]]]
 Charges = Callable[[], list[Standing]]

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 
 PATH = "/api/v1/test_clock"
 

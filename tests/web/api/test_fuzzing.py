@@ -29,8 +29,9 @@ from paydesk.app import create_app
 from paydesk.commands.starting import listen
 from paydesk.core.clock import utc_now
 from paydesk.domain.chargebacks.reading import read_disputes
-from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 from paydesk_client import Gateway
 from paydesk_client.parameters import encode_form

@@ -10,9 +10,10 @@ import pytest
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop
 from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call, forget_calls
 from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api import clock
 
 KEY = "Idempotency-Key"

@@ -12,7 +12,8 @@ from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop, create_merchant
+from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.merchants.shop import Shop
 
 OLD, MEANT = 32032, 13338
 """The octal text of the second is the decimal text of the first."""

@@ -10,10 +10,10 @@ from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments import browsing as payments
-from paydesk.domain.pingbacks import history as pingbacks
-from paydesk.domain.subscriptions import browsing as subscriptions
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import for_api as payments
+from paydesk.domain.pingbacks import for_api as pingbacks
+from paydesk.domain.subscriptions import for_api as subscriptions
 
 DECLINED = "4000000000009995"
 LISTS = ["/api/v1/payments", "/api/v1/subscriptions", "/api/v1/pingbacks"]

@@ -15,7 +15,8 @@ from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.database import surely
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop, create_merchant
+from paydesk.domain.merchants.merchant import Merchant, create_merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import movements, refunding
 from paydesk.web.api import clock
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk_client.signature import sign
 
 

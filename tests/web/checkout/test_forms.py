@@ -17,9 +17,10 @@ import pytest
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant, create_merchant
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
+from paydesk.domain.merchants.merchant import Merchant, change_merchant, create_merchant
 from paydesk.domain.merchants.rejections import rejected_forms
+from paydesk.domain.merchants.shop import Shop
 from paydesk.settings import Settings
 from paydesk_client import Gateway
 from paydesk_client.signature import encode_form, sign

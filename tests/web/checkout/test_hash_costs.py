@@ -14,9 +14,9 @@ import pytest
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import genuine
-from paydesk.domain.merchants.accounts import Merchant
 from paydesk.domain.merchants.genuine import MOST_REFUSED
 from paydesk.domain.merchants.hashing import MOST_WAITING, guesses
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.payments import diagnosis, receiving
 from paydesk_client import Gateway, signature
 from paydesk_client.parameters import urlencode

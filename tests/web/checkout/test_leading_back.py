@@ -18,9 +18,10 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import is_systems_own
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop, change_merchant
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.returning import Way, way_back
 

@@ -21,14 +21,14 @@ from paydesk.app import live_acquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.billing.charging import BillingRun, Side, queries
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.accounts import Merchant, go_live, shop_of
-from paydesk.domain.merchants.overseeing import resume_merchant, suspend_merchant
+from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.subscriptions.charging import BillingRun, Side, queries
 from paydesk.settings import Settings
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]

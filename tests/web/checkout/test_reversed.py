@@ -9,7 +9,7 @@ import pytest
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk_client.signature import encode_form
 
 SignedForm = Callable[..., dict[str, Any]]

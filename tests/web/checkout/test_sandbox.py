@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, change_merchant
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.rejections import rejected_forms
 from paydesk_client.signature import encode_form
 

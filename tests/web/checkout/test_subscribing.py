@@ -12,7 +12,7 @@ import pytest
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk_client.signature import encode_form
 
 SignedForm = Callable[..., dict[str, Any]]

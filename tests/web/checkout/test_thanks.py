@@ -14,9 +14,9 @@ import pytest
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Desk
 from paydesk_client.signature import encode_form
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]

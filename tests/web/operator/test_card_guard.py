@@ -8,7 +8,7 @@ from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.guarding import Limits, count_declines
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.web.account.conftest import SignUp, Visitor, leads_to, text_of
 
 from paydesk.database.pool import Database
-from paydesk.domain.subscriptions.missed import Missed
+from paydesk.domain.operations.missed import Missed
 from paydesk.web.operator import merchants
 
 TERMS = {

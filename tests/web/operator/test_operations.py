@@ -14,9 +14,9 @@ from tests.web.account.selling import Seller, seller_of
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.profiles import PURPOSE
+from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.operations.machinery import run_pulse, workers
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 
 @pytest.fixture

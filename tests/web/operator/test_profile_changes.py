@@ -17,8 +17,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.profile_changes import refuse, seen_now
-from paydesk.domain.merchants.profiles import bank_account_of
+from paydesk.domain.business.profile_changes import refuse, seen_now
+from paydesk.domain.business.profiles import bank_account_of
 
 FIRST, SECOND = "DE89370400440532013000", "GB33BUKB20201555555555"
 

@@ -15,11 +15,13 @@ from tests.links import newest_portal
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout
-from paydesk.domain.payments.paying import Desk, Paid, Payer, pay
-from paydesk.domain.subscriptions.charging import BillingRun
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 

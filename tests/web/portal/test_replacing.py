@@ -14,7 +14,7 @@ from paydesk.adapters.vault import Sealed, Vault
 from paydesk.adapters.vault.vault import VaultError
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.subscriptions.card_lookups import settle_card_changes
+from paydesk.domain.billing.card_lookups import settle_card_changes
 
 Subscribe = Callable[..., Awaitable[Any]]
 

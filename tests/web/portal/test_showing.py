@@ -11,7 +11,7 @@ from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Merchant
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.payments.states import PaymentState
 from paydesk.web.portal.pages import CATALOGUES
 from paydesk.web.portal.wording import PAYMENTS

@@ -9,8 +9,9 @@ from typing import Any
 
 import asyncpg
 
+from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, TooMany
-from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.entering import ask_to_confirm, check_password, forgive_account
@@ -19,7 +20,6 @@ from paydesk.domain.accounts.notices import Mail, send_link, send_notice
 from paydesk.domain.accounts.people import findable, parse_language, parse_name, parse_time_zone, queries
 from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_token, require_open, require_recent
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
-from paydesk.domain.payments.requests import parse_email
 
 PACE = 0.25
 """Seconds that asking for a link takes, longer than sending one does: the answer comes no sooner where none is sent."""

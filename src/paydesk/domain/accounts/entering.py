@@ -8,9 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict
 from paydesk.core.storable import storable_json
-from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
@@ -23,8 +24,7 @@ from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, f
 from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.team import add_member
 from paydesk.domain.accounts.tokens import Purpose, add_token
-from paydesk.domain.merchants.accounts import open_account
-from paydesk.domain.payments.requests import parse_email
+from paydesk.domain.merchants.merchant import open_account
 
 
 async def sign_up(

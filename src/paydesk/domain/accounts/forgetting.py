@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.devices import forget_devices
-from paydesk.domain.accounts.pausing import forget_tries
+from paydesk.domain.accounts.lockout import forget_tries
 from paydesk.domain.accounts.sessions import forget_sessions
 from paydesk.domain.accounts.tokens import forget_tokens
 from paydesk.domain.payments.refunding import forget_refund_days

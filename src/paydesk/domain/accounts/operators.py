@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, record
 from paydesk.domain.accounts.entering import add_person
 from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.lockout import SECOND_FACTOR, forgive_all
 from paydesk.domain.accounts.notices import send_notice
-from paydesk.domain.accounts.pausing import SECOND_FACTOR, forgive_all
 from paydesk.domain.accounts.people import Person, findable, parse_name, person_of, queries
 from paydesk.domain.accounts.sessions import end_all_sessions
 from paydesk.domain.accounts.tokens import FIRST_PASSWORD, Purpose, add_token
-from paydesk.domain.payments.requests import parse_email
 
 
 @dataclass(frozen=True, slots=True)

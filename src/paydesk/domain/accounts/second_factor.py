@@ -14,7 +14,7 @@ from pyotp.exceptions import OTPVerificationError
 
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.gate import Gate, NotLetIn

@@ -16,7 +16,7 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.people import Person, person_of
 from paydesk.domain.accounts.roles import Permission, Role, allows
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "sessions.sql")
 

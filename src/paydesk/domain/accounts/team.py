@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.statements import load_statements
-from paydesk.domain.accounts import pausing
+from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import Mail, send_link
@@ -18,8 +19,7 @@ from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_open
 from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.tokens import link_gone
-from paydesk.domain.merchants.accounts import find_merchant
-from paydesk.domain.payments.requests import parse_email
+from paydesk.domain.merchants.merchant import find_merchant
 
 queries = load_statements(__package__ or "", "team.sql")
 

@@ -19,7 +19,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms import metrics
 from paydesk.domain.alarms.kinds import AlarmKind
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import REVERSED, Step, Verdict, Waits, next_step
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.after import told
 from paydesk.domain.pingbacks.payload import ReversalReport
 

@@ -17,8 +17,8 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import surely
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 
 queries = load_statements(__package__ or "")
 

@@ -47,13 +47,6 @@ select told, acquirer_reference, tries
  order by next_at
  limit :most;
 
--- name: browse_waiting(most)
--- All disputes that wait, for the operator, the oldest first.
-select acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries
-  from dispute_waiting
- order by first_at, acquirer, acquirer_reference
- limit :most;
-
 -- name: to_ask(acquirer, before, most)
 -- Chargebacks that are not over and of which the acquirer has not been asked since.
 select merchant_id, live, id, acquirer_reference

@@ -27,8 +27,8 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.chargebacks import metrics
 from paydesk.domain.chargebacks.booking import Booked, record_dispute
 from paydesk.domain.chargebacks.reckoning import Waits
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.loops.hanging import LONG_READING

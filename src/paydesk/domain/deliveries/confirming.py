@@ -20,9 +20,9 @@ from paydesk.database.statements import load_statements
 from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.states import TAKES_MONEY
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import Refused, carry_out, find_intent, first_look
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import movement_of
 from paydesk.domain.payments.states import TAKEN, MovementKind, PaymentState
 

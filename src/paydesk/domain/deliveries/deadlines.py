@@ -12,8 +12,8 @@ import structlog
 from paydesk.core.clock import utc_now
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import Movement, movement_of
 from paydesk.loops.repeating import repeat
 

@@ -12,7 +12,7 @@ import msgspec
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "")
 

@@ -17,7 +17,7 @@ from paydesk.core.errors import Unavailable
 from paydesk.core.paging import LATEST, Page, Place
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "balances.sql")
 

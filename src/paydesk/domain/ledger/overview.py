@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import TAKEN
 
 queries = load_statements(__package__ or "", "overview.sql")

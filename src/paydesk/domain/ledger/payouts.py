@@ -14,7 +14,7 @@ from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import surely
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "balances.sql")
 

@@ -23,8 +23,8 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
 from paydesk.domain.mail.queueing import open_facts
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "sending.sql")

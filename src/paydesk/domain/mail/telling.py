@@ -22,7 +22,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, one_by_one, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import FAR
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
 from paydesk.loops.repeating import repeat

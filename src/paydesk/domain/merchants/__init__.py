@@ -1,1 +1,1 @@
-"""Merchants: their accounts, keys and what was refused at their door."""
+"""Merchants: their sides, keys and terms, and what was refused at their door."""

@@ -13,7 +13,7 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.storable import refuse_card_number
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
 queries = load_statements(__package__ or "", "api_calls.sql")

@@ -12,7 +12,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
 queries = load_statements(__package__ or "", "clock.sql")

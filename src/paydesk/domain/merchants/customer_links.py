@@ -18,7 +18,7 @@ from typing import Final
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 _PROOF_BYTES: Final = 16
 _ID_BYTES: Final = 8

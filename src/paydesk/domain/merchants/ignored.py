@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.rejections import storable
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "ignored.sql")
 

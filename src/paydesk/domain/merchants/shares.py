@@ -16,7 +16,7 @@ from prometheus_client import Counter
 from paydesk.core.errors import TooMany
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
 queries = load_statements(__package__ or "", "shares.sql")

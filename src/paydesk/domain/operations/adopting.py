@@ -21,11 +21,11 @@ from paydesk.core.money import written
 from paydesk.database.pool import AWAY
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import reason_of
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
+from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.payments.outcomes import Approval, record_within
-from paydesk.domain.payments.paying import KEY_LIFETIME, Desk
 from paydesk.domain.payments.states import REPORTED, REVERSED, PaymentState
 from paydesk.domain.subscriptions.rows import package_of
 

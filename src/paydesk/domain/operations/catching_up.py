@@ -11,10 +11,10 @@ import structlog
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchaseState
 from paydesk.core.money import written
 from paydesk.database.pool import AWAY
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted, Differing
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found import Held, record_ending, record_refund
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.states import AttemptState, MovementKind, PaymentState
 
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, Earlier, OutcomeUnknown, Voided
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 queries = load_statements(__package__ or "", "giving_back.sql")
 log = structlog.get_logger()

@@ -22,8 +22,8 @@ from paydesk.domain.operations.history import RESTORED, SUBJECT, History, Readin
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.operations.remembering import remember
 from paydesk.domain.operations.restoring import Begun
-from paydesk.domain.payments.gate import Standing
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.money_gate import Standing
 from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
 

@@ -14,11 +14,11 @@ from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.business.profiles import bank_account_of
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.payouts import Payout, Sent, record_payout_on, record_sent
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.merchants.profiles import bank_account_of
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "money.sql")
 

@@ -18,8 +18,8 @@ from paydesk.domain.operations.adopting import adopt, pass_ids
 from paydesk.domain.operations.catching_up import catch_up
 from paydesk.domain.operations.comparing import UNKNOWN_HERE, difference, had_money, has_money, refund_difference
 from paydesk.domain.operations.differences import Adopted, Difference, Differing, Kind, Listed, Reconciled, subject_of
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found import key_of
-from paydesk.domain.payments.paying import Desk
 
 queries = load_statements(__package__ or "", "reconciling.sql")
 

@@ -9,7 +9,7 @@ from paydesk.domain.ledger.checking import Difference, Finding, Rule
 from paydesk.domain.operations import differences
 from paydesk.domain.operations.differences import Kind
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 
 LIST_RULES: Mapping[Kind, Rule] = {
     Kind.UNKNOWN_HERE: Rule("listed_money_known", "what an acquirer's list says of us is in our books"),

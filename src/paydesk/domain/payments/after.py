@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from paydesk.core.money import Funds, Split, split_reversal
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import MovementKind, PaymentState
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import PaymentReport, ReversalReport, reversal_envelope

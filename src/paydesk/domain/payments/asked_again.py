@@ -18,7 +18,7 @@ from paydesk.core.errors import Busy
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import PATIENCE
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "asked_again.sql")
 

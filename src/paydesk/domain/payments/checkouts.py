@@ -15,8 +15,8 @@ import msgspec
 from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package

@@ -23,10 +23,10 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics, recording
 from paydesk.domain.payments.after import PART, funds_of, told
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.states import MovementState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.loops.hanging import LONG_READING

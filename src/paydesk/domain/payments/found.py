@@ -12,7 +12,7 @@ import asyncpg
 from paydesk.adapters.acquirers.listing import ListedRefund
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.recording import Movement, record_done_within
 from paydesk.domain.payments.states import MovementKind
 

@@ -24,7 +24,7 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 
 queries = load_statements(__package__ or "", "guarding.sql")

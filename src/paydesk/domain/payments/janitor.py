@@ -34,8 +34,9 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, side_by_side
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.guarding import count_declines
 from paydesk.domain.payments.meeting import hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.movements import count_unknown, finish_movements
@@ -47,7 +48,6 @@ from paydesk.domain.payments.outcomes import (
     record_challenge,
     record_endings,
 )
-from paydesk.domain.payments.paying import KEY_LIFETIME, Desk
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.unattended import find_unattended
 from paydesk.loops.repeating import repeat

@@ -18,9 +18,9 @@ from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.recording import (
     CAPTURED_MEANWHILE,
     Answer,

@@ -13,7 +13,7 @@ from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.late import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState

@@ -11,13 +11,13 @@ from datetime import datetime
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.hashing import guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import Scope, Signer, find_signer, refuse_in_a_copy, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
 from paydesk.domain.payments.requests import (

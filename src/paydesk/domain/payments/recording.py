@@ -18,7 +18,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.after import Change, change_of
 from paydesk.domain.payments.states import MovementKind, MovementState
 

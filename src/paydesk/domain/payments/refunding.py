@@ -18,12 +18,12 @@ from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import PATIENCE, drawn_key, surely
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import asked_again, movements
 from paydesk.domain.payments.after import PART, WHOLE
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found import name_refund
 from paydesk.domain.payments.movements import Corrected, Unsettled, carry_out, find_intent, first_look
-from paydesk.domain.payments.paying import Desk
 from paydesk.domain.payments.recording import movement_of
 from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
 
@@ -42,7 +42,7 @@ _LOOK_AGAIN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RefundLimits:
     """What whoever asks may give back of one payment and in a UTC day, in dollars, euros or pounds (core/units.py)."""
 
     of_payment: Decimal
@@ -97,7 +97,7 @@ async def refund(
     *,
     requested_by: str,
     request_key: str | None = None,
-    limits: Limits | None = None,
+    limits: RefundLimits | None = None,
     now: datetime,
 ) -> Refund:
     """Give back an amount (None: all that is left) of a payment. Moves money.
@@ -214,7 +214,7 @@ async def _refuse_over(
     shop: Shop,
     row: Mapping[str, Any],
     amount: Decimal | None,
-    limits: Limits | None,
+    limits: RefundLimits | None,
     *,
     requested_by: str,
     now: datetime,
@@ -243,7 +243,7 @@ async def _begin(
     kind: MovementKind,
     amount: Decimal | None,
     asked: dict[str, Any],
-    limits: Limits | None,
+    limits: RefundLimits | None,
     *,
     seen: Decimal,
 ) -> Mapping[str, Any] | None:

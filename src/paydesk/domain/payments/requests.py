@@ -12,9 +12,8 @@ from decimal import Decimal
 from typing import Literal
 from urllib.parse import urlsplit
 
-from email_validator import EmailNotValidError, validate_email
-
 from paydesk.core.card_numbers import holds_card_number, masked
+from paydesk.core.email_addresses import LONGEST_EMAIL, parse_email
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.storable import refuse_card_number
@@ -34,7 +33,7 @@ SignVersion = Literal["v1", "v2"]
 LONGEST: Mapping[str, int] = {
     "merchant_order_id": 255,
     "description": 1024,
-    "email": 254,
+    "email": LONGEST_EMAIL,
     "success_url": 2048,
     "pingback_url": 2048,
     "first_name": 100,
@@ -201,22 +200,6 @@ def _email(text: str) -> str:
     if not text:
         return ""
     return parse_email(text)
-
-
-def parse_email(text: str) -> str:
-    """Check an e-mail address by its form alone.
-
-    Raises: Malformed.
-    """
-    refuse_card_number(text, "email")
-    try:
-        if len(text) > LONGEST["email"]:
-            raise EmailNotValidError("it is too long")
-        return validate_email(
-            text, check_deliverability=False, globally_deliverable=False, test_environment=True
-        ).normalized
-    except EmailNotValidError as error:
-        raise Malformed(f'email "{_CONTROL.sub("?", text[:80])}" is not an e-mail address', "email") from error
 
 
 def prefill(text: str, name: str) -> str:

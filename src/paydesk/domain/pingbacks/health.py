@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.reasons import Why, why
 
 queries = load_statements(__package__ or "", "health.sql")

@@ -15,7 +15,7 @@ from paydesk.core import card_numbers
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, together
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.stamping import masked
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL

@@ -12,7 +12,8 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import EARLIEST, LATEST
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.accounts import Merchant, Shop
+from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.states import PingbackState
 

@@ -15,8 +15,8 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.privacy.finding import ERASED, Found, Subject, find_person
-from paydesk.domain.privacy.finding import queries as finding
+from paydesk.domain.privacy.belongings import ERASED, Found, Subject, find_person
+from paydesk.domain.privacy.belongings import queries as finding
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED
 

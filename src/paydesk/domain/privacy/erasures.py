@@ -18,9 +18,9 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.privacy.finding import Subject
+from paydesk.domain.privacy.belongings import Subject
 
-queries = load_statements(__package__ or "", "finding.sql")
+queries = load_statements(__package__ or "", "belongings.sql")
 
 PURPOSE = "erased customer"
 

@@ -12,8 +12,8 @@ from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
+from paydesk.domain.privacy.belongings import Found, Subject, find_person
 from paydesk.domain.privacy.erasing import queries as erasing
-from paydesk.domain.privacy.finding import Found, Subject, find_person
 
 queries = load_statements(__package__ or "", "exporting.sql")
 

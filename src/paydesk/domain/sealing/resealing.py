@@ -14,8 +14,9 @@ from paydesk.adapters.vault import Sealed, Vault, VaultError
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts import second_factor
+from paydesk.domain.business import profiles
 from paydesk.domain.mail.queueing import reseal_facts, sealed_under
-from paydesk.domain.merchants import keys, profiles
+from paydesk.domain.merchants import keys
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 
 queries = load_statements(__package__ or "")

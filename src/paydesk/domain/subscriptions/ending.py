@@ -11,7 +11,7 @@ from paydesk.core.errors import Busy, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, one_by_one, set_aside
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, cancelled, expired

@@ -12,7 +12,7 @@ from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.lifecycle import Subscription, failed, refused, undecided

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from paydesk.core.periods import Period
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms, Trial

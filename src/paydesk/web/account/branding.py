@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.merchants import branding
+from paydesk.domain.business import branding
 from paydesk.web.account.face import FACE
 from paydesk.web.brands import brand_address
 from paydesk.web.console.forms import read_upload

@@ -8,15 +8,15 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound, PaydeskError
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.accounts import acting
 from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.business import acting
+from paydesk.domain.business.deliveries import newest_deliveries, orders_to_ship
+from paydesk.domain.business.payments import InspectedPayment, inspect_payment
 from paydesk.domain.deliveries.carriers import NAMES
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.states import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.deliveries.waiting import newest_deliveries, orders_to_ship
-from paydesk.domain.payments.inspecting import InspectedPayment, inspect_payment
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE

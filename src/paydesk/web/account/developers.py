@@ -10,14 +10,14 @@ from paydesk.core.errors import Malformed, PaydeskError, Unavailable
 from paydesk.core.periods import parse_period
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.merchants import integration
-from paydesk.domain.merchants.accounts import MUTABLE_EVENTS
+from paydesk.domain.business import integration
+from paydesk.domain.business.integration import EXTRA_EVENTS, Integration
 from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
-from paydesk.domain.merchants.integration import EXTRA_EVENTS, Integration
 from paydesk.domain.merchants.keys import Scope
+from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
 from paydesk.domain.merchants.rejections import browse_rejected_forms
-from paydesk.domain.subscriptions.advancing import Summary, What
+from paydesk.domain.test_clock.advancing import Summary, What
 from paydesk.web.account.face import FACE
 from paydesk.web.account.programs import programs
 from paydesk.web.console import shell

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from paydesk.domain.business.payments import History, InspectedPayment, SeenDispute, SeenMovement, Telling, Try
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
-from paydesk.domain.payments.inspecting import History, InspectedPayment, SeenDispute, SeenMovement, Telling, Try
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.payment_words import DELIVERY_STATUSES, PINGBACK_STATES, brand_name, decline_words

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable, Unsure
 from paydesk.core.money import minor_digits, parse_typed
-from paydesk.domain.accounts import acting
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.business import acting
+from paydesk.domain.business.payments import InspectedPayment, history_of, inspect_payment
+from paydesk.domain.business.searching import PaymentSearch, all_payments, search_payments
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.payments.browsing import SeenPayment
-from paydesk.domain.payments.inspecting import InspectedPayment, history_of, inspect_payment
+from paydesk.domain.payments.for_api import SeenPayment
 from paydesk.domain.payments.refunding import Refund, RefundStatus
-from paydesk.domain.payments.searching import PaymentSearch, all_payments, search_payments
 from paydesk.domain.payments.states import PaymentState
 from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE

@@ -12,18 +12,18 @@ import msgspec
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
-from paydesk.domain.accounts import pingback_acting
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, Share, read_health
-from paydesk.domain.pingbacks.history import (
+from paydesk.domain.business import pingback_acting
+from paydesk.domain.business.made_up_events import EVENTS
+from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
     browse_pingbacks,
     find_with_attempts,
     why_failed,
 )
+from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, Share, read_health
 from paydesk.domain.pingbacks.reasons import why
 from paydesk.domain.pingbacks.resending import MOST_AT_ONCE, Exhausted, Pingback, count_exhausted
-from paydesk.domain.pingbacks.samples import EVENTS
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, PingbackState
 from paydesk.web.account.face import FACE
 from paydesk.web.account.pingback_words import REASONS, RETRIED, STATES

@@ -8,9 +8,9 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, PaydeskError
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.merchants import profile_changes, profiles
-from paydesk.domain.merchants.profile_changes import ChangeStatus
-from paydesk.domain.merchants.profiles import Details, ProfileStatus
+from paydesk.domain.business import profile_changes, profiles
+from paydesk.domain.business.profile_changes import ChangeStatus
+from paydesk.domain.business.profiles import Details, ProfileStatus
 from paydesk.web.account.face import FACE
 from paydesk.web.console import shell
 from paydesk.web.console.guards import Section

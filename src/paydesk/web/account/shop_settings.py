@@ -7,7 +7,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.merchants.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
+from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit

@@ -8,7 +8,7 @@ from paydesk.core.errors import PaydeskError
 from paydesk.domain.accounts.entering import open_another_shop
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import look_at
-from paydesk.domain.accounts.switching import switch_test_mode
+from paydesk.domain.business.switching import switch_test_mode
 from paydesk.web.account.face import FACE
 from paydesk.web.console import shell
 from paydesk.web.console.addresses import own_path

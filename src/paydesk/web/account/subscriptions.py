@@ -7,9 +7,10 @@ from functools import partial
 from starlette.responses import Response
 
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.accounts import acting
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.subscriptions.overseeing import (
+from paydesk.domain.billing.for_customer import past_payments
+from paydesk.domain.business import acting
+from paydesk.domain.business.subscriptions import (
     browse_packages,
     charges_ahead,
     failing_subscriptions,
@@ -17,7 +18,6 @@ from paydesk.domain.subscriptions.overseeing import (
     search_subscriptions,
     show_package,
 )
-from paydesk.domain.subscriptions.showing import past_payments
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
 from paydesk.web.account.face import FACE

@@ -5,11 +5,11 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.core.errors import PaydeskError
-from paydesk.domain.accounts import pingback_acting
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.pingbacks.samples import EVENTS, ORDER
-from paydesk.domain.pingbacks.trying import TestEvent, Trial, find_target
+from paydesk.domain.business import pingback_acting
+from paydesk.domain.business.made_up_events import EVENTS, ORDER
+from paydesk.domain.business.test_events import TestEvent, Trial, find_target
 from paydesk.web.account.face import FACE
 from paydesk.web.account.pingback_words import REASONS
 from paydesk.web.console.guards import Section, field_errors

@@ -13,7 +13,7 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.periods import Period, parse_period
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.merchants.shares import Asker, Work, take_share
-from paydesk.domain.subscriptions.advancing import MOST_SECONDS, advance
+from paydesk.domain.test_clock.advancing import MOST_SECONDS, advance
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly
 from paydesk.web.api.idempotency import ByIdempotencyKey

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call
+from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.bodies import media_type, raw_body
 from paydesk.web.api.services import ApiServices, Services
 from paydesk.web.errors import error_json

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from paydesk.core.octal import octal_reading
 from paydesk.core.paging import LARGEST_ID
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.payments.browsing import which_payment
-from paydesk.domain.subscriptions.browsing import which_subscription
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.for_api import which_payment
+from paydesk.domain.subscriptions.for_api import which_subscription
 from paydesk.web.api.parameters import known_id
 
 Which = Callable[[Database, Shop, Sequence[int]], Awaitable[int]]

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place, read_moment
-from paydesk.domain.merchants.accounts import Shop
+from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.cursors import read_cursor, write_cursor
 from paydesk.web.errors import problem_json
 

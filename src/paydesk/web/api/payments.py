@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from paydesk.core.paging import Place
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.payments.browsing import PaymentFilter, browse_payments, show_payment
+from paydesk.domain.payments.for_api import PaymentFilter, browse_payments, show_payment
 from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.ids import payment_in_path

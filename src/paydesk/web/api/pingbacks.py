@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.paging import Place
-from paydesk.domain.pingbacks.history import (
+from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
     browse_pingbacks,
     find_pingback,

@@ -16,7 +16,7 @@ from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.keys import Scope, require_scope
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.visits import Network, client_address, in_sandbox
 

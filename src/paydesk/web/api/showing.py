@@ -12,14 +12,14 @@ from paydesk.core.money import plain_number
 from paydesk.domain.deliveries.states import furthest
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.after import PART, WHOLE
-from paydesk.domain.payments.browsing import SeenAttempt, SeenCard, SeenPayment
+from paydesk.domain.payments.for_api import SeenAttempt, SeenCard, SeenPayment
 from paydesk.domain.payments.refunding import SeenRefund
 from paydesk.domain.payments.states import PAID, TAKEN, MovementState, PaymentState
-from paydesk.domain.pingbacks.history import SeenPingback
+from paydesk.domain.pingbacks.for_api import SeenPingback
 from paydesk.domain.pingbacks.resending import PingbackAttempt
-from paydesk.domain.subscriptions.advancing import Summary
-from paydesk.domain.subscriptions.browsing import SeenSubscription
+from paydesk.domain.subscriptions.for_api import SeenSubscription
 from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.test_clock.advancing import Summary
 from paydesk.web.api.delivery_shapes import Delivery
 from paydesk.web.api.refund_shapes import RefundLine
 from paydesk.web.api.shapes import (

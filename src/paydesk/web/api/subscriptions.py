@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from paydesk.core.paging import Place
 from paydesk.domain.merchants.callers import Caller
-from paydesk.domain.subscriptions.browsing import (
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.for_api import (
     SeenSubscription,
     SubscriptionFilter,
     browse_subscriptions,
     show_subscription,
 )
-from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields

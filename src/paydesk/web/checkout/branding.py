@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.merchants.branding import find_branding, find_logo
-from paydesk.domain.merchants.colours import Shades, dark_shades, light_shades
+from paydesk.domain.business.branding import find_branding, find_logo
+from paydesk.domain.business.colours import Shades, dark_shades, light_shades
 from paydesk.web.checkout.services import services_of
 from paydesk.web.ids import id_in_path
 

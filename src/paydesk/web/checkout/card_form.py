@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from paydesk.core.email_addresses import parse_email
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.paying import Payer
-from paydesk.domain.payments.requests import parse_email, prefill
+from paydesk.domain.payments.requests import prefill
 from paydesk.web.agreement import consent_in_words
 from paydesk.web.card_fields import WrongFields, checked, read_card, text_of
 from paydesk.web.checkout.pages import COUNTRIES, texts_for

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from starlette.requests import Request
 
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.receiving import Reception
 from paydesk.web.visits import Network, in_sandbox
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.gate import Client, Gate
-from paydesk.domain.payments.paying import Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.console.cookies import Cookies
 from paydesk.web.visits import Network, client_address

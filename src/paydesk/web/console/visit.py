@@ -20,8 +20,8 @@ from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.accounts.team import Membership
-from paydesk.domain.merchants.accounts import Shop
 from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.merchants.shop import Shop
 from paydesk.web.console import shell
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.cookies import Cookies, Said

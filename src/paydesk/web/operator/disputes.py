@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.chargebacks.waiting import browse_waiting
+from paydesk.domain.operations.chargebacks import browse_waiting
 from paydesk.domain.operations.money import Dispute, browse_disputes, find_dispute
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked

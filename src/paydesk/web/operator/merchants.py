@@ -8,21 +8,21 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.core.paging import LARGEST_ID
+from paydesk.domain.business.card_guard import CardGuard, find_card_guard, lift_pause
 from paydesk.domain.ledger.balances import balances
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.card_guard import CardGuard, find_card_guard, lift_pause
-from paydesk.domain.merchants.fees import fee_amounts, follow_the_rule, set_fee_amounts
-from paydesk.domain.merchants.overseeing import (
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.operations.fees import fee_amounts, follow_the_rule, set_fee_amounts
+from paydesk.domain.operations.merchants import (
     LONGEST_REASON,
     MerchantStanding,
-    TradeTerms,
     browse_merchants,
     change_terms,
     inspect_merchant,
     resume_merchant,
     suspend_merchant,
 )
-from paydesk.domain.subscriptions.missed import charge_all_missed, missed_periods
+from paydesk.domain.operations.missed import charge_all_missed, missed_periods
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.lists import ROWS, list_address, searched
 from paydesk.web.console.visit import Visit

@@ -7,8 +7,8 @@ from datetime import timedelta
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.operations.outcomes import OpenKind, ask_now, open_outcomes
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.open_outcomes import OpenKind, ask_now, open_outcomes
 from paydesk.domain.payments.janitor import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, place_in

@@ -17,7 +17,7 @@ from paydesk.domain.operations.machinery import (
     workers,
 )
 from paydesk.domain.operations.money import disputes_without_evidence, payable
-from paydesk.domain.operations.outcomes import OpenOutcome, open_outcomes
+from paydesk.domain.operations.open_outcomes import OpenOutcome, open_outcomes
 from paydesk.domain.payments.janitor import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.shell import first_page

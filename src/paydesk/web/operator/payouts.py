@@ -12,9 +12,9 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.money import minor_digits, parse_known_currency, parse_typed, plain_number
 from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.business.profiles import find_profile
 from paydesk.domain.ledger.payouts import LONGEST_REASON, Sent
-from paydesk.domain.merchants.accounts import Shop
-from paydesk.domain.merchants.profiles import find_profile
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.money import (
     Payable,
     browse_all_payouts,

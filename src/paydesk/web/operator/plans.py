@@ -6,7 +6,8 @@ from babel.numbers import format_percent
 from starlette.responses import Response
 
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.merchants.overseeing import TradeTerms, own_terms
+from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.operations.merchants import own_terms
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address
 from paydesk.web.console.visit import Visit

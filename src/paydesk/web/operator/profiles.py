@@ -7,8 +7,8 @@ from datetime import datetime
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.domain.merchants import profile_changes
-from paydesk.domain.merchants.profiles import ProfileStatus, find_profile, waiting_profiles
+from paydesk.domain.business import profile_changes
+from paydesk.domain.business.profiles import ProfileStatus, find_profile, waiting_profiles
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.profile_names import NAMES
 from paydesk.web.console.visit import Visit

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from babel.dates import format_date
 from starlette.responses import HTMLResponse
 
-from paydesk.domain.subscriptions.showing import Holding, PastPayments
+from paydesk.domain.billing.for_customer import Holding, PastPayments
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
 from paydesk.web.portal import wording

@@ -15,12 +15,12 @@ from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.urls import as_header
+from paydesk.domain.billing.cards import NewCard, Result, replace_card, settle_challenge
+from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
-from paydesk.domain.subscriptions.cards import NewCard, Result, replace_card, settle_challenge
 from paydesk.domain.subscriptions.ending import cancel
-from paydesk.domain.subscriptions.showing import Holding, find_holding, past_payments
 from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
 from paydesk.web.card_fields import read_card, text_of
 from paydesk.web.portal import pages

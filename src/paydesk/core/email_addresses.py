@@ -1,0 +1,31 @@
+"""E-mail addresses, by their form alone: whether somebody reads the mail, only a mail tells."""
+
+from __future__ import annotations
+
+import re
+
+from email_validator import EmailNotValidError, validate_email
+
+from paydesk.core.errors import Malformed
+from paydesk.core.storable import refuse_card_number
+
+LONGEST_EMAIL = 254
+"""Characters (RFC 5321)."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def parse_email(text: str) -> str:
+    """Check an e-mail address by its form alone; the normalised address.
+
+    Raises: Malformed.
+    """
+    refuse_card_number(text, "email")
+    try:
+        if len(text) > LONGEST_EMAIL:
+            raise EmailNotValidError("it is too long")
+        return validate_email(
+            text, check_deliverability=False, globally_deliverable=False, test_environment=True
+        ).normalized
+    except EmailNotValidError as error:
+        raise Malformed(f'email "{_CONTROL.sub("?", text[:80])}" is not an e-mail address', "email") from error

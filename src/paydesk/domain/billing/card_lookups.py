@@ -1,0 +1,153 @@
+"""Finds out, by key, what became of card changes whose outcome nobody recorded; nothing is ever sent again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    DeclineReason,
+    Finding,
+    NotFound,
+    OutcomeUnknown,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import one_by_one, set_aside
+from paydesk.domain.billing.cards import CardChange, record, record_ending, record_finding
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.janitor import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
+from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
+from paydesk.domain.payments.paying import Unsettled
+from paydesk.domain.subscriptions.states import CardChangeState
+from paydesk.loops.repeating import repeat
+
+queries = load_statements(__package__ or "", "cards.sql")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A claimed change; `number` counts the questions asked about it, this one included."""
+
+    change: CardChange
+    created_at: datetime
+    number: int
+    alerted: bool
+
+
+async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
+    """Look after open card changes until told to stop; the pause between rounds is in seconds."""
+
+    async def settle() -> bool:
+        return await settle_card_changes(desk, now=utc_now()) > 0
+
+    await repeat("card changes", settle, stop, rest=pause, due=True)
+
+
+async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> int:
+    """Ask about the changes that are due and record what was found; returns how many were asked. Moves no money.
+
+    Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
+    """
+    rows = queries.claim_card_changes(desk.database, now=now, most=most, lease=LEASE)
+    lookups = [_lookup(row) async for row in rows]
+    findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
+
+    async def settle(one: tuple[Lookup, Finding | None]) -> None:
+        lookup, finding = one
+        if not await _settled(desk, lookup, finding, now=now):
+            await _ask_later(desk, lookup, now=now)
+
+    worked = await one_by_one(list(zip(lookups, findings, strict=True)), settle)
+    aside = await set_aside(desk.database, worked, _named, doing="its outcome can't be recorded")
+    await one_by_one([lookup for lookup, _ in aside], partial(_ask_later, desk, now=now))
+    return len(lookups)
+
+
+def _named(one: tuple[Lookup, Finding | None]) -> tuple[Shop, str]:
+    """What a card change is called in the operator's list."""
+    return one[0].change.shop, f"card change {one[0].change.id}"
+
+
+def _lookup(row: Mapping[str, Any]) -> Lookup:
+    change = CardChange(
+        shop=Shop(row["merchant_id"], row["live"]),
+        id=row["id"],
+        state=CardChangeState(row["state"]),
+        key=row["idempotency_key"],
+        acquirer=row["acquirer"],
+        not_after=row["not_after"],
+        challenge_url=row["challenge_url"],
+    )
+    return Lookup(change, row["created_at"], row["lookups"], row["alerted_at"] is not None)
+
+
+async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
+    """What the acquirer says, or None if it can't be reached; ends a challenge that nobody waits for."""
+    change = lookup.change
+    stale = change.state is CardChangeState.CHALLENGED and now > lookup.created_at + CHALLENGE_LIFETIME
+    try:
+        # One change whose acquirer is not configured any more must not hold up the others.
+        acquirer = desk.acquirers[change.acquirer]
+        if stale:
+            return await acquirer.end_challenge(change.key)
+        return await acquirer.find(change.key, change.not_after + GRACE)
+    except OutcomeUnknown:
+        return None
+    except Exception:
+        log.exception("the look-up of a card change failed", change_id=change.id)
+        return None
+
+
+async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:
+    """Record a finding; false while the change stays open."""
+    change = lookup.change
+    if finding is None:
+        return False
+    if change.state is CardChangeState.CHALLENGED and isinstance(finding, Voided):
+        # Nobody came back: no bank has refused, so it is not counted as a decline.
+        left, reason = CardChangeState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED
+        return not isinstance(await record_ending(desk.database, change, left, reason, now=now), Unsettled)
+    if change.state is CardChangeState.CHALLENGED:
+        return not isinstance(await record_finding(desk, change, finding, now=now), Unsettled)
+    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.change.not_after + GRACE):
+        failed, reason = CardChangeState.FAILED, DeclineReason.PROCESSING_ERROR
+        return not isinstance(await record_ending(desk.database, change, failed, reason, now=now), Unsettled)
+    if isinstance(finding, NotFound):
+        return False
+    return not isinstance(await record(desk, change, finding, now=now), Unsettled)
+
+
+async def _ask_later(desk: Desk, lookup: Lookup, *, now: datetime) -> None:
+    """Give back a change that stayed open with its next date, and raise the alarm for one that is open too long."""
+    change = lookup.change
+    alarming = change.state is CardChangeState.PROCESSING and now - lookup.created_at > ALERT_AFTER
+    if alarming and not lookup.alerted:
+        log.error("the outcome of a card change is unknown for a day", change_id=change.id)
+    await queries.schedule_card_change(
+        desk.database,
+        merchant_id=change.shop.merchant_id,
+        live=change.shop.live,
+        change_id=change.id,
+        state=str(change.state),
+        lookup_at=_next_look(lookup, now),
+        alerted_at=now if alarming else None,
+    )
+
+
+def _next_look(lookup: Lookup, now: datetime) -> datetime:
+    """After 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final."""
+    if lookup.change.state is CardChangeState.CHALLENGED:
+        return now + CHALLENGE_LOOK
+    later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
+    final = lookup.change.not_after + GRACE + timedelta(seconds=1)
+    return min(later, final) if final > now else later

@@ -1,0 +1,287 @@
+"""Replacing a subscription's card: the new one is checked with the bank for 0, then takes the old one's place.
+
+Intent committed, acquirer called, outcome recorded, as for payments; but nothing here ever takes or holds money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    Approved,
+    CardDetails,
+    Challenged,
+    Declined,
+    DeclineReason,
+    Finding,
+    KeyUsed,
+    NotFound,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+)
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.billing.marking import card_mark
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import guarding, metrics
+from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
+from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
+from paydesk.domain.payments.refusals import authorize
+from paydesk.domain.payments.stored_cards import card_row
+from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
+from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.states import CardChangeState
+
+queries = load_statements(__package__ or "", "cards.sql")
+log = structlog.get_logger()
+
+READ_AGAIN = 10
+"""How often a subscription that others change at the same moment is read again."""
+
+GUARD_WINDOW = timedelta(hours=1)
+"""Over which attempts of one subscription and declines of one client address are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardChange:
+    """One change of a subscription's card: by `key` the acquirer knows it, until `not_after` it takes it."""
+
+    shop: Shop
+    id: int
+    state: CardChangeState
+    key: str
+    acquirer: str
+    not_after: datetime
+    challenge_url: str = ""
+    decline_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCard:
+    """A card as typed and checked, the address that its customer calls from, and where the bank sends them back to."""
+
+    card: CardDetails
+    client_address: str
+    return_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The subscription's next charge goes to the new card."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """A change that is committed, what to ask of the acquirer, and what the try was counted by."""
+
+    change: CardChange
+    check: Purchase
+    counts: list[guarding.Count]
+
+
+Result = Replaced | Refused | ConfirmWithBank | Unsettled
+
+
+async def replace_card(
+    desk: Desk, subscription: Subscription, change: CardChange | None, new: NewCard, *, now: datetime
+) -> Result:
+    """Check a card with the bank and let it take the place of the subscription's. Moves no money.
+
+    `change` is the last one that the customer saw; a challenge of it that is still open is ended first. A charge that
+    is failing is due at once with the new card. `now` is real time, UTC: the calendar is not touched.
+
+    Raises: Conflict if the subscription has ended or another change is under way, Unavailable without an acquirer,
+        Held.
+    """
+    await desk.gate.require()
+    if not subscription.running:
+        raise Conflict("this subscription has ended; there is no card to replace")
+    challenged = change is not None and change.state is CardChangeState.CHALLENGED
+    if change and challenged and isinstance(await leave_challenge(desk, change, now=now), Unsettled):
+        return Unsettled()
+    acquirer = desk.acquirer_for(live=subscription.live)
+    intent = await _commit_intent(desk, subscription, new, acquirer, now=now)
+    if isinstance(intent, Refused):
+        return intent
+    # A customer who goes away must not stop the outcome from being written down.
+    call = asyncio.create_task(_call_and_record(desk, acquirer, intent, now=now))
+    desk.under_way.add(call)
+    call.add_done_callback(desk.under_way.discard)
+    return await asyncio.shield(call)
+
+
+async def _commit_intent(
+    desk: Desk, subscription: Subscription, new: NewCard, acquirer: Acquirer, *, now: datetime
+) -> _Intent | Refused:
+    """Commit that the card is about to be checked, or name the guard that refused. Moves no money.
+
+    Raises: Conflict if another change is open, or the subscription has ended meanwhile.
+    """
+    shop = Shop(subscription.merchant_id, subscription.live)
+    names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
+    counts = guarding.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
+    row = guarding.count_row(desk.limits_of(shop), counts)
+    known = await queries.prepare_card_change(
+        desk.database,
+        **names,
+        client_address=new.client_address,
+        since=now - GUARD_WINDOW,
+        **row,
+        now=now,
+    )
+    if guarding.is_refused(known):
+        return Refused("too_many_attempts")
+    change = CardChange(
+        shop=shop,
+        id=known["change_id"],
+        state=CardChangeState.PROCESSING,
+        key=f"card-{known['change_id']}-{secrets.token_hex(12)}",
+        acquirer=acquirer.name,
+        not_after=now + KEY_LIFETIME,
+    )
+    begun = await queries.begin_card_change(
+        desk.database,
+        **names,
+        change_id=change.id,
+        idempotency_key=change.key,
+        acquirer=change.acquirer,
+        **card_row(desk.vault, new.card, shop.merchant_id, known["card_id"], keep=not acquirer.keeps_cards),
+        client_address=new.client_address,
+        not_after=change.not_after,
+        lookup_at=now + FIRST_LOOK,
+        now=now,
+    )
+    if begun is None:
+        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))
+        raise Conflict("another change of this card is under way, or the subscription has ended")
+    check = Purchase(
+        key=change.key,
+        amount=Decimal(0),
+        currency=subscription.package.terms.currency,
+        card=new.card,
+        capture=False,
+        not_after=change.not_after,
+        return_url=new.return_url,
+        keep_card=True,
+        authenticate=known["authenticate"],
+        mark=card_mark(begun, shop, subscription),
+    )
+    return _Intent(change, check, counts)
+
+
+async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, now: datetime) -> Result:
+    """Ask the acquirer and record its answer; whatever goes wrong leaves the change to the janitor. Moves no money."""
+    change = intent.change
+    try:
+        what = f"card change {change.id}"
+        answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
+        desk.forgive(change.shop, guarding.forgiven_by(answer, intent.counts))
+        return await record(desk, change, answer, now=now)
+    except (OutcomeUnknown, KeyUsed) as error:
+        log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
+    except AWAY as error:
+        log.warning("card change not recorded, the database is away", change_id=change.id, why=type(error).__name__)
+    except Exception:
+        log.exception("the check of a card failed", change_id=change.id)
+    metrics.UNKNOWN.inc()
+    return Unsettled()
+
+
+async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: datetime) -> Result:
+    """Record an answer; if somebody else was faster, what they recorded counts. `now` is real time. Moves no money."""
+    if isinstance(answer, Approved):
+        return await _record_replaced(desk.database, change, answer.network_reference, now=now)
+    if isinstance(answer, Declined):
+        return await _record_refusal(desk, change, CardChangeState.DECLINED, answer.reason, now=now)
+    asked = await queries.challenge_card_change(
+        desk.database, **_names(change), challenge_url=answer.url, lookup_at=now + CHALLENGE_LOOK
+    )
+    return ConfirmWithBank(answer.url) if asked else Unsettled()
+
+
+async def _record_replaced(
+    database: Database, change: CardChange, network_reference: str, *, now: datetime
+) -> Replaced | Unsettled:
+    """Put the new card in the old one's place, over the version of the subscription that was read."""
+    for _ in range(READ_AGAIN):
+        row = await queries.change_to_record(database, **_names(change))
+        if row is None:
+            return Unsettled()
+        current = subscription_of(row)
+        moved = await queries.replace_card(
+            database,
+            **_names(change),
+            network_reference=network_reference,
+            revision=current.revision,
+            running=current.running,
+            date_next=tried_at_once(current, at=now + row["clock"]).date_next,
+            now=now,
+        )
+        if moved is not None:
+            return Replaced()
+    return Unsettled()
+
+
+async def _record_refusal(
+    desk: Desk, change: CardChange, state: CardChangeState, reason: DeclineReason, *, now: datetime
+) -> Refused | Unsettled:
+    """Record that a bank or its customer refused, and count it against card testing."""
+    result = await record_ending(desk.database, change, state, reason, now=now)
+    if isinstance(result, Refused):
+        desk.later(guarding.count_declines(desk.database, [change.shop], desk.limits_of, now=now))
+    return result
+
+
+async def record_ending(
+    database: Database, change: CardChange, state: CardChangeState, reason: DeclineReason, *, now: datetime
+) -> Refused | Unsettled:
+    """Record that the old card stays. `now` is real time. Moves no money."""
+    ended = await queries.end_card_change(database, **_names(change), state=str(state), reason=str(reason), now=now)
+    return Refused(str(reason)) if ended else Unsettled()
+
+
+async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> Result:
+    """Ask the acquirer how a challenge went, and record it: the customer has come back. Moves no money.
+
+    A challenge that is still open stays as it is, and its address is returned.
+    """
+    try:
+        finding = await desk.acquirers[change.acquirer].find(change.key, change.not_after)
+    except OutcomeUnknown:
+        return Unsettled()
+    if isinstance(finding, Challenged):
+        return ConfirmWithBank(change.challenge_url)
+    return await record_finding(desk, change, finding, now=now)
+
+
+async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> Result:
+    """End an open challenge so that the customer may give another card; what it came to before counts."""
+    try:
+        finding = await desk.acquirers[change.acquirer].end_challenge(change.key)
+    except OutcomeUnknown:
+        return Unsettled()
+    return await record_finding(desk, change, finding, now=now)
+
+
+async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, now: datetime) -> Result:
+    """Record what a challenge came to. The acquirer knew the key: that it knows nothing now is no answer."""
+    if isinstance(finding, Challenged | NotFound):
+        return Unsettled()
+    if isinstance(finding, Approved | Declined):
+        return await record(desk, change, finding, now=now)
+    reason = DeclineReason.AUTHENTICATION_FAILED
+    return await _record_refusal(desk, change, CardChangeState.ABANDONED, reason, now=now)
+
+
+def _names(change: CardChange) -> dict[str, object]:
+    return {"merchant_id": change.shop.merchant_id, "live": change.shop.live, "change_id": change.id}

@@ -1,0 +1,279 @@
+"""The billing run: claims what is due, charges stored cards, records what came of it; in batches, many in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Approved,
+    CardDetails,
+    Declined,
+    DeclineReason,
+    OutcomeUnknown,
+    Purchase,
+    is_earlier,
+)
+from paydesk.adapters.vault import Sealed
+from paydesk.core.clock import utc_now
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of, one_by_one, set_aside
+from paydesk.domain.billing.marking import renewal_mark
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import metrics
+from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.meeting import Wish
+from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
+from paydesk.domain.payments.refusals import RefusedRequest, report_refused
+from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.stored_cards import CARD_NUMBER
+from paydesk.domain.payments.unattended import charge_unattended
+from paydesk.domain.subscriptions.ending import expire_due
+from paydesk.loops.repeating import repeat
+
+queries = load_statements(__package__ or "", "charging.sql")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a billing run works: `batch` subscriptions a claim, `in_flight` calls to acquirers at once.
+
+    `sides` is how many merchants' sides one look for work covers.
+    """
+
+    batch: int = 500
+    sides: int = 200
+    in_flight: int = 100
+
+    @property
+    def lanes(self) -> int:
+        """How many batches are worked on at once: some are claimed and recorded while the calls of others are out."""
+        return self.in_flight // self.batch + 3
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A merchant's live or test side that has something due by its own time `now` (UTC)."""
+
+    shop: Shop
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A claimed renewal whose intent is committed; `now` is the shop's time, UTC, `report` what an approval tells."""
+
+    shop: Shop
+    attempt_id: int
+    acquirer: str
+    refused_as: str
+    wish: Wish
+    now: datetime
+    report: Mapping[str, Any]
+
+
+async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None, *, pause: float = 1.0) -> None:
+    """Charge and expire what is due until told to stop; the pause between rounds without work is in seconds."""
+    billing = BillingRun(desk, pace)
+
+    async def charge() -> bool:
+        if not desk.gate.is_open:
+            return False
+        return await billing.charge_due() > 0 or not billing.round_complete
+
+    async def expire() -> bool:
+        return await expire_due(desk.database, real_now=utc_now()) > 0
+
+    async with asyncio.TaskGroup() as tasks:
+        for lane in range(1, billing.pace.lanes + 1):
+            tasks.create_task(repeat(f"billing {lane}", charge, stop, rest=pause, due=True))
+        tasks.create_task(repeat("ending of subscriptions", expire, stop, rest=pause, due=True))
+
+
+FIRST = (0, False)
+"""Before the first side."""
+
+
+class BillingRun:
+    """Charges what is due; any number of runs may work on one database, and any number of batches on one run."""
+
+    def __init__(self, desk: Desk, pace: Pace | None = None) -> None:
+        self.pace = pace or Pace()
+        self._desk = desk
+        self._gate = asyncio.Semaphore(self.pace.in_flight)
+        self._after = FIRST
+
+    @property
+    def round_complete(self) -> bool:
+        """Whether the last look for work reached the last side: the next one begins with the first again."""
+        return self._after == FIRST
+
+    async def charge_due(self, *, merchant_id: int | None = None, at: datetime | None = None) -> int:
+        """Charge one batch of what is due and record it; returns how many charges were tried. Moves money.
+
+        Each side has its own time: real time, for a test side plus its clock. With `merchant_id` only that merchant's
+        test side is charged, and `at` is its time (the clock is being moved).
+
+        Raises: Held.
+        """
+        await self._desk.gate.require()
+        real_now = utc_now()
+        if merchant_id is None:
+            sides = await self._sides(real_now)
+        else:
+            sides = [Side(Shop(merchant_id, live=False), at or real_now)]
+        charges = await self.claim(sides, real_now) if sides else []
+        answers = await asyncio.gather(*(self._call(charge) for charge in charges))
+        await self._record(list(zip(charges, answers, strict=True)))
+        return len(charges)
+
+    async def _sides(self, real_now: datetime) -> list[Side]:
+        """The next sides that have something due; moves the place on, or back to the start at the end of a round."""
+        most = self.pace.sides
+        asked = queries.sides_to_charge(
+            self._desk.database, real_now=real_now, after_merchant=self._after[0], after_live=self._after[1], most=most
+        )
+        rows = [row async for row in asked]
+        self._after = (rows[-1]["merchant_id"], rows[-1]["live"]) if len(rows) == most else FIRST
+        return [Side(Shop(row["merchant_id"], row["live"]), row["shop_now"]) for row in rows if row["due"]]
+
+    async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
+        """Claim due subscriptions, an equal share of each side, and commit the intents. Moves no money."""
+        not_after = real_now + KEY_LIFETIME
+        rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK)
+
+        async def opened(row: Mapping[str, Any]) -> Charge:
+            return self._charge(row, not_after)
+
+        # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is due again.
+        worked = await one_by_one(rows, opened)
+        await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
+        return worked.results
+
+    async def _begin(self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime) -> list[Any]:
+        """Commit the intents; a subscription whose intent can't be written is set aside, and stops no other."""
+        database, per_side = self._desk.database, max(self.pace.batch // len(sides), 1)
+        times = {side.shop: side.now for side in sides}
+        asked = {
+            "merchant_ids": [shop.merchant_id for shop in times],
+            "lives": [shop.live for shop in times],
+            "shop_nows": list(times.values()),
+        }
+
+        async def begin(only: Sequence[int] | None) -> list[Any]:
+            keys = {"pads": self._desk.pads, "not_after": not_after, "lookup_at": lookup_at}
+            begun = queries.begin_renewals(
+                database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=only
+            )
+            return [row async for row in begun]
+
+        async def due() -> list[DueRow]:
+            return due_rows([row async for row in queries.due_to_renew(database, **asked, most=per_side)])
+
+        async def postpone(rows: Sequence[DueRow]) -> None:
+            nows = [times[row.shop] for row in rows]
+            await queries.postpone(database, **names_of(rows), shop_nows=nows, pause=ASIDE)
+
+        return await claimed(database, begin, due, postpone, noun="subscription", doing="its charge can't be begun")
+
+    def _charge(self, row: Mapping[str, Any], not_after: datetime) -> Charge:
+        """What is asked of the acquirer; the card number stays in memory only for the call.
+
+        An acquirer that keeps the card itself charges it by the network reference, without a number.
+        """
+        acquirer = self._desk.acquirers.get(row["acquirer"])
+        kept = acquirer is not None and acquirer.keeps_cards
+        erased = row["number_sealed"] is None and not kept
+        number = "" if kept or erased else self._number(row)
+        purchase = Purchase(
+            key=row["idempotency_key"],
+            amount=row["amount"],
+            currency=row["currency"],
+            card=CardDetails(number, row["exp_month"], row["exp_year"], row["holder"]),
+            capture=True,
+            not_after=not_after,
+            network_reference=row["network_reference"],
+            mark=renewal_mark(row),
+        )
+        shop = Shop(row["merchant_id"], row["live"])
+        # What has been due for longer than the acquirer knows keys may have been charged before a restore.
+        old = acquirer is not None and row["shop_now"] > row["date_next"] + acquirer.key_lifetime
+        return Charge(
+            shop=shop,
+            attempt_id=row["attempt_id"],
+            acquirer=row["acquirer"],
+            refused_as=row["refused_as"] or (str(DeclineReason.CLOSED_ACCOUNT) if erased else ""),
+            wish=Wish(shop, row["attempt_id"], purchase, self._desk.pads, old, row["was_forgotten"]),
+            now=row["shop_now"],
+            report=row,
+        )
+
+    def _number(self, row: Mapping[str, Any]) -> str:
+        """The card number, opened. Raises: VaultError."""
+        sealed = Sealed(row["vault_key_id"], row["number_sealed"])
+        names = {"merchant_id": row["merchant_id"], "row_id": row["card_id"]}
+        return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
+
+    async def _call(self, charge: Charge) -> Approved | Declined | RefusedRequest | None:
+        """Ask the acquirer; None means that nobody knows yet. Moves money.
+
+        A card that was refused for good or erased is not put to the network; that counts as another decline.
+        """
+        if charge.refused_as:
+            return Declined(DeclineReason(charge.refused_as))
+        try:
+            async with self._gate:
+                if utc_now() > charge.wish.purchase.not_after:
+                    return None  # It waited too long for its turn: given up by the janitor, and due again.
+                return await charge_unattended(self._desk.database, self._desk.acquirers[charge.acquirer], charge.wish)
+        except AcquirerRefused as error:
+            return RefusedRequest(charge.shop, charge.acquirer, f"attempt {charge.attempt_id}", str(error))
+        except OutcomeUnknown as error:
+            log.warning("outcome unknown", attempt_id=charge.attempt_id, why=str(error))
+        except Exception:
+            log.exception("the call to the acquirer failed", attempt_id=charge.attempt_id)
+        metrics.UNKNOWN.inc()
+        return None
+
+    async def _record(self, answered: Sequence[tuple[Charge, Approved | Declined | RefusedRequest | None]]) -> None:
+        """Record what is known, time by time; the rest is the janitor's."""
+        for now in sorted({charge.now for charge, _ in answered}):
+            pairs = [(charge, answer) for charge, answer in answered if charge.now == now]
+            approvals = [
+                Approval(charge.shop, charge.attempt_id, answer, _report(charge, answer))
+                for charge, answer in pairs
+                if isinstance(answer, Approved)
+            ]
+            endings = [
+                Ending(charge.shop, charge.attempt_id, AttemptState.DECLINED, _reason(answer), renewal=True)
+                for charge, answer in pairs
+                if isinstance(answer, Declined | RefusedRequest)
+            ]
+            if approvals:
+                await record_approvals(self._desk.database, approvals, now=now)
+            if endings:
+                await record_endings(self._desk.database, endings, now=now, real_now=utc_now())
+        refused = [answer for _, answer in answered if isinstance(answer, RefusedRequest)]
+        await report_refused(self._desk.database, refused, now=utc_now())
+
+
+def _report(charge: Charge, answer: Approved) -> Mapping[str, Any] | None:
+    """What is told of an approval; None if it is of an older purchase, which is not what its intent said."""
+    return None if is_earlier(answer, charge.wish.purchase.not_after) else charge.report
+
+
+def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+    """What a renewal is called in the operator's list."""
+    return Shop(row["merchant_id"], row["live"]), f"subscription {row['subscription_id']}"
+
+
+def _reason(answer: Declined | RefusedRequest) -> DeclineReason:
+    """Why it took nothing: the bank's reason, or that no bank was asked."""
+    return answer.reason if isinstance(answer, Declined) else DeclineReason.REQUEST_REFUSED

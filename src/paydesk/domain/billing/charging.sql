@@ -1,0 +1,154 @@
+-- name: sides_to_charge(real_now, after_merchant, after_live, most)
+-- The sides (merchant and mode) with something to charge some day, that many from a place on, in order, each with its own
+-- time and whether anything is due by it; a suspended merchant's live side has nothing due until that is lifted. A test
+-- side's time runs ahead by its clock. One index probe finds each next side.
+with recursive side as (
+    (select merchant_id, live
+       from subscription
+      where date_next is not null and charging_attempt_id is null
+        and (merchant_id, live) > (:after_merchant::bigint, :after_live::boolean)
+      order by merchant_id, live
+      limit 1)
+     union all
+    (select next.merchant_id, next.live
+       from side
+      cross join lateral (
+          select s.merchant_id, s.live
+            from subscription s
+           where s.date_next is not null and s.charging_attempt_id is null
+             and (s.merchant_id, s.live) > (side.merchant_id, side.live)
+           order by s.merchant_id, s.live
+           limit 1
+      ) next)
+), timed as (
+    select side.merchant_id, side.live,
+           :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end as shop_now,
+           side.live and m.suspended_at is not null as suspended
+      from (select * from side limit :most) side
+      join merchant m on m.id = side.merchant_id
+)
+select timed.merchant_id, timed.live, timed.shop_now,
+       not timed.suspended and exists (
+               select
+                 from subscription s
+                where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
+                  and s.charging_attempt_id is null) as due
+  from timed
+ order by merchant_id, live;
+
+-- name: begin_renewals(merchant_ids, lives, shop_nows, pads, not_after, lookup_at, per_side, most, only)
+-- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
+-- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too;
+-- none of a merchant that has been suspended since. The key is made of that of the subscription's first purchase, the
+-- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
+-- What an approval reports comes with it, and the subscription as it stands, so that neither is read again; also whether
+-- the acquirer's list had a purchase of this period that our books had forgotten.
+with timed as (
+    select side.*
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
+        as side (merchant_id, live, shop_now)
+      join merchant m on m.id = side.merchant_id and not (side.live and m.suspended_at is not null)
+), due as materialized (
+    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
+      from timed
+     cross join lateral (
+         select *
+           from subscription s
+          where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
+            and s.charging_attempt_id is null
+            and coalesce(s.id = any(:only::bigint[]), true)
+          order by s.date_next
+          limit :per_side
+            for update skip locked
+     ) s
+     limit :most
+), held as (
+    insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,
+                              card_id, sign_version, key_id, pingback_url, created_at, subscription_id, period_number,
+                              renewal)
+    select due.merchant_id, due.live,
+           due.init_merchant_order_id || ':' || due.next_period + (v.trial_length > 0)::integer,
+           'processing', v.price, v.currency, due.attempt_id, due.customer_id, due.card_id, due.sign_version,
+           due.key_id, due.pingback_url, due.shop_now, due.id, due.next_period, true
+      from due
+      join package_version v
+        on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
+        on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
+        do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
+     where p.state = 'declined'
+ returning p.*, p.xmax = 0 as is_first
+), numbered as materialized (
+    select held.*, case when is_first then 1 else next_attempt(merchant_id, live, id) end as number from held
+), keyed as materialized (
+    select n.*, derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || n.period_number || ' '
+                                          || n.number) as idempotency_key, f.idempotency_key as of_key
+      from numbered n
+      join due on due.merchant_id = n.merchant_id and due.live = n.live and due.id = n.subscription_id
+      join payment i on i.merchant_id = due.merchant_id and i.id = due.init_payment_id
+      join payment_attempt f on f.merchant_id = i.merchant_id and f.id = i.attempt_id
+), marked as (
+    update subscription s
+       set charging_attempt_id = held.attempt_id
+      from held
+     where s.merchant_id = held.merchant_id and s.live = held.live and s.id = held.subscription_id
+), tried as (
+    insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
+                                 currency, card_id, client_address, not_after, created_at, lookup_at,
+                                 number)
+    select held.merchant_id, held.live, held.attempt_id, held.id, 'processing', held.idempotency_key, due.acquirer, true, held.amount,
+           held.currency, held.card_id, '', :not_after, due.shop_now, :lookup_at, held.number
+      from keyed held
+      join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+)
+select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amount, held.subscription_id,
+       held.period_number, held.renewal, held.idempotency_key, held.number,
+       case when (select exists (select from alarm
+                                  where merchant_id = 0 and live and kind = 'not_reconciled' and settled_at is null))
+            then was_forgotten(:pads, due.acquirer, 'renewal ' || held.of_key || ' ' || held.period_number || ' ',
+                               held.number, '')
+            else false end as was_forgotten,
+       m.key_tag, d.tag as deployment, d.epoch,
+       due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
+       due.pingback_url as form_url,
+       due.id, due.state, due.init_payment_id, due.init_merchant_order_id, due.time_zone, due.anchor, due.next_period,
+       due.date_next, due.date_start, due.created_at, due.failures, due.counter, due.paid_number_counter,
+       due.date_active, due.date_paid, due.date_end, due.date_expired, due.date_cancelled, due.date_stopped,
+       due.cancelled_by, due.revision, coalesce(due.skipped, 0) as skipped, due.shop_now as tried_at,
+       m.charge_missed_until,
+       t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
+       t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
+       c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, c.refused_as,
+       u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,
+       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
+  from keyed held
+  join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+  join package_terms t
+    on t.merchant_id = due.merchant_id and t.live = due.live and t.package_version_id = due.package_version_id
+  join card c on c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id
+  join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
+  join merchant m on m.id = due.merchant_id
+  cross join deployment d
+  cross join lateral fees_in(due.merchant_id, held.currency) f;
+
+-- name: due_to_renew(merchant_ids, lives, shop_nows, most)
+-- The subscriptions that are due, oldest first of each side.
+select s.merchant_id, s.live, s.id
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
+    as side (merchant_id, live, shop_now)
+ cross join lateral (
+     select merchant_id, live, id
+       from subscription
+      where merchant_id = side.merchant_id and live = side.live and date_next <= side.shop_now
+        and charging_attempt_id is null
+      order by date_next
+      limit :most
+ ) s;
+
+-- name: postpone(merchant_ids, lives, ids, shop_nows, pause)!
+-- What could not be begun is due again later, by its side's own time; its calendar stays.
+update subscription s
+   set date_next = greatest(s.date_next, r.shop_now) + :pause::interval
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[], :shop_nows::timestamptz[])
+    as r (merchant_id, live, id, shop_now)
+ where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id and s.date_next is not null
+   and s.charging_attempt_id is null;

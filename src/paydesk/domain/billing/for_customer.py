@@ -1,0 +1,156 @@
+"""What the customer's own page shows of a subscription: a link opens this one, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.core.periods import occurrence
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.billing.cards import CardChange
+from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.states import CardChangeState
+
+queries = load_statements(__package__ or "", "for_customer.sql")
+
+LAST_PERIOD = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCard:
+    """What may be shown of a card: the brand's name (empty if unknown), the last four digits, holder and expiry."""
+
+    brand: str
+    last4: str
+    holder: str
+    exp_month: int
+    exp_year: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A subscription as its customer sees it.
+
+    `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says that a charge is in
+    flight; `change` is the last change of the card; `agreed` is the wording that the customer agreed to.
+    """
+
+    shop: Shop
+    subscription: Subscription
+    merchant_name: str
+    agreed: str
+    card: StoredCard
+    change: CardChange | None
+    charging: bool
+    now: datetime
+
+    @property
+    def paid_until(self) -> datetime:
+        """When the last period that was paid is over, or the trial if none was."""
+        subscription = self.subscription
+        period = subscription.package.terms.period
+        return occurrence(
+            subscription.anchor, period, subscription.next_period - 1 + subscription.skipped, subscription.time_zone
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PastPayment:
+    """One payment of a subscription: for which period, when (UTC), how much, and where it stands."""
+
+    id: int
+    period: int
+    at: datetime
+    amount: Decimal
+    currency: str
+    state: PaymentState
+
+
+@dataclass(frozen=True, slots=True)
+class PastPayments:
+    """Some payments, newest first; `older` is the period to go on below, None after the last one."""
+
+    shown: tuple[PastPayment, ...]
+    older: int | None
+
+
+async def find_holding(database: Database, link: Link | OpenedLink, *, now: datetime) -> Holding:
+    """The subscription behind a customer's link; `now` is real time, UTC.
+
+    Raises: NotFound.
+    """
+    shop = link.shop
+    row_id = await _old_link(database, link) if link.row_id is None else link.row_id
+    row = await queries.find_holding(database, merchant_id=shop.merchant_id, live=shop.live, id=row_id)
+    if row is None or not link.fits(row["portal_seed"]):
+        raise wrong_link()
+    return Holding(
+        shop=shop,
+        subscription=subscription_of(row),
+        merchant_name=row["merchant_name"],
+        agreed=row["terms_agreed"],
+        card=_card(row),
+        change=_change(shop, row),
+        charging=row["charging_attempt_id"] is not None,
+        now=now + row["clock"],
+    )
+
+
+async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
+    """The subscription whose link an older version made; None if there is none."""
+    assert isinstance(link, OpenedLink)
+    shop, names = link.shop, {"token": link.token, "token_hash": link.old_hash}
+    found = await queries.find_old_link(database, merchant_id=shop.merchant_id, live=shop.live, **names)
+    return None if found is None else int(found)
+
+
+def _card(row: Mapping[str, Any]) -> StoredCard:
+    brand = Brand(row["brand"])
+    label = BRAND_RULES[brand].label if brand is not Brand.UNKNOWN else ""
+    return StoredCard(label, row["last4"], row["holder"], row["exp_month"], row["exp_year"])
+
+
+def _change(shop: Shop, row: Mapping[str, Any]) -> CardChange | None:
+    if row["change_id"] is None:
+        return None
+    return CardChange(
+        shop=shop,
+        id=row["change_id"],
+        state=CardChangeState(row["change_state"]),
+        key=row["idempotency_key"],
+        acquirer=row["change_acquirer"],
+        not_after=row["not_after"],
+        challenge_url=row["challenge_url"],
+        decline_reason=row["decline_reason"],
+    )
+
+
+async def past_payments(
+    database: Database, subscription: Subscription, *, before: int | None = None, most: int = 12
+) -> PastPayments:
+    """At most so many payments of a subscription, newest first, those for periods below `before` if given."""
+    found = queries.past_payments(
+        database,
+        merchant_id=subscription.merchant_id,
+        live=subscription.live,
+        subscription_id=subscription.id,
+        before=LAST_PERIOD if before is None else before,
+        most=most + 1,
+    )
+    payments = [
+        PastPayment(
+            row["id"], row["period_number"], row["at"], row["amount"], row["currency"], PaymentState(row["state"])
+        )
+        async for row in found
+    ]
+    older = payments[most - 1].period if len(payments) > most else None
+    return PastPayments(tuple(payments[:most]), older)

@@ -1,0 +1,43 @@
+"""What charges and checks of a subscription carry at the acquirer, from the rows of their intents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.marking import digest_of
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.rows import package_of
+
+
+def renewal_mark(row: Mapping[str, Any]) -> Mark:
+    """The mark of a renewal's attempt, from a row of `begin_renewals`; its order is the subscription's first."""
+    return Mark(
+        deployment=row["deployment"],
+        epoch=row["epoch"],
+        merchant=row["key_tag"],
+        live=row["live"],
+        kind=PurchaseKind.RENEWAL,
+        order=row["init_merchant_order_id"],
+        payment_id=row["payment_id"],
+        attempt=row["number"],
+        subscription_id=row["subscription_id"],
+        period=row["period_number"],
+        terms=digest_of(package_of(row).terms),
+    )
+
+
+def card_mark(row: Mapping[str, Any], shop: Shop, subscription: Subscription) -> Mark:
+    """The mark of a new card's check, from a row of `begin_card_change`."""
+    return Mark(
+        deployment=row["deployment"],
+        epoch=row["epoch"],
+        merchant=row["key_tag"],
+        live=shop.live,
+        kind=PurchaseKind.CARD,
+        order=row["init_merchant_order_id"],
+        subscription_id=subscription.id,
+        terms=digest_of(subscription.package.terms),
+    )

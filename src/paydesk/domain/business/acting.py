@@ -1,0 +1,131 @@
+"""What a team's member does to payments, subscriptions and deliveries: by permission, and kept in the audit log.
+
+`shop_now` is the shop's time (a test clock may run ahead), `now` is real time; both UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+from paydesk.core.units import in_currency
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, is_recent, require
+from paydesk.domain.business.payments import inspect_payment
+from paydesk.domain.deliveries.confirmations import Delivery, Order
+from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.refunding import OverLimit, Refund, RefundLimits, refund
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.lifecycle import Subscription
+
+REFUND_LIMIT = Decimal(500)
+"""Giving back more than this of one payment needs the password again; in dollars, euros or pounds."""
+REFUND_DAY = Decimal(5000)
+"""The same for all that somebody gives back at a merchant in a day."""
+
+
+def refund_limit(currency: str) -> Decimal:
+    """The limit in main units of a currency."""
+    return in_currency(REFUND_LIMIT, currency)
+
+
+async def refund_payment(
+    desk: Desk,
+    session: Session,
+    payment_id: int,
+    amount: Decimal,
+    *,
+    request_key: str,
+    shop_now: datetime,
+    now: datetime,
+) -> Refund:
+    """Give back an amount of a payment, in main units of its currency. Moves money.
+
+    `request_key` names this one wish: however often it comes, money moves once, and the log has one line.
+
+    Both limits stand in the statement that begins the refund, so that parallel ones are no way around them.
+
+    Raises: Forbidden; ConfirmationNeeded over the limits, which count what was given back of the payment before, and by
+        this person today; NotFound, Malformed, Conflict as `refunding.refund` does.
+    """
+    shop = require(session, Permission.refund)
+    payment = await inspect_payment(desk.database, shop, payment_id)
+    currency = payment.seen.currency
+    limits = None if is_recent(session, now=now) else RefundLimits(REFUND_LIMIT, REFUND_DAY)
+    key, asked_by = f"account {request_key}", f"person {session.person.id}"
+    try:
+        given = await refund(
+            desk, shop, payment_id, amount, requested_by=asked_by, request_key=key, limits=limits, now=shop_now
+        )
+    except OverLimit as error:
+        raise ConfirmationNeeded(f"{error.message}; give it again to go on") from error
+    if not given.again:
+        details = {"amount": str(given.amount), "currency": currency, "reference_id": given.reference_id}
+        await _note(desk.database, session, Action.payment_refunded, f"payment {payment_id}", details, now)
+    return given
+
+
+async def cancel_subscription(
+    database: Database, session: Session, subscription_id: int, *, shop_now: datetime, now: datetime
+) -> Subscription:
+    """End all future charges of a subscription; one that has ended stays as it is. Moves no money.
+
+    Raises: Forbidden; NotFound, Conflict as `ending.cancel` does.
+    """
+    shop = require(session, Permission.cancel_subscription)
+    ended = await cancel(database, shop, subscription_id, by="merchant", now=shop_now)
+    if ended.date_cancelled == shop_now:
+        # It was this call that ended it, not one before or beside it.
+        await _note(database, session, Action.subscription_cancelled, f"subscription {subscription_id}", {}, now)
+    return ended
+
+
+async def confirm_delivery(
+    desk: Desk, session: Session, order: Order, delivery: Delivery, *, shop_now: datetime, now: datetime
+) -> Confirmed:
+    """Confirm what became of an order's goods; a shipment takes the money that is held. Moves money.
+
+    Raises: Forbidden; NotFound, Malformed, Conflict as `confirming.confirm` does.
+    """
+    shop = require(session, Permission.confirm_delivery)
+    confirmed = await confirm(desk, shop, order, delivery, now=shop_now)
+    if confirmed.at != shop_now:
+        # It was said before.
+        return confirmed
+    details = {"status": delivery.status, "carrier": delivery.carrier}
+    subject = f"payment {confirmed.payment_id}"
+    kept = {name: value for name, value in details.items() if value}
+    await _note(desk.database, session, Action.delivery_confirmed, subject, kept, now)
+    return confirmed
+
+
+async def note_export(
+    database: Database, session: Session, what: str, filters: Mapping[str, object], *, now: datetime
+) -> None:
+    """Write down that a list is taken out as a file; what was searched for may be a customer's, so only that it was.
+
+    Raises: Forbidden.
+    """
+    require(session, Permission.export)
+    kept = {key: "…" if key == "q" else value for key, value in filters.items() if value}
+    await _note(database, session, Action.exported, what, kept, now)
+
+
+async def _note(
+    database: Database, session: Session, action: Action, subject: str, details: Mapping[str, object], now: datetime
+) -> None:
+    side = {} if session.live else {"test": True}
+    await record(
+        database,
+        session.actor,
+        action,
+        now=now,
+        merchant_id=session.merchant_id or 0,
+        subject=subject,
+        details={**details, **side},
+    )

@@ -1,0 +1,108 @@
+"""How a merchant's checkout page looks: an accent colour and a logo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from paydesk.core.errors import Malformed, NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require
+from paydesk.domain.business.colours import parse_accent
+from paydesk.domain.business.pictures import read_picture
+
+queries = load_statements(__package__ or "", "branding.sql")
+
+LARGEST_LOGO = 200 * 1024
+LONGEST_SIDE = 4096
+MOST_PIXELS = 4_000_000
+"""A customer's phone unpacks these to 16 MB."""
+MOST_PASSES = 100
+"""A progressive JPEG has about ten; a hostile one has thousands, each over all of its pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branding:
+    """An accent like `#1746a2`, or empty for ours; whether there is a logo; `changed_at` is None before any choice."""
+
+    accent: str = ""
+    has_logo: bool = False
+    changed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Logo:
+    """A picture of at most 200 kB; its media type follows from its first bytes, not from what was said of it."""
+
+    content: bytes = field(repr=False)
+    media_type: str
+
+
+def parse_logo(content: bytes) -> Logo:
+    """A PNG, JPEG or WebP picture that any phone can draw.
+
+    Raises: Malformed for anything else (an SVG is a program, so it is not taken), and for one of absurd size.
+    """
+    if len(content) > LARGEST_LOGO:
+        raise Malformed(f"the logo has {len(content) // 1024} kB; at most {LARGEST_LOGO // 1024} kB are taken", "logo")
+    picture = read_picture(content)
+    if picture is None:
+        raise Malformed("the logo must be a PNG, JPEG or WebP picture", "logo")
+    size = f"the logo is {picture.width} × {picture.height} pixels"
+    if max(picture.width, picture.height) > LONGEST_SIDE:
+        raise Malformed(f"{size}; at most {LONGEST_SIDE} each way are taken, so make it smaller", "logo")
+    if picture.width * picture.height > MOST_PIXELS:
+        millions = MOST_PIXELS // 1_000_000
+        raise Malformed(f"{size}; at most {millions} million in all are taken, so make it smaller", "logo")
+    if picture.passes > MOST_PASSES:
+        raise Malformed(f"the logo is drawn in {picture.passes} passes; save it as a PNG, or not progressively", "logo")
+    return Logo(content, picture.media_type)
+
+
+async def find_branding(database: Database, merchant_id: int) -> Branding:
+    """What a merchant has chosen."""
+    row = await queries.find(database, merchant_id=merchant_id)
+    return Branding(row["accent"], bool(row["logo_type"]), row["changed_at"]) if row else Branding()
+
+
+async def find_logo(database: Database, merchant_id: int) -> Logo:
+    """A merchant's logo. Raises: NotFound if there is none."""
+    row = await queries.find_logo(database, merchant_id=merchant_id)
+    if row is None:
+        raise NotFound(f"merchant {merchant_id} has no logo")
+    return Logo(bytes(row["logo"]), row["logo_type"])
+
+
+async def save_branding(
+    gate: Gate, session: Session, *, accent: str, logo: bytes, remove_logo: bool, now: datetime
+) -> None:
+    """Take a colour (empty: ours) and a logo (empty: the one that is there, unless it is to be removed).
+
+    Raises: Forbidden; Malformed, naming `accent` or `logo`.
+    """
+    merchant_id = require(session, Permission.manage_settings).merchant_id
+    colour = parse_accent(accent) if accent else ""
+    taken = parse_logo(logo) if logo else None
+    async with gate.database.acquire() as connection, connection.transaction():
+        await queries.save(
+            connection,
+            merchant_id=merchant_id,
+            accent=colour,
+            logo=taken.content if taken else None,
+            logo_type=taken.media_type if taken else "",
+            keep_logo=taken is None and not remove_logo,
+            now=now,
+        )
+        await record(
+            connection,
+            session.actor,
+            Action.settings_changed,
+            now=now,
+            merchant_id=merchant_id,
+            subject="branding",
+            details={"accent": colour, "logo": "new" if taken else "removed" if remove_logo else "kept"},
+        )

@@ -1,0 +1,209 @@
+"""One payment with everything that ever happened to it, as its merchant looks at it. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.errors import NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.for_api import SeenCard, SeenPayment, payment_of
+from paydesk.domain.payments.refunding import REFUNDABLE
+from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
+from paydesk.domain.pingbacks.states import PingbackState
+
+queries = load_statements(__package__ or "", "payments.sql")
+
+MOST = 500
+"""Attempts, movements, chargebacks and pingbacks that are read of one payment, of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where a payment's money is by the ledger, in its currency; a refund may make `available` negative."""
+
+    pending: Decimal = Decimal(0)
+    available: Decimal = Decimal(0)
+    reserve: Decimal = Decimal(0)
+    fees: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedPayment:
+    """A payment with its details; times are UTC, None when unset.
+
+    `refunding` is on its way back; `moving` is the capture or void in progress; `settles_at` and `reserve_due_at` say
+    when net and reserve become available, None before the capture.
+    """
+
+    seen: SeenPayment
+    description: str
+    holder: str
+    exp_month: int
+    exp_year: int
+    captured_at: datetime | None
+    ship_by: datetime | None
+    settled_at: datetime | None
+    reserve_released_at: datetime | None
+    settles_at: datetime | None
+    reserve_due_at: datetime | None
+    refunding: Decimal
+    charged_back: Decimal
+    fees_returned: bool
+    moving: MovementKind | None
+    money: Whereabouts
+
+    @property
+    def refundable(self) -> Decimal:
+        """What can be given back now, in main units; 0 if nothing can."""
+        state = self.seen.state
+        if state not in REFUNDABLE and (state is not PaymentState.AUTHORIZED or self.moving is not None):
+            return Decimal(0)
+        gone = self.seen.refunded + self.refunding + max(self.charged_back, Decimal(0))
+        return max(self.seen.amount - gone, Decimal(0))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the acquirer's word on something is still awaited."""
+        return self.seen.state is PaymentState.PROCESSING or self.moving is not None or self.refunding > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """An attempt to pay; `challenged` if the bank asked for 3-D Secure, `capture` if the money is taken at once."""
+
+    id: int
+    state: AttemptState
+    amount: Decimal
+    currency: str
+    decline_reason: str
+    capture: bool
+    challenged: bool
+    client_address: str
+    created_at: datetime
+    finished_at: datetime | None
+    card: SeenCard
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMovement:
+    """A capture, void or refund; `person` is the name of the member who asked for it, empty for everybody else."""
+
+    id: int
+    kind: MovementKind
+    state: MovementState
+    amount: Decimal
+    currency: str
+    requested_by: str
+    refusal: str
+    created_at: datetime
+    finished_at: datetime | None
+    failed_at: datetime | None
+    person: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDispute:
+    """A chargeback of a payment; `fee` is what it cost the merchant besides.
+
+    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the dispute's own.
+    """
+
+    id: int
+    state: ChargebackState
+    amount: Decimal
+    currency: str
+    taken: Decimal
+    returned: Decimal
+    disputed_amount: Decimal
+    disputed_currency: str
+    fee: Decimal
+    reason: str
+    evidence_at: datetime | None
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A pingback about a payment: what it tells and how far it came; `due_at` is when it is tried next."""
+
+    id: int
+    event: str
+    state: PingbackState
+    attempts: int
+    due_at: datetime
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened to a payment, each kind first to last."""
+
+    tries: list[Try]
+    movements: list[SeenMovement]
+    disputes: list[SeenDispute]
+    tellings: list[Telling]
+
+
+async def inspect_payment(database: Database, shop: Shop, payment_id: int) -> InspectedPayment:
+    """A payment with what was bought and where its money is.
+
+    Raises: NotFound if the shop has no such payment in this mode.
+    """
+    asked = {"merchant_id": shop.merchant_id, "live": shop.live}
+    row = await queries.inspect(database, **asked, id=payment_id)
+    if row is None:
+        raise NotFound(f"there is no payment {payment_id}")
+    balances = queries.balances_of(database, **asked, payment_id=payment_id)
+    names = (
+        "holder", "exp_month", "exp_year", "captured_at", "ship_by", "settled_at", "reserve_released_at", "settles_at",
+        "reserve_due_at", "refunding", "charged_back", "fees_returned",
+    )  # fmt: skip
+    return InspectedPayment(
+        seen=payment_of(row),
+        description=row["description"] or "",
+        **{name: row[name] for name in names},
+        moving=MovementKind(row["moving"]) if row["moving"] else None,
+        money=Whereabouts(**{one["account"]: one["amount"] async for one in balances if _is_merchants(one["account"])}),
+    )
+
+
+def _is_merchants(account: str) -> bool:
+    """Whether an account of the ledger is about the merchant: not what the acquirer owes."""
+    return account in Whereabouts.__slots__
+
+
+async def history_of(database: Database, shop: Shop, payment_id: int) -> History:
+    """Attempts, movements, chargebacks and pingbacks of a payment; nothing if there is no such payment."""
+    asked = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id, "most": MOST}
+    return History(
+        [_try(row) async for row in queries.tries_of(database, **asked)],
+        [_movement(row) async for row in queries.movements_of(database, **asked)],
+        [_dispute(row) async for row in queries.disputes_of(database, **asked)],
+        [_telling(row) async for row in queries.tellings_of(database, **asked)],
+    )
+
+
+def _try(row: Mapping[str, Any]) -> Try:
+    values = {name: row[name] for name in Try.__slots__ if name != "card"}
+    return Try(**{**values, "state": AttemptState(row["state"])}, card=SeenCard(row["brand"], row["last4"]))
+
+
+def _movement(row: Mapping[str, Any]) -> SeenMovement:
+    return SeenMovement(**{**dict(row), "kind": MovementKind(row["kind"]), "state": MovementState(row["state"])})
+
+
+def _dispute(row: Mapping[str, Any]) -> SeenDispute:
+    return SeenDispute(**{**dict(row), "state": ChargebackState(row["state"])})
+
+
+def _telling(row: Mapping[str, Any]) -> Telling:
+    return Telling(**{**dict(row), "state": PingbackState(row["state"])})

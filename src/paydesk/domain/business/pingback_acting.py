@@ -1,0 +1,109 @@
+"""What a team's member does about pingbacks: by permission, and kept in the audit log. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paydesk.core.errors import Malformed
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.business import test_events as trying
+from paydesk.domain.business.integration import parse_pingback_url
+from paydesk.domain.business.made_up_events import EVENTS
+from paydesk.domain.business.test_events import Target, TestEvent, Trial
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks import resending
+from paydesk.domain.pingbacks.resending import Exhausted, Pingback
+from paydesk.domain.pingbacks.sending import PingbackSender
+
+
+async def resend_pingback(
+    database: Database, session: Session, pingback_id: int, *, shop_now: datetime, now: datetime
+) -> Pingback:
+    """Have a pingback sent once more; `shop_now` is the shop's time, `now` is real.
+
+    Raises: Forbidden; NotFound, Conflict as `resending.resend` does.
+    """
+    shop = require(session, Permission.resend_pingback)
+    async with database.acquire() as connection, connection.transaction():
+        pingback = await resending.resend(connection, shop, pingback_id, now=shop_now)
+        details = {"event": pingback.event, "url": pingback.url}
+        await _note(connection, session, shop, Action.pingback_resent, f"pingback {pingback_id}", details, now)
+    return pingback
+
+
+async def resend_failed(
+    database: Database, session: Session, wanted: Exhausted, *, shop_now: datetime, now: datetime
+) -> int:
+    """Have the failed pingbacks that are wanted sent once more; returns how many. Times as for `resend_pingback`.
+
+    A second call finds none that is still failed, and leaves no second line in the log.
+
+    Raises: Forbidden.
+    """
+    shop = require(session, Permission.resend_pingback)
+    async with database.acquire() as connection, connection.transaction():
+        resent = await resending.resend_exhausted(connection, shop, wanted, now=shop_now)
+        if resent:
+            details = {"pingbacks": resent, "event": wanted.event or "any"}
+            await _note(connection, session, shop, Action.pingback_resent, "failed pingbacks", details, now)
+    return resent
+
+
+async def send_test_event(
+    gate: Gate, session: Session, sender: PingbackSender, wanted: TestEvent, *, now: datetime
+) -> Trial:
+    """Send a made-up pingback and wait for the answer; `now` is real time.
+
+    Where the account's own pingbacks go, who may resend them may send one. To any other URL it takes whoever may set
+    those URLs, and for version 1, whose header is the private key itself, the password as well.
+
+    Raises: Forbidden; ConfirmationNeeded; Malformed for another event or version, or a URL that is none; TooMany.
+    """
+    shop = require(session, Permission.resend_pingback)
+    target = await trying.find_target(gate.database, shop)
+    _check(session, target, wanted, now)
+    await trying.count_test_event(gate.database, shop.merchant_id, now=now)
+    # The log has it before anybody else hears of it: who dies while waiting for the answer has sent it all the same.
+    details = {"event": wanted.event, "sign_version": wanted.sign_version}
+    await _note(gate.database, session, shop, Action.test_event_sent, wanted.url, details, now)
+    return await trying.send(gate.database, gate.vault, sender, target, shop.merchant_id, wanted, now=now)
+
+
+def _check(session: Session, target: Target, wanted: TestEvent, now: datetime) -> None:
+    if wanted.event not in EVENTS:
+        raise Malformed(f"choose among {', '.join(EVENTS)}", "event")
+    if wanted.sign_version not in ("v1", "v2"):
+        raise Malformed("choose v1 or v2", "sign_version")
+    if not parse_pingback_url(wanted.url, "the URL", "url"):
+        raise Malformed("say where to send it: an http or https URL", "url")
+    if wanted.url not in target.own_urls:
+        require(session, Permission.manage_integration)
+        if wanted.sign_version == "v1":
+            require_recent(session, now=now)
+
+
+async def _note(
+    connection: Any,
+    session: Session,
+    shop: Shop,
+    action: Action,
+    subject: str,
+    details: Mapping[str, object],
+    now: datetime,
+) -> None:
+    side = {} if session.live else {"test": True}
+    await record(
+        connection,
+        session.actor,
+        action,
+        now=now,
+        merchant_id=shop.merchant_id,
+        subject=subject,
+        details={**details, **side},
+    )

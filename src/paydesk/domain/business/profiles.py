@@ -1,0 +1,336 @@
+"""Business profiles: what a merchant says about itself, the request to go live, and the operator's answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from stdnum import iban as iban_numbers
+from stdnum.exceptions import ValidationError
+
+from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.email_addresses import parse_email
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.urls import check_url
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.notices import warn_owners
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.notifying import tell_owners
+
+queries = load_statements(__package__ or "", "profiles.sql")
+
+PURPOSE = "bank account"
+BANK_CHANGED = "bank_account_changed"
+"""What the owners are told of another bank account."""
+_PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
+_COUNTRY = re.compile(r"[A-Z]{2}")
+_LINE, _TEXT = 200, 2000
+
+
+class ProfileStatus(StrEnum):
+    """Where a profile stands: being written, with the operator, or answered."""
+
+    draft = "draft"
+    submitted = "submitted"
+    accepted = "accepted"
+    refused = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a merchant says: texts, empty while unsaid; `country` is an ISO 3166 code."""
+
+    legal_name: str = ""
+    street: str = ""
+    postal_code: str = ""
+    city: str = ""
+    country: str = ""
+    registration: str = ""
+    vat_number: str = ""
+    website: str = ""
+    support_email: str = ""
+    support_phone: str = ""
+    description: str = ""
+    goods: str = ""
+    account_holder: str = ""
+
+
+REQUIRED = (
+    "legal_name",
+    "street",
+    "postal_code",
+    "city",
+    "country",
+    "website",
+    "support_email",
+    "description",
+    "goods",
+    "account_holder",
+)
+"""The details without which nobody goes live; besides them the bank account and a confirmed e-mail address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile as its team and the operator see it: of the bank account only the last digits."""
+
+    merchant_id: int
+    status: ProfileStatus
+    details: Details
+    iban_last4: str
+    changed_at: datetime | None
+    submitted_at: datetime | None
+    decided_at: datetime | None
+    reason: str
+    payouts_from: datetime | None
+    """When payouts to a newly accepted bank account may begin."""
+    went_live_at: datetime | None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of what has still to be said before it can be submitted."""
+        unsaid = [name for name in REQUIRED if not getattr(self.details, name)]
+        return (*unsaid, *(() if self.iban_last4 else ("iban",)))
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingProfile:
+    """A profile that waits for the operator, or a change of an accepted one."""
+
+    merchant_id: int
+    merchant_name: str
+    legal_name: str
+    country: str
+    change: bool
+    submitted_at: datetime
+
+
+def parse_details(fields: Mapping[str, str]) -> tuple[Details, dict[str, str]]:
+    """What can be said of the fields, and what is wrong with the others, by name. An empty field is not wrong."""
+    parsed, errors = Details(), {}
+    for name in Details.__slots__:
+        text = " ".join(fields.get(name, "").split()) if name not in ("description", "goods") else fields.get(name, "")
+        try:
+            parsed = replace(parsed, **{name: _PARSERS.get(name, str)(_bounded(name, text.strip()))})
+        except Malformed as error:
+            errors[name] = error.message
+            parsed = replace(parsed, **{name: text[:_LINE]})
+    return parsed, errors
+
+
+def _bounded(name: str, text: str) -> str:
+    most = _TEXT if name in ("description", "goods") else _LINE
+    if len(text) > most:
+        raise Malformed(f"this has {len(text)} characters; at most {most} are kept", name)
+    return text
+
+
+def _website(text: str) -> str:
+    if text and check_url(text, "website") not in ("https", "http"):
+        raise Malformed("this must be a web address, like https://shop.example", "website")
+    return text
+
+
+def _phone(text: str) -> str:
+    if text and not _PHONE.fullmatch(text):
+        raise Malformed("this must be a telephone number, like +49 30 901820", "support_phone")
+    return text
+
+
+def _country(text: str) -> str:
+    if text and not _COUNTRY.fullmatch(text):
+        raise Malformed("choose a country of the list", "country")
+    return text
+
+
+_PARSERS: dict[str, Callable[[str], str]] = {
+    "website": _website,
+    "support_email": lambda text: parse_email(text) if text else "",
+    "support_phone": _phone,
+    "country": _country,
+}
+
+
+def parse_iban(text: str) -> str:
+    """An IBAN without its spaces. Raises: Malformed."""
+    try:
+        return str(iban_numbers.validate(text))
+    except ValidationError:
+        raise Malformed("this is no IBAN: check its letters and digits", "iban") from None
+
+
+async def find_profile(database: Database, merchant_id: int) -> Profile:
+    """A merchant's profile; an empty draft if nothing was said yet. Raises: NotFound if there is no such merchant."""
+    row = await queries.find(database, merchant_id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+    if row["merchant_id"] is None:
+        return Profile(merchant_id, ProfileStatus.draft, Details(), "", None, None, None, "", None, row["went_live_at"])
+    return Profile(
+        merchant_id=merchant_id,
+        status=ProfileStatus(row["status"]),
+        details=Details(**{name: row[name] for name in Details.__slots__}),
+        **{
+            name: row[name]
+            for name in ("iban_last4", "changed_at", "submitted_at", "decided_at", "reason", "payouts_from")
+        },
+        went_live_at=row["went_live_at"],
+    )
+
+
+async def save_profile(gate: Gate, session: Session, details: Details, *, iban: str = "", now: datetime) -> None:
+    """Keep what was said, as a draft; an empty IBAN keeps the one that is there. An accepted profile stays as it is.
+
+    Raises: Forbidden; Malformed for the IBAN; ConfirmationNeeded for another bank account than before; Conflict while
+    the operator looks at the profile, and once it is accepted (profile_changes.py).
+    """
+    merchant_id = require(session, Permission.manage_settings).merchant_id
+    sealed: Sealed | None = None
+    number = parse_iban(iban) if iban else ""
+    if number:
+        require_recent(session, now=now)
+        sealed = seal_iban(gate.vault, merchant_id, number)
+    async with gate.database.acquire() as connection, connection.transaction():
+        saved = await queries.save(
+            connection,
+            merchant_id=merchant_id,
+            **asdict(details),
+            iban_sealed=sealed.blob if sealed else None,
+            vault_key_id=sealed.key_id if sealed else "",
+            iban_last4=number[-4:],
+            now=now,
+        )
+        if saved is None:
+            raise Conflict("the profile is being looked at; take it back to change it")
+        changed = {"profile": True, "bank_account": bool(number)}
+        await record_profile(connection, session.actor, Action.settings_changed, merchant_id, now, changed)
+        if number:
+            await warn_owners(connection, BANK_CHANGED, session.actor, merchant_id=merchant_id, now=now)
+
+
+async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None:
+    """Ask the operator to let the merchant go live.
+
+    Raises: Forbidden; Malformed, naming what is missing; Conflict if it is with the operator or accepted already.
+    """
+    merchant_id = require(session, Permission.go_live).merchant_id
+    profile = await find_profile(gate.database, merchant_id)
+    if profile.missing or session.person.email_confirmed_at is None:
+        raise Malformed("something is still missing; see the list", *profile.missing)
+    async with gate.database.acquire() as connection, connection.transaction():
+        submitted = await queries.submit(
+            connection, merchant_id=merchant_id, changed_at=profile.changed_at, person_id=session.person.id, now=now
+        )
+        if submitted is None:
+            raise Conflict("the profile is with us already, or was changed just now; look at it again")
+        await record_profile(connection, session.actor, Action.go_live_asked, merchant_id, now)
+
+
+async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> None:
+    """Take a submitted profile back, to change it. Raises: Forbidden; Conflict if it was answered already."""
+    merchant_id = require(session, Permission.go_live).merchant_id
+    async with gate.database.acquire() as connection, connection.transaction():
+        if await queries.withdraw(connection, merchant_id=merchant_id) is None:
+            raise Conflict("the profile was answered already")
+        await record_profile(connection, session.actor, Action.settings_changed, merchant_id, now, {"withdrawn": True})
+
+
+async def accept_profile(
+    connection: Any, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
+) -> None:
+    """Let a merchant go live, on a transaction: from now on its team may leave test mode.
+
+    `seen` is when it was submitted; payouts to its bank account wait for `iban_wait`.
+    Raises: Conflict if it is not submitted, or again since.
+    """
+    accepted = await queries.accept(
+        connection, merchant_id=merchant_id, seen=seen, person_id=actor.person_id, wait=iban_wait, now=now
+    )
+    if accepted is None:
+        raise not_waiting(merchant_id)
+    await record_profile(connection, actor, Action.go_live_approved, merchant_id, now)
+    await tell_owners(connection, merchant_id, Kind.profile_accepted, now=now)
+
+
+def parse_reason(reason: str) -> str:
+    """Why something is sent back, as the merchant reads it. Raises: Malformed if nothing is said."""
+    words = reason.strip()[:_TEXT]
+    if not words:
+        raise Malformed("say why, so that the merchant knows what to change", "reason")
+    return words
+
+
+async def refuse_profile(
+    connection: Any, actor: Actor, merchant_id: int, *, seen: datetime, reason: str, now: datetime
+) -> None:
+    """Send a profile back with a reason, on a transaction. Raises: Conflict if it is not submitted, or again since."""
+    refused = await queries.refuse(
+        connection, merchant_id=merchant_id, seen=seen, person_id=actor.person_id, reason=reason, now=now
+    )
+    if refused is None:
+        raise not_waiting(merchant_id)
+    await record_profile(connection, actor, Action.go_live_refused, merchant_id, now, {"reason": reason})
+    await tell_owners(connection, merchant_id, Kind.profile_refused, now=now, reason=reason)
+
+
+async def waiting_profiles(database: Database, most: int = 100) -> list[WaitingProfile]:
+    """The profiles and changes of profiles that wait for the operator, longest first."""
+    return [WaitingProfile(**dict(row)) async for row in queries.waiting(database, most=most)]
+
+
+async def bank_account_of(database: Database, vault: Vault, merchant_id: int) -> tuple[str, str]:
+    """Holder and IBAN to pay a merchant out to: the accepted ones, whatever is proposed.
+
+    Who shows them to an operator writes that down. Raises: NotFound.
+    """
+    row = await queries.find(database, merchant_id=merchant_id)
+    number = _opened(row, vault, merchant_id)
+    if not number:
+        raise NotFound(f"merchant {merchant_id} has no accepted bank account; see: paydesk profile show {merchant_id}")
+    return row["account_holder"], number
+
+
+async def accepted_iban(database: Database, vault: Vault, merchant_id: int) -> str:
+    """The accepted bank account's number, empty if there is none; nobody is shown it."""
+    return _opened(await queries.find(database, merchant_id=merchant_id), vault, merchant_id)
+
+
+def _opened(row: Mapping[str, Any] | None, vault: Vault, merchant_id: int) -> str:
+    if row is None or row["iban_sealed"] is None or row["status"] != ProfileStatus.accepted:
+        return ""
+    sealed = Sealed(row["vault_key_id"], row["iban_sealed"])
+    return vault.open(sealed, purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id).decode()
+
+
+def seal_iban(vault: Vault, merchant_id: int, number: str) -> Sealed:
+    """An IBAN as it rests, bound to the merchant."""
+    return vault.seal(number.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
+
+
+def not_waiting(merchant_id: int) -> Conflict:
+    """What was to be answered is not there any more, or was replaced after it was looked at."""
+    return Conflict(
+        f"the profile of merchant {merchant_id} is not waiting for an answer, or was sent again since; look at it anew"
+    )
+
+
+async def record_profile(
+    connection: Any,
+    actor: Actor,
+    action: Action,
+    merchant_id: int,
+    now: datetime,
+    details: Mapping[str, object] | None = None,
+) -> None:
+    """Write down what was done to a business profile."""
+    subject = "business profile"
+    await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)

@@ -1,0 +1,104 @@
+"""A shop's settings: its name and address, its calendar, whether goods are shipped, and which mails go out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.core.email_addresses import parse_email
+from paydesk.core.errors import Malformed, NotFound, Unavailable
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.people import parse_name, parse_time_zone
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.merchants.app_schemes import parse_app_schemes
+from paydesk.domain.payments.hold_periods import require_holds
+
+queries = load_statements(__package__ or "", "shop_settings.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class ShopSettings:
+    """What a team decides for both sides of its shop.
+
+    `email` is where the merchant is reached, `time_zone` decides calendar days; with `shipped_goods` new payments are
+    only held until a shipment is confirmed (spec: Order delivery). `customer_mails`: customers get receipts and the
+    like; `test_mails`: the merchant gets those about test data. Customers are led into apps of `app_schemes` by
+    themselves.
+    """
+
+    name: str
+    email: str
+    time_zone: str
+    shipped_goods: bool
+    customer_mails: bool
+    test_mails: bool
+    app_schemes: tuple[str, ...] = ()
+
+
+async def find_shop_settings(database: Database, merchant_id: int) -> tuple[ShopSettings, int]:
+    """The settings, and how many live orders are held until they are shipped (counted up to 1000). Raises: NotFound."""
+    row = await queries.find(database, merchant_id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+    return _settings(row), int(row["held"])
+
+
+async def save_shop_settings(
+    gate: Gate, session: Session, wanted: ShopSettings, acquirers: Sequence[Acquirer], *, now: datetime
+) -> None:
+    """Take new settings; what was paid before stays as it is. `acquirers` are those that would have to hold money.
+
+    Raises: Forbidden; Malformed, naming the field; ConfirmationNeeded for another e-mail address.
+    """
+    merchant_id = require(session, Permission.manage_settings).merchant_id
+    checked = replace(
+        wanted,
+        email=parse_email(wanted.email),
+        time_zone=parse_time_zone(wanted.time_zone),
+        app_schemes=parse_app_schemes(wanted.app_schemes),
+    )
+    async with gate.database.acquire() as connection, connection.transaction():
+        before = _settings(await queries.lock(connection, merchant_id=merchant_id))
+        if checked.name != before.name:
+            checked = replace(checked, name=parse_name(checked.name))
+        if checked.email != before.email:
+            require_recent(session, now=now)
+        if checked.shipped_goods and not before.shipped_goods:
+            _require_holds(acquirers)
+        if checked == before:
+            return
+        await queries.save(connection, merchant_id=merchant_id, **asdict(checked))
+        await record(
+            connection,
+            session.actor,
+            Action.settings_changed,
+            now=now,
+            merchant_id=merchant_id,
+            subject="shop",
+            details=_difference(before, checked),
+        )
+
+
+def _require_holds(acquirers: Sequence[Acquirer]) -> None:
+    try:
+        for acquirer in acquirers:
+            require_holds(acquirer)
+    except Unavailable as error:
+        raise Malformed(error.message, "shipped_goods") from error
+
+
+def _difference(before: ShopSettings, after: ShopSettings) -> dict[str, object]:
+    names = [name for name in ShopSettings.__slots__ if getattr(before, name) != getattr(after, name)]
+    return {name: f"{getattr(before, name)} → {getattr(after, name)}" for name in names}
+
+
+def _settings(row: Any) -> ShopSettings:
+    values = {name: row[name] for name in ShopSettings.__slots__}
+    return ShopSettings(**{**values, "app_schemes": tuple(row["app_schemes"])})

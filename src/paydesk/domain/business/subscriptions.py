@@ -1,0 +1,154 @@
+"""What a merchant's team looks at: subscriptions found by one box, one with what lies ahead, packages with versions.
+
+Moves no money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.errors import NotFound
+from paydesk.core.paging import LARGEST_ID, Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.business.searching import id_in
+from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, browse_subscriptions
+from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+from paydesk.domain.subscriptions.rows import link_of, package_of, subscription_of
+from paydesk.domain.subscriptions.states import SubscriptionState
+
+queries = load_statements(__package__ or "", "subscriptions.sql")
+
+CHARGES_AHEAD = 12
+MOST_VERSIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedSubscription:
+    """A subscription with its customer and card; `portal` opens the customer's page: who has it may cancel."""
+
+    subscription: Subscription
+    portal: Link
+    charging: bool
+    agreed: str
+    name: str
+    country: str
+    brand: str
+    last4: str
+    exp_month: int
+    exp_year: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeAhead:
+    """A charge to come: for which period, when (UTC), how much in main units; `retry` if it was tried and failed."""
+
+    period: int
+    at: datetime
+    amount: Decimal
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPackage:
+    """A package by its newest version; `package.subscriptions_count` counts those of all `versions`."""
+
+    package: Package
+    versions: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PackageVersion:
+    """A package in one version; `taken` is how many subscriptions were ever taken out on its terms."""
+
+    package: Package
+    taken: int
+    created_at: datetime
+
+
+async def search_subscriptions(
+    database: Database, shop: Shop, text: str, state: SubscriptionState | None, page: Page
+) -> list[SeenSubscription]:
+    """A page of the shop's subscriptions, newest first; `text` is an e-mail address, an order reference or an id."""
+    text = text.replace("\x00", "")
+    if "@" in text:
+        found = await browse_subscriptions(database, shop, SubscriptionFilter(state, email=text), page)
+        if found:
+            return found
+    found = await browse_subscriptions(database, shop, SubscriptionFilter(state, reference=text or None), page)
+    subscription_id = id_in(text)
+    if subscription_id is None:
+        return found
+    row = await queries.of_id(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id, state=state)
+    known = {one.subscription.id for one in found}
+    if row is None or row["id"] in known or not page.since <= row["created_at"] < page.until:
+        return found
+    return [SeenSubscription(subscription_of(row), link_of(row)), *found]
+
+
+async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> list[SeenSubscription]:
+    """A page of the shop's running subscriptions whose last charge failed, newest first; each is tried again."""
+    rows = queries.failing(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
+    return [SeenSubscription(subscription_of(row), link_of(row)) async for row in rows]
+
+
+async def inspect_subscription(database: Database, shop: Shop, subscription_id: int) -> InspectedSubscription:
+    """A subscription with all that its page shows.
+
+    Raises: NotFound if the shop has no such subscription in this mode.
+    """
+    row = await queries.inspect(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+    if row is None:
+        raise NotFound(f"there is no subscription {subscription_id}")
+    return InspectedSubscription(
+        subscription=subscription_of(row),
+        portal=link_of(row),
+        charging=row["charging_attempt_id"] is not None,
+        agreed=row["terms_agreed"],
+        name=f"{row['first_name']} {row['last_name']}".strip() or row["holder"],
+        **{name: row[name] for name in ("country", "brand", "last4", "exp_month", "exp_year")},
+    )
+
+
+def charges_ahead(subscription: Subscription, most: int = CHARGES_AHEAD) -> list[ChargeAhead]:
+    """The next charges of a running subscription by its calendar, soonest first; none of one that has ended."""
+    if subscription.date_next is None or not subscription.running:
+        return []
+    price, number = subscription.package.terms.price, subscription.next_period
+    ahead = [ChargeAhead(number, subscription.date_next, price, retry=subscription.failures > 0)]
+    while len(ahead) < most and (due := subscription.schedule.due(number := number + 1)) is not None:
+        ahead.append(ChargeAhead(number, due, price))
+    return ahead
+
+
+async def browse_packages(
+    database: Database, shop: Shop, *, before: int = LARGEST_ID, most: int
+) -> list[ListedPackage]:
+    """Packages, newest first, those with an id below `before`."""
+    rows = queries.browse_packages(database, merchant_id=shop.merchant_id, live=shop.live, before=before, most=most)
+    return [ListedPackage(package_of(row), row["versions"], row["created_at"]) async for row in rows]
+
+
+async def show_package(database: Database, shop: Shop, package_id: int) -> list[PackageVersion]:
+    """The versions of a package, newest first.
+
+    Raises: NotFound if the shop has no such package in this mode.
+    """
+    rows = queries.versions_of(
+        database, merchant_id=shop.merchant_id, live=shop.live, package_id=package_id, most=MOST_VERSIONS
+    )
+    versions = [_version(row) async for row in rows]
+    if not versions:
+        raise NotFound(f"there is no package {package_id}")
+    return versions
+
+
+def _version(row: Mapping[str, Any]) -> PackageVersion:
+    return PackageVersion(package_of(row), row["taken"], row["created_at"])

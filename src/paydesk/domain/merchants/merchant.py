@@ -1,0 +1,236 @@
+"""Merchants' accounts: creating, finding and changing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import asyncpg
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.money import FeePlan
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants import keys
+from paydesk.domain.merchants.app_schemes import parse_app_schemes
+from paydesk.domain.merchants.shop import Shop
+
+queries = load_statements(__package__ or "")
+
+BodyFormat = Literal["json", "form"]
+
+MUTABLE_EVENTS = (
+    "refund",
+    "partial_refund",
+    "refund_failed",
+    "chargeback",
+    "chargeback_reversed",
+    "subscription_cancelled",
+    "subscription_stopped",
+)
+"""Pingbacks that an account may do without: those beyond the spec's three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merchant:
+    """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC.
+
+    `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its customers are led at
+    once; `fees_returned`: a refund gives back its share of the fees too.
+    """
+
+    id: int
+    name: str
+    email: str
+    time_zone: str
+    test_mode: bool
+    went_live_at: datetime | None
+    pingback_url: str | None
+    test_pingback_url: str | None
+    pingback_format: BodyFormat
+    shipped_goods: bool
+    created_at: datetime
+    muted_events: tuple[str, ...] = ()
+    app_schemes: tuple[str, ...] = ()
+    fees_returned: bool = False
+    public_key: str = ""
+    key_scopes: tuple[keys.Scope, ...] = ()
+    private_key: str = field(default="", repr=False)
+
+
+def shop_of(merchant: Merchant, *, live: bool) -> Shop:
+    """The merchant's live or test side."""
+    return Shop(merchant.id, live)
+
+
+async def create_merchant(
+    database: Database,
+    vault: Vault,
+    *,
+    name: str,
+    email: str,
+    now: datetime,
+    pingback_url: str | None = None,
+    public_key: str | None = None,
+    private_key: str | None = None,
+    shipped_goods: bool = False,
+    fees: FeePlan | None = None,
+    scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
+) -> Merchant:
+    """Open an account in test mode with a pair of keys, random unless given; the result carries the private key.
+
+    Raises: Malformed if a given key is too short or only one of the pair is given; Conflict if a key is taken.
+    """
+    async with database.acquire() as connection, connection.transaction():
+        return await open_account(
+            connection,
+            vault,
+            name=name,
+            email=email,
+            now=now,
+            pingback_url=pingback_url,
+            public_key=public_key,
+            private_key=private_key,
+            shipped_goods=shipped_goods,
+            fees=fees,
+            scopes=scopes,
+        )
+
+
+async def open_account(
+    connection: Any,
+    vault: Vault,
+    *,
+    name: str,
+    email: str,
+    now: datetime,
+    pingback_url: str | None = None,
+    public_key: str | None = None,
+    private_key: str | None = None,
+    shipped_goods: bool = False,
+    fees: FeePlan | None = None,
+    scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
+) -> Merchant:
+    """What `create_merchant` does, as a part of the connection's transaction, which an error ends."""
+    plan = fees or FeePlan()
+    public, private = _pair(public_key, private_key)
+    try:
+        row = await queries.create_merchant(
+            connection,
+            name=name,
+            email=email,
+            pingback_url=pingback_url,
+            shipped_goods=shipped_goods,
+            rate=plan.rate,
+            fixed=plan.fixed,
+            reserve_rate=plan.reserve_rate,
+            now=now,
+        )
+        await keys.add(connection, vault, row["id"], public=public, private=private, now=now, scopes=scopes)
+    except asyncpg.UniqueViolationError as error:
+        raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
+    return _merchant(row, public_key=public, private_key=private, key_scopes=keys.in_order(scopes))
+
+
+def _pair(public: str | None, private: str | None) -> tuple[str, str]:
+    if (public is None) != (private is None):
+        raise Malformed("give both the public and the private key, or neither", "public_key", "private_key")
+    if public is None or private is None:
+        return keys.random_pair()
+    if len(public) < 8 or len(private) < 16 or not (public + private).isascii() or public == private:
+        raise Malformed(
+            "a given public key needs at least 8 characters and a private key at least 16, ASCII, and not the same",
+            "public_key",
+            "private_key",
+        )
+    return public, private
+
+
+async def find_merchant(database: Database, merchant_id: int) -> Merchant:
+    """The account with this id, without keys.
+
+    Raises: NotFound.
+    """
+    row = await queries.find_merchant(database, id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
+    return _merchant(row)
+
+
+async def list_merchants(database: Database) -> list[Merchant]:
+    """All accounts with their public keys and what these may do, oldest first."""
+    rows = queries.list_merchants(database)
+    return [_merchant(row, key_scopes=keys.in_order(row["scopes"] or ())) async for row in rows]
+
+
+async def change_merchant(
+    database: Database,
+    merchant_id: int,
+    *,
+    pingback_url: str | None = None,
+    test_pingback_url: str | None = None,
+    pingback_format: BodyFormat | None = None,
+    test_mode: bool | None = None,
+    shipped_goods: bool | None = None,
+    muted: Sequence[str] = (),
+    unmuted: Sequence[str] = (),
+    fees_returned: bool | None = None,
+    app_schemes: Sequence[str] | None = None,
+) -> Merchant:
+    """Change settings of an account: None leaves one as it is, an empty URL clears it.
+
+    `app_schemes` replace those that are there; an empty one clears them.
+    `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
+    Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme that is no app's.
+    """
+    _check_events(muted, unmuted)
+    row = await queries.change_merchant(
+        database,
+        id=merchant_id,
+        pingback_url=pingback_url,
+        test_pingback_url=test_pingback_url,
+        pingback_format=pingback_format,
+        test_mode=test_mode,
+        shipped_goods=shipped_goods,
+        muted=list(muted),
+        unmuted=list(unmuted),
+        fees_returned=fees_returned,
+        app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
+    )
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
+    return _merchant(row)
+
+
+def _check_events(muted: Sequence[str], unmuted: Sequence[str]) -> None:
+    for event in (*muted, *unmuted):
+        if event not in MUTABLE_EVENTS:
+            raise Malformed(f'"{event[:40]}" can\'t be muted; only these can: {", ".join(MUTABLE_EVENTS)}')
+    if both := sorted(set(muted) & set(unmuted)):
+        raise Malformed(f"{both[0]} is to be muted and not to be muted; give it once")
+
+
+async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Merchant:
+    """Turn an account's test mode off: forms at the live base are live from now on (spec: Test mode).
+
+    Whether there is an acquirer for that is the caller's to make sure of.
+
+    Raises: NotFound; Conflict if its business profile was never accepted.
+    """
+    row = await queries.go_live(database, id=merchant_id, now=now)
+    if row is None:
+        await find_merchant(database, merchant_id)
+        raise Conflict(
+            f"the business profile of merchant {merchant_id} is not accepted: its owner fills it in and submits it in "
+            f"the account, then: paydesk profile accept {merchant_id}"
+        )
+    return _merchant(row)
+
+
+def _merchant(row: Any, **keys_given: Any) -> Merchant:
+    values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
+    values |= {name: tuple(row[name]) for name in ("muted_events", "app_schemes")}
+    return Merchant(**{**values, **keys_given})

@@ -1,0 +1,87 @@
+"""An operator's side of disputes: those that wait to be booked, and what one in another currency is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import settle_alarms
+from paydesk.domain.chargebacks.booking import record_dispute
+from paydesk.domain.chargebacks.disputing import Chargeback, dispute_reference, purchase_of, show_chargeback
+from paydesk.domain.merchants.shop import Shop
+
+queries = load_statements(__package__ or "", "chargebacks.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingDispute:
+    """A dispute that is not in the books, as it was last told, and why; times are UTC, `next_at` is its next try."""
+
+    acquirer: str
+    told: Dispute
+    reason: str
+    first_at: datetime
+    last_at: datetime
+    next_at: datetime
+    tries: int
+
+
+async def browse_waiting(database: Database, *, most: int) -> list[WaitingDispute]:
+    """The disputes that wait, the oldest first."""
+    return [
+        WaitingDispute(
+            acquirer=row["acquirer"],
+            told=msgspec.json.decode(row["told"], type=Dispute, strict=False),
+            reason=row["reason"],
+            first_at=row["first_at"],
+            last_at=row["last_at"],
+            next_at=row["next_at"],
+            tries=row["tries"],
+        )
+        async for row in queries.browse_waiting(database, most=most)
+    ]
+
+
+async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Decimal, *, now: datetime) -> Chargeback:
+    """Say what a dispute in another currency is worth in its payment's; the difference is booked. Moves no money.
+
+    `now` is real time. Raises: NotFound, Conflict if it is in the payment's own currency, or can't be booked so.
+    """
+    found = await show_chargeback(database, shop, chargeback_id)
+    if found.disputed_currency == found.currency:
+        raise Conflict(
+            f"chargeback {chargeback_id} is in {found.currency}, as its payment is: there is nothing to reckon"
+        )
+    acquirer, reference = await dispute_reference(database, shop, chargeback_id)
+    told = Dispute(
+        reference,
+        (await purchase_of(database, found.payment_id)).key,
+        found.disputed_amount,
+        found.disputed_currency,
+        found.reason,
+        DisputeStatus(found.state),
+        now,
+        taken=_in_its_own(found, found.taken),
+        returned=_in_its_own(found, found.returned),
+    )
+    booked = await record_dispute(database, acquirer, replace(told, of_payment=worth), now=now, confirmed=True)
+    if booked.waits is not None:
+        raise Conflict(f"chargeback {chargeback_id} can't be booked so: {booked.waits.reason}")
+    subject = f"chargeback {chargeback_id}"
+    await settle_alarms(
+        database, AlarmKind.dispute_reckoned, [subject], shop=shop, by="an operator reckoned it", now=now
+    )
+    return await show_chargeback(database, shop, chargeback_id)
+
+
+def _in_its_own(found: Chargeback, amount: Decimal) -> Decimal:
+    """A sum of the books in the dispute's own currency."""
+    return found.disputed_amount if amount == found.amount else amount * found.disputed_amount / found.amount

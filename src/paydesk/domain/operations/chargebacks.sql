@@ -1,0 +1,6 @@
+-- name: browse_waiting(most)
+-- All disputes that wait, for the operator, the oldest first.
+select acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries
+  from dispute_waiting
+ order by first_at, acquirer, acquirer_reference
+ limit :most;

@@ -1,0 +1,247 @@
+"""What an operator sees of merchants and decides about them: suspension, fees, how long money is held.
+
+No secret is shown: of keys the public half, of a bank account nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.paging import LARGEST_ID
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.accounts.roles import Role
+from paydesk.domain.business.profiles import ProfileStatus
+from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.notifying import tell_owners
+from paydesk.domain.merchants.keys import Scope, in_order
+from paydesk.domain.merchants.terms import TradeTerms
+
+queries = load_statements(__package__ or "", "merchants.sql")
+
+LONGEST_REASON = 500
+_MOST_SHOWN = 50
+_LIKE = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
+
+
+class MerchantStanding(StrEnum):
+    """Which merchants a list shows."""
+
+    test = "test"
+    """Never went live."""
+    live = "live"
+    """Went live at some time."""
+    suspended = "suspended"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMerchant:
+    """A line of the list; times are UTC, None for what has not happened."""
+
+    id: int
+    name: str
+    email: str
+    test_mode: bool
+    went_live_at: datetime | None
+    suspended_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTerms:
+    """A merchant whose terms are its own."""
+
+    merchant_id: int
+    merchant_name: str
+    terms: TradeTerms
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """The public half of a key pair; `valid_until` is None for the one that is in use."""
+
+    public_key: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TeamMember:
+    """Somebody in a merchant's team."""
+
+    id: int
+    name: str
+    email: str
+    role: Role
+    second_factor: bool
+    last_seen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overseen:
+    """A merchant as an operator sees it; `profile` is None until something was written into it."""
+
+    merchant: ListedMerchant
+    suspended_reason: str
+    time_zone: str
+    shipped_goods: bool
+    pingback_url: str
+    profile: ProfileStatus | None
+    profile_change: bool
+    terms: TradeTerms
+    keys: tuple[PublicKey, ...]
+    team: tuple[TeamMember, ...]
+
+
+async def browse_merchants(
+    database: Database, text: str, standing: MerchantStanding | None, *, before_id: int | None, most: int
+) -> list[ListedMerchant]:
+    """A page of merchants, newest first, from below an id on.
+
+    `text` is an id, or the beginning of a name, an address or a public key; empty for all.
+    """
+    common = {"before_id": before_id or LARGEST_ID, "most": most}
+    if text:
+        beginning = text.translate(_LIKE)
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+        rows = queries.search_merchants(
+            database,
+            id=number,
+            prefix=f"{beginning.lower()}%",
+            key_prefix=f"{beginning}%",
+            standing=standing,
+            **common,
+        )
+    else:
+        lists = {
+            None: queries.every_merchant,
+            MerchantStanding.test: queries.test_merchants,
+            MerchantStanding.live: queries.live_merchants,
+            MerchantStanding.suspended: queries.suspended_merchants,
+        }
+        rows = lists[standing](database, **common)
+    return [_listed(row) async for row in rows]
+
+
+async def inspect_merchant(database: Database, merchant_id: int) -> Overseen:
+    """A merchant with its terms, public keys and team. Raises: NotFound."""
+    row = await queries.inspect(database, merchant_id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+    keys = [
+        PublicKey(**{**dict(key), "scopes": in_order(key["scopes"])})
+        async for key in queries.keys_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
+    ]
+    rows = queries.team_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
+    team = [TeamMember(**{**dict(one), "role": Role(one["role"])}) async for one in rows]
+    return Overseen(
+        merchant=_listed(row),
+        suspended_reason=row["suspended_reason"],
+        time_zone=row["time_zone"],
+        shipped_goods=row["shipped_goods"],
+        pingback_url=row["pingback_url"] or "",
+        profile=ProfileStatus(row["profile_status"]) if row["profile_status"] else None,
+        profile_change=row["profile_change"],
+        terms=_terms(row),
+        keys=tuple(keys),
+        team=tuple(team),
+    )
+
+
+async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *, reason: str, now: datetime) -> None:
+    """Let no live checkout and no live charge of a merchant begin any more; renewals wait, and are not failures.
+
+    What is under way is finished, and refunds, voids, shipments, cancellations, pingbacks and tests go on.
+    Raises: Malformed without a reason; NotFound; Conflict if it is suspended already.
+    """
+    words = reason.strip().replace("\x00", "")
+    if not words or len(words) > LONGEST_REASON:
+        raise Malformed(f"say why in at most {LONGEST_REASON} characters; the merchant's team reads it", "reason")
+    async with database.acquire() as connection, connection.transaction():
+        if await queries.suspend(connection, merchant_id=merchant_id, reason=words, now=now) is None:
+            await _require(database, merchant_id)
+            raise Conflict(f"merchant {merchant_id} is suspended already")
+        await _note(connection, actor, Action.merchant_suspended, merchant_id, {"reason": words}, now)
+        await tell_owners(connection, merchant_id, Kind.merchant_suspended, now=now, reason=words)
+
+
+async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *, now: datetime) -> None:
+    """Lift a suspension: what fell due meanwhile is charged from now on.
+
+    Raises: NotFound; Conflict if there is none.
+    """
+    async with database.acquire() as connection, connection.transaction():
+        if await queries.resume(connection, merchant_id=merchant_id) is None:
+            await _require(database, merchant_id)
+            raise Conflict(f"merchant {merchant_id} is not suspended, or this is a copy, where all stay so")
+        await _note(connection, actor, Action.merchant_resumed, merchant_id, {}, now)
+        await tell_owners(connection, merchant_id, Kind.merchant_restored, now=now)
+
+
+async def change_terms(
+    database: Database, actor: Actor, merchant_id: int, terms: TradeTerms, *, now: datetime
+) -> TradeTerms:
+    """Set what a merchant pays from now on and how long its money is held; returns the terms before.
+
+    Payments that were made keep what they were split into, and settle when they would have; their reserve is held
+    by the days that stand at their settlement. Raises: Malformed, naming the field; NotFound.
+    """
+    _check(terms)
+    async with database.acquire() as connection, connection.transaction():
+        row = await queries.lock_terms(connection, merchant_id=merchant_id)
+        if row is None:
+            raise NotFound(f"there is no merchant {merchant_id}")
+        before = _terms(row)
+        if before != terms:
+            await queries.change_terms(connection, merchant_id=merchant_id, **asdict(terms))
+            await _note(connection, actor, Action.fee_plan_changed, merchant_id, _difference(before, terms), now)
+    return before
+
+
+async def own_terms(database: Database, *, before_id: int | None, most: int) -> list[OwnTerms]:
+    """Merchants whose terms are not the usual ones (`TradeTerms()`), newest first, from below an id on."""
+    rows = queries.other_terms(database, **asdict(TradeTerms()), before_id=before_id or LARGEST_ID, most=most)
+    return [OwnTerms(row["id"], row["name"], _terms(row)) async for row in rows]
+
+
+def _check(terms: TradeTerms) -> None:
+    for name in ("rate", "reserve_rate"):
+        if not 0 <= getattr(terms, name) < 1 or -getattr(terms, name).as_tuple().exponent > 6:
+            raise Malformed("a share is from 0 % to less than 100 %, with at most 4 decimals", name)
+    for name in ("fixed", "chargeback_fee"):
+        if not 0 <= getattr(terms, name) <= 1000 or -getattr(terms, name).as_tuple().exponent > 4:
+            raise Malformed("a fee is from 0 to 1000, with at most 4 decimals", name)
+    for name, most in (("settlement_days", 365), ("reserve_days", 3650)):
+        if not 0 <= getattr(terms, name) <= most:
+            raise Malformed(f"this is a number of days, at most {most}", name)
+
+
+def _difference(before: TradeTerms, after: TradeTerms) -> dict[str, object]:
+    names = [name for name in TradeTerms.__slots__ if getattr(before, name) != getattr(after, name)]
+    return {name: f"{getattr(before, name)} → {getattr(after, name)}" for name in names}
+
+
+async def _require(database: Database, merchant_id: int) -> None:
+    if await queries.inspect(database, merchant_id=merchant_id) is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+
+
+async def _note(
+    connection: Any, actor: Actor, action: Action, merchant_id: int, details: dict[str, object], now: datetime
+) -> None:
+    subject = f"merchant {merchant_id}"
+    await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)
+
+
+def _listed(row: Any) -> ListedMerchant:
+    return ListedMerchant(**{name: row[name] for name in ListedMerchant.__slots__})
+
+
+def _terms(row: Any) -> TradeTerms:
+    return TradeTerms(**{name: row[name] for name in TradeTerms.__slots__})

@@ -1,0 +1,84 @@
+"""The desk: what taking payments needs, handed down to everything that moves money."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Unavailable
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import guarding
+from paydesk.domain.payments.guarding import Limits, in_test_mode
+from paydesk.domain.payments.keying import pads_of
+from paydesk.domain.payments.money_gate import MoneyGate
+
+KEY_LIFETIME = timedelta(minutes=1)
+"""How long an acquirer may accept an attempt's key; a call that takes longer was lost."""
+
+FIRST_LOOK = timedelta(seconds=5)
+"""When the janitor first asks about an attempt that has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What taking payments needs: the database, the vault, acquirers by name, and which one serves test and live."""
+
+    database: Database
+    vault: Vault
+    acquirers: Mapping[str, Acquirer]
+    test_acquirer: str = "simulator"
+    live_acquirer: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    test_limits: Limits = field(default_factory=lambda: in_test_mode(Limits()))
+    pads: bytes = b""
+    """What acquirers' keys are made with (`keying.pads_of`); without, it comes of the vault's secret, for test data."""
+    adopts: bool = True
+    """Whether workers write down what acquirers know and our books have forgotten."""
+    gives_back_paid_twice: bool = False
+    """Whether what is found to be paid twice is given back without an operator."""
+    gate: MoneyGate = field(default_factory=MoneyGate)
+    """What everything passes that begins to move money."""
+    under_way: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Calls to acquirers that this process has not written down yet."""
+    amends: guarding.Amends = field(default_factory=guarding.Amends)
+
+    def __post_init__(self) -> None:
+        """Give a desk that has no secret of its own for keys one that derives from the vault's."""
+        if not self.pads:
+            object.__setattr__(self, "pads", pads_of(self.vault.fingerprint("", purpose="keys of acquirers")))
+
+    def later(self, accounting: Coroutine[Any, Any, None]) -> None:
+        """Let something be written down that nobody waits for, and that may be lost."""
+        task = asyncio.create_task(guarding.unless_away(accounting))
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+
+    def forgive(self, shop: Shop, counts: Sequence[guarding.Count]) -> None:
+        """Let tries be taken back that were no card testing; nobody waits for that."""
+        if self.amends.owe(shop, counts):
+            self.later(self.amends.make(self.database))
+
+    async def finish(self) -> None:
+        """Wait until every call under way has its outcome recorded: for a process that is about to stop."""
+        while self.under_way:
+            await asyncio.wait(self.under_way)
+
+    def limits_of(self, shop: Shop) -> Limits:
+        """The limits of a side; a developer's own tests meet hardly any."""
+        return self.limits if shop.live else self.test_limits
+
+    def acquirer_for(self, *, live: bool) -> Acquirer:
+        """The acquirer of new payments.
+
+        Raises: Unavailable if there is none for live payments.
+        """
+        name = self.live_acquirer if live else self.test_acquirer
+        if name is None:
+            raise Unavailable("live payments need a live acquirer, and none is configured")
+        return self.acquirers[name]

@@ -1,0 +1,145 @@
+"""What a merchant reads about payments: pages of them, and one with its attempts. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from paydesk.core.errors import NotFound
+from paydesk.core.money import Split
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.states import REPORTED, AttemptState, PaymentState
+
+queries = load_statements(__package__ or "", "for_api.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCard:
+    """What may be shown of a card."""
+
+    brand: str
+    last4: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPayment:
+    """A payment with its customer and card; times are UTC. `decline_reason` is the last attempt's, or empty.
+
+    `refunded` is what was given back so far; of an authorization that was let go, all of it.
+    """
+
+    id: int
+    live: bool
+    merchant_order_id: str
+    state: PaymentState
+    amount: Decimal
+    currency: str
+    split: Split
+    refunded: Decimal
+    subscription_id: int | None
+    created_at: datetime
+    paid_at: datetime | None
+    first_name: str
+    last_name: str
+    username: str
+    country: str
+    email: str
+    card: SeenCard
+    decline_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAttempt:
+    """One attempt to make a payment; times are UTC, `finished_at` is None while its outcome is not known."""
+
+    id: int
+    state: AttemptState
+    amount: Decimal
+    currency: str
+    card: SeenCard
+    decline_reason: str
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentFilter:
+    """Which payments: of some states, with an order reference, of an e-mail address, of a subscription."""
+
+    states: frozenset[PaymentState] | None = None
+    reference: str | None = None
+    email: str | None = None
+    subscription_id: int | None = None
+
+
+async def browse_payments(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> list[SeenPayment]:
+    """A page of the shop's payments, newest first; the narrowest filter leads, by an index of its own."""
+    return [payment_of(row) async for row in _rows(database, shop, wanted, page)]
+
+
+def _rows(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
+    states = sorted(wanted.states) if wanted.states is not None else None
+    common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
+    more = {**common, "states": states, "email": wanted.email.lower() if wanted.email is not None else None}
+    found: AsyncIterator[Mapping[str, Any]]
+    if wanted.reference is not None:
+        more |= {"reference": wanted.reference, "subscription_id": wanted.subscription_id}
+        found = queries.of_reference(database, **more)
+    elif wanted.subscription_id is not None:
+        found = queries.of_subscription(database, **more, subscription_id=wanted.subscription_id)
+    elif wanted.email is not None:
+        found = queries.of_email(database, **more)
+    elif states is not None and PaymentState.CAPTURED not in states:
+        found = queries.in_states(database, **common, states=states)
+    else:
+        found = queries.by_time(database, **common, states=states)
+    return found
+
+
+async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple[SeenPayment, list[SeenAttempt]]:
+    """A payment with all attempts to make it, first to last.
+
+    Raises: NotFound if the shop has no such payment in this mode.
+    """
+    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=payment_id)
+    if row is None:
+        raise NotFound(f"there is no payment {payment_id}")
+    attempts = queries.attempts_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
+    return payment_of(row), [_attempt(attempt) async for attempt in attempts]
+
+
+async def which_payment(database: Database, shop: Shop, ids: Sequence[int]) -> int:
+    """The first of some ids, by which a client may mean one payment, that the shop has; if it has none, the first."""
+    found = await queries.which(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
+    return ids[0] if found is None else int(found)
+
+
+def payment_of(row: Mapping[str, Any]) -> SeenPayment:
+    """The payment in a row of `payment_whole`."""
+    state = PaymentState(row["state"])
+    names = (
+        "id", "live", "merchant_order_id", "amount", "currency", "subscription_id", "created_at", "paid_at",
+        "first_name", "last_name", "username", "country", "email", "decline_reason",
+    )  # fmt: skip
+    return SeenPayment(
+        **{name: row[name] for name in names},
+        state=state,
+        split=Split(row["amount"] if state in REPORTED else Decimal(0), row["net"], row["reserve"], row["fees"]),
+        refunded=row["amount"] if state is PaymentState.VOIDED else row["refunded"],
+        card=SeenCard(row["brand"], row["last4"]),
+    )
+
+
+def _attempt(row: Mapping[str, Any]) -> SeenAttempt:
+    names = ("id", "amount", "currency", "decline_reason", "created_at", "finished_at")
+    return SeenAttempt(
+        **{name: row[name] for name in names},
+        state=AttemptState(row["state"]),
+        card=SeenCard(row["brand"], row["last4"]),
+    )

@@ -1,0 +1,101 @@
+"""What a merchant's server reads about pingbacks: pages of them, and one with its attempts. Moves no money."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paydesk.core.errors import NotFound
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks.reasons import Why, why
+from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, show_pingback
+from paydesk.domain.pingbacks.states import PingbackState
+
+queries = load_statements(__package__ or "", "for_api.sql")
+
+USUAL_EVENT = "payment"
+"""What nearly every pingback tells; the others have an index of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPingback:
+    """A pingback and the subscription that it is about; one about a payment names that in `pingback` instead."""
+
+    pingback: Pingback
+    subscription_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PingbackFilter:
+    """Which pingbacks: of a state, about an order reference, about whoever has an e-mail address, of an event."""
+
+    state: PingbackState | None = None
+    reference: str | None = None
+    email: str | None = None
+    event: str | None = None
+
+
+async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> list[SeenPingback]:
+    """A page of the shop's pingbacks, newest first; the narrowest filter leads, by an index of its own."""
+    return [_seen(row) async for row in _rows(database, shop, wanted, page)]
+
+
+def _rows(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
+    common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
+    state, event = wanted.state, wanted.event
+    is_usual = state is None or state is PingbackState.ACKNOWLEDGED
+    found: AsyncIterator[Mapping[str, Any]]
+    if wanted.reference is not None or wanted.email is not None:
+        email = wanted.email.lower() if wanted.email is not None else None
+        found = queries.about(database, **common, reference=wanted.reference, email=email, event=event, state=state)
+    elif is_usual and (event is None or event == USUAL_EVENT):
+        found = queries.by_time(database, **common, acknowledged=state is not None, payments=event is not None)
+    elif is_usual:
+        found = queries.of_event(database, **common, event=event, acknowledged=state is not None)
+    elif event is None or state in (PingbackState.DUE, PingbackState.MUTED):
+        found = queries.in_state(database, **common, state=state, event=event)
+    else:
+        found = queries.failed_of_event(database, **common, state=state, event=event)
+    return found
+
+
+async def why_failed(database: Database, shop: Shop, pingback_ids: Sequence[int]) -> dict[int, Why]:
+    """Why the last attempt of each of these failed; those that were acknowledged, or never sent, are missing."""
+    rows = queries.last_attempts(database, merchant_id=shop.merchant_id, live=shop.live, ids=pingback_ids)
+    reasons = {
+        row["pingback_id"]: why(row["status"], row["error"], row["response_body"])
+        for row in [row async for row in rows]
+    }
+    return {pingback_id: reason for pingback_id, reason in reasons.items() if reason is not None}
+
+
+async def find_pingback(database: Database, shop: Shop, pingback_id: int) -> SeenPingback:
+    """The shop's pingback with this id.
+
+    Raises: NotFound if the shop has no such pingback in this mode.
+    """
+    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
+    if row is None:
+        raise NotFound(f"there is no pingback {pingback_id}")
+    return _seen(row)
+
+
+async def find_with_attempts(
+    database: Database, shop: Shop, pingback_id: int
+) -> tuple[SeenPingback, list[PingbackAttempt]]:
+    """The shop's pingback with its attempts, first to last; the private key in their headers is masked.
+
+    Raises: NotFound if the shop has no such pingback in this mode.
+    """
+    seen = await find_pingback(database, shop, pingback_id)
+    _, attempts = await show_pingback(database, shop, pingback_id)
+    return seen, attempts
+
+
+def _seen(row: Mapping[str, Any]) -> SeenPingback:
+    values = {name: row[name] for name in Pingback.__slots__}
+    return SeenPingback(Pingback(**{**values, "state": PingbackState(row["state"])}), row["subscription_id"])

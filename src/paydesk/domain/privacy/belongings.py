@@ -1,0 +1,106 @@
+"""Whose rows are whose: all that is stored of one customer of a merchant, by e-mail address or by an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from paydesk.core.errors import Malformed
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.shop import Shop
+
+queries = load_statements(__package__ or "", "belongings.sql")
+
+ERASED = "erased"
+"""What stands where a personal value stood."""
+
+_SHORTEST_NAME = 5
+"""A shorter name is not looked for in texts: it would be found inside other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose data is meant: the customer with this address, or whoever paid, or was to pay, this order."""
+
+    merchant_id: int
+    email: str = ""
+    order: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.email) == bool(self.order):
+            raise Malformed("name either an e-mail address or an order")
+        if self.email and (self.email.strip() != self.email or "@" not in self.email or self.email.lower() == ERASED):
+            raise Malformed(f"{self.email!r} is not an e-mail address")
+
+    @property
+    def sides(self) -> tuple[Shop, Shop]:
+        """A customer may have paid on both."""
+        return Shop(self.merchant_id, live=True), Shop(self.merchant_id, live=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The ids of one person's rows on one side, by table, and `patterns` by which `like` finds them in texts."""
+
+    shop: Shop
+    emails: tuple[str, ...]
+    patterns: tuple[str, ...]
+    customers: Sequence[int]
+    payments: Sequence[int]
+    subscriptions: Sequence[int]
+    attempts: Sequence[int]
+    changes: Sequence[int]
+    checkouts: Sequence[int]
+    cards: Sequence[int]
+    pingbacks: Sequence[int]
+    deliveries: Sequence[int]
+    chargebacks: Sequence[int]
+    movements: Sequence[int]
+
+    @property
+    def side(self) -> dict[str, Any]:
+        """The side's names, as parameters."""
+        return {"merchant_id": self.shop.merchant_id, "live": self.shop.live}
+
+    def names_a_person(self, text: str) -> bool:
+        """Whether a text holds one of the person's values."""
+        return any(pattern[1:-1].replace("\\", "") in text.lower() for pattern in self.patterns)
+
+
+async def find_person(connection: Any, subject: Subject) -> list[Found]:
+    """What is stored of somebody on the live and the test side.
+
+    Their refused forms and mails are found by texts, so that a side without ids may hold something too.
+    """
+    emails: set[str] = {subject.email.lower()} if subject.email else set()
+    for shop in subject.sides if subject.order else ():
+        rows = queries.emails_of_order(connection, **_side(shop), order_reference=subject.order)
+        emails |= {row["email"] async for row in rows}
+    return [await _on_side(connection, shop, subject, tuple(sorted(emails))) for shop in subject.sides]
+
+
+async def _on_side(connection: Any, shop: Shop, subject: Subject, emails: tuple[str, ...]) -> Found:
+    asked = {"emails": list(emails), "order_reference": subject.order or None}
+    row = await queries.rows_of(connection, **_side(shop), **asked, patterns=list(patterns(emails)))
+    ids = {name: list(row[name]) for name in row.keys()}  # noqa: SIM118 (a record is no mapping)
+    names = queries.names_of(
+        connection, **_side(shop), customers=ids["customers"], cards=ids["cards"], checkouts=ids["checkouts"]
+    )
+    known = {row["name"] async for row in names}
+    longer = tuple(sorted(name for name in known if len(name) >= _SHORTEST_NAME and " " in name))
+    return Found(shop, emails, (*patterns(emails), *patterns(longer)), **ids)
+
+
+def patterns(values: Sequence[str]) -> tuple[str, ...]:
+    """How `like` finds values in texts in lower case: as they are, and as they stand in addresses of pages."""
+    ways = {
+        way.lower() for value in values for way in (value, quote(value), quote_plus(value), quote(value, safe="@+"))
+    }
+    escaped = (way.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for way in sorted(ways))
+    return tuple(f"%{way}%" for way in escaped)
+
+
+def _side(shop: Shop) -> dict[str, Any]:
+    return {"merchant_id": shop.merchant_id, "live": shop.live}

@@ -1,0 +1,450 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.links import newest_portal
+
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
+from paydesk.core.periods import Period
+from paydesk.database.pool import Database
+from paydesk.domain.billing.card_lookups import run_card_lookups, settle_card_changes
+from paydesk.domain.billing.cards import NewCard, Replaced, Result, replace_card, settle_challenge
+from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
+from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.guarding import Limits
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Payer, Refused, Unsettled, pay
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, OPEN_CHANGES, CardChangeState
+from paydesk.domain.subscriptions.terms import Terms
+
+Charges = Callable[[], list[Standing]]
+
+MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+VISA, MASTERCARD, DECLINED = "4242424242424242", "5555555555554444", "4000000000000002"
+FAILS_LATER, ASKS_CUSTOMER, ANSWER_LOST = "4000000000000341", "4000000000003220", "4000000000009987"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A customer with a subscription, at a desk."""
+
+    desk: Desk
+    shop: Shop
+    link: Link
+
+    def at(self, acquirer: Acquirer) -> Holder:
+        return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
+
+    async def holding(self) -> Holding:
+        return await find_holding(self.desk.database, self.link, now=utc_now())
+
+    async def now(self) -> Subscription:
+        return (await self.holding()).subscription
+
+    async def give(self, number: str, *, seen: Holding | None = None, address: str = "192.0.2.1") -> Result:
+        """The customer types another card; `seen` is what their tab showed, if that is old."""
+        held = seen or await self.holding()
+        new = NewCard(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), address, "https://pay.test/back")
+        return await replace_card(self.desk, held.subscription, held.change, new, now=utc_now())
+
+    async def charge(self, at: datetime | None) -> int:
+        assert at is not None
+        return await BillingRun(self.desk).charge_due(merchant_id=self.shop.merchant_id, at=at)
+
+    async def events(self) -> list[str]:
+        rows = await self.desk.database.fetch(
+            "select event from pingback where merchant_id = $1 order by id", self.shop.merchant_id
+        )
+        return [row["event"] for row in rows]
+
+    async def last4_charged(self) -> list[str]:
+        """The cards of the renewals, in order."""
+        rows = await self.desk.database.fetch(
+            "select last4 from payment_attempt a join card c on c.merchant_id = a.merchant_id and c.id = a.card_id"
+            " where a.merchant_id = $1 and a.checkout_id is null order by a.id",
+            self.shop.merchant_id,
+        )
+        return [row["last4"] for row in rows]
+
+    async def change_states(self) -> list[str]:
+        rows = await self.desk.database.fetch(
+            "select state from card_change where merchant_id = $1 order by id", self.shop.merchant_id
+        )
+        return [row["state"] for row in rows]
+
+    async def settle(self, **later: float) -> int:
+        return await settle_card_changes(self.desk, now=utc_now() + timedelta(**later))
+
+
+async def subscribe(desk: Desk, shop: Shop, number: str, terms: Terms = MONTHLY) -> Holder:
+    database = desk.database
+    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
+    request = CheckoutRequest(
+        "club-1",
+        terms.price,
+        terms.currency,
+        "Coffee",
+        "https://shop.example/",
+        None,
+        "v1",
+        "",
+        "",
+        "",
+        "",
+        False,
+        terms,
+    )
+    token = await open_checkout(database, shop, request, form={}, key_id=key_id, now=utc_now())
+    payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
+    checkout = await find_checkout(database, token, now=utc_now())
+    assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
+    return Holder(desk, shop, await newest_portal(database, shop.merchant_id))
+
+
+@pytest.fixture
+async def holder(desk: Desk, shop: Shop) -> Holder:
+    return await subscribe(desk, shop, VISA)
+
+
+@pytest.fixture
+async def failing(desk: Desk, shop: Shop) -> Holder:
+    """A customer whose second payment was declined once."""
+    holder = await subscribe(desk, shop, FAILS_LATER)
+    assert await holder.charge((await holder.now()).date_next) == 1
+    assert (await holder.now()).failures == 1
+    return holder
+
+
+@pytest.fixture(autouse=True)
+async def _no_other_lookups(database: Database) -> None:
+    """A janitor asks for all merchants, so that what other tests have left would be in the way."""
+    await database.execute("update card_change set lookup_at = null where lookup_at is not null")
+
+
+@pytest.fixture(autouse=True)
+async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
+    """Make the database refuse moves of a card change that the table of states.py doesn't know."""
+    allowed = ", ".join(
+        f"('{was}', '{became}')" for was, reached in CARD_CHANGE_TRANSITIONS.items() for became in sorted(reached)
+    )
+    await database.execute(
+        f"""
+        create function guard_card_change() returns trigger language plpgsql as $$
+        begin
+            if old.state <> new.state and (old.state, new.state) not in ({allowed}) then
+                raise exception 'a card change may not go from % to %', old.state, new.state;
+            end if;
+            return new;
+        end $$;
+        create trigger guarded before update on card_change for each row execute function guard_card_change();
+        """
+    )
+    yield
+    await database.execute("drop trigger guarded on card_change; drop function guard_card_change")
+
+
+class Gated(LyingAcquirer):
+    """Keeps an answer back until the test lets it go."""
+
+    def __init__(self, inner: Acquirer) -> None:
+        super().__init__(inner, Lies())
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        return await self._late(await super().authorize(purchase))
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        return await self._late(await super().charge_stored(purchase))
+
+    async def _late(self, answer: Outcome) -> Outcome:
+        self.asked.set()
+        await self.go.wait()
+        return answer
+
+
+async def test_the_replaced_card_is_the_one_charged_next(holder: Holder, charges: Charges) -> None:
+    before = await holder.now()
+    assert await holder.give(MASTERCARD) == Replaced()
+    held = await holder.holding()
+    assert (held.card.brand, held.card.last4) == ("Mastercard", "4444")
+    assert held.subscription == replace(before, revision=before.revision + 1), "nothing else has changed"
+    assert await holder.charge(before.date_next) == 1
+    assert await holder.last4_charged() == ["4444"]
+    assert len(charges()) == 2
+
+
+async def test_checking_a_card_moves_no_money_and_tells_nobody(holder: Holder, bank: Bank) -> None:
+    await holder.give(MASTERCARD)
+    checks = [one for key, one in standings(bank.record.operations()).items() if key.startswith("card-")]
+    assert [(one.amount, one.held, one.captured) for one in checks] == [(Decimal(0),) * 3]
+    assert await holder.events() == ["payment"]
+
+
+async def test_a_declined_card_changes_nothing(holder: Holder) -> None:
+    before = await holder.holding()
+    assert await holder.give(DECLINED) == Refused("declined")
+    after = await holder.holding()
+    assert (after.subscription, after.card) == (before.subscription, before.card)
+    assert await holder.change_states() == ["declined"]
+
+
+async def test_a_failing_charge_is_due_at_once_and_the_calendar_is_kept(failing: Holder) -> None:
+    schedule = (await failing.now()).schedule
+    assert await failing.give(VISA) == Replaced()
+    after = await failing.now()
+    assert after.date_next is not None
+    assert abs(after.date_next - utc_now()) < timedelta(minutes=1)
+    assert await failing.charge(after.date_next) == 1
+    paid = await failing.now()
+    assert (paid.failures, paid.counter, paid.date_next) == (0, 2, schedule.due(3))
+    assert await failing.last4_charged() == ["0341", "4242"]
+
+
+async def test_a_hard_decline_is_forgotten_with_the_card(failing: Holder, database: Database) -> None:
+    await database.execute(
+        "update card set refused_as = 'stolen_card' where merchant_id = $1", failing.shop.merchant_id
+    )
+    await failing.give(VISA)
+    assert await failing.charge((await failing.now()).date_next) == 1
+    assert (await failing.now()).counter == 2
+
+
+async def test_a_test_clock_that_runs_ahead_decides_what_at_once_means(failing: Holder, database: Database) -> None:
+    await database.execute(
+        "update merchant set test_clock = interval '40 days' where id = $1", failing.shop.merchant_id
+    )
+    await failing.give(VISA)
+    after = await failing.now()
+    assert after.date_next is not None
+    assert abs(after.date_next - utc_now() - timedelta(days=40)) < timedelta(minutes=1)
+
+
+async def test_3d_secure_replaces_the_card_once_the_customer_confirmed(holder: Holder, bank: Bank) -> None:
+    asked = await holder.give(ASKS_CUSTOMER)
+    assert isinstance(asked, ConfirmWithBank)
+    held = await holder.holding()
+    assert held.card.last4 == "4242"
+    assert held.change is not None
+    assert held.change.challenge_url == asked.url
+    assert await settle_challenge(holder.desk, held.change, now=utc_now()) == ConfirmWithBank(asked.url)
+    bank.decide(asked.url.rpartition("/")[2], "approve")
+    assert await settle_challenge(holder.desk, held.change, now=utc_now()) == Replaced()
+    assert await settle_challenge(holder.desk, held.change, now=utc_now()) == Unsettled(), "only once"
+    assert (await holder.holding()).card.last4 == "3220"
+
+
+async def test_another_card_ends_an_open_challenge_for_good(holder: Holder, bank: Bank) -> None:
+    asked = await holder.give(ASKS_CUSTOMER)
+    assert isinstance(asked, ConfirmWithBank)
+    assert await holder.give(MASTERCARD) == Replaced()
+    bank.decide(asked.url.rpartition("/")[2], "approve")
+    await holder.settle(hours=2)
+    assert (await holder.holding()).card.last4 == "4444"
+    assert await holder.change_states() == ["abandoned", "approved"]
+
+
+@pytest.mark.parametrize("decision", ["approve", "close"])
+async def test_the_janitor_settles_a_challenge_nobody_came_back_from(holder: Holder, bank: Bank, decision: Any) -> None:
+    asked = await holder.give(ASKS_CUSTOMER)
+    assert isinstance(asked, ConfirmWithBank)
+    bank.decide(asked.url.rpartition("/")[2], decision)
+    assert await holder.settle(hours=2) == 1
+    expected = ("approved", "3220") if decision == "approve" else ("abandoned", "4242")
+    assert ((await holder.change_states())[0], (await holder.holding()).card.last4) == expected
+    assert await holder.settle(days=2) == 0
+
+
+async def test_an_answer_that_was_lost_is_found_by_its_key(failing: Holder) -> None:
+    assert await failing.give(ANSWER_LOST) == Unsettled()
+    assert (await failing.holding()).card.last4 == "0341"
+    assert await failing.settle() == 0, "not yet"
+    assert await failing.settle(seconds=6) == 1
+    held = await failing.holding()
+    assert held.card.last4 == "9987"
+    assert held.subscription.date_next is not None
+    assert held.subscription.date_next < utc_now() + timedelta(minutes=1)
+
+
+async def test_the_background_look_up_goes_on_after_a_bad_round(
+    holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await holder.give(ANSWER_LOST) == Unsettled()
+    rounds = 0
+
+    async def later(desk: Desk, *, now: datetime) -> int:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise ConnectionError("the database is away")
+        settled = await settle_card_changes(desk, now=now + timedelta(seconds=6))
+        stop.set()
+        return settled
+
+    stop = asyncio.Event()
+    monkeypatch.setattr("paydesk.domain.billing.card_lookups.settle_card_changes", later)
+    await run_card_lookups(holder.desk, stop, pause=0.01)
+    assert (await holder.holding()).card.last4 == "9987"
+
+
+async def test_a_check_that_fails_with_the_card_in_its_hand_logs_no_number(
+    holder: Holder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Clumsy(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            raise RuntimeError(f"can't read the answer to {purchase}")
+
+    assert await holder.at(Clumsy(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Unsettled()
+    logged = capsys.readouterr()
+    assert "the check of a card failed" in logged.out + logged.err
+    assert MASTERCARD not in logged.out + logged.err
+
+
+async def test_a_check_that_the_acquirer_refuses_as_a_request_is_told_at_once(holder: Holder) -> None:
+    class Choosy(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            raise AcquirerRefused("this account may not keep cards")
+
+    assert await holder.at(Choosy(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Refused(
+        "request_refused"
+    )
+    assert await holder.change_states() == ["declined"]
+    assert await holder.give(MASTERCARD) == Replaced()
+
+
+async def test_a_check_that_never_arrived_ends_only_once_it_no_longer_can(holder: Holder) -> None:
+    class Deaf(LyingAcquirer):
+        async def authorize(self, purchase: Purchase) -> Outcome:
+            raise RuntimeError("the line is dead")
+
+    assert await holder.at(Deaf(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Unsettled()
+    assert await holder.settle(seconds=10) == 1
+    assert await holder.change_states() == ["processing"]
+    with pytest.raises(Conflict):
+        await holder.give(MASTERCARD)
+    assert await holder.settle(seconds=100) == 1
+    assert await holder.change_states() == ["failed"]
+    assert await holder.give(MASTERCARD) == Replaced()
+
+
+async def test_two_tabs_replace_the_card_one_after_the_other_or_not_at_all(holder: Holder) -> None:
+    seen = await holder.holding()
+    results = await asyncio.gather(
+        *(holder.give(number, seen=seen) for number in (MASTERCARD, DECLINED, MASTERCARD)), return_exceptions=True
+    )
+    assert sum(isinstance(result, Replaced | Refused) for result in results) >= 1
+    assert all(isinstance(result, Replaced | Refused | Conflict) for result in results)
+    assert not OPEN_CHANGES & {CardChangeState(state) for state in await holder.change_states()}
+
+
+async def test_a_cancel_during_the_check_wins_and_nothing_is_charged(failing: Holder, charges: Charges) -> None:
+    gate = Gated(failing.desk.acquirers["simulator"])
+    giving = asyncio.create_task(failing.at(gate).give(VISA))
+    await gate.asked.wait()
+    await cancel(failing.desk.database, failing.shop, (await failing.now()).id, by="customer", now=utc_now())
+    gate.go.set()
+    assert await giving == Replaced()
+    held = await failing.holding()
+    assert (held.subscription.state, held.subscription.date_next, held.card.last4) == ("Cancelled", None, "0341")
+    assert await failing.charge(utc_now() + timedelta(days=400)) == 0
+    assert await failing.events() == ["payment", "subscription_cancelled"]
+    assert len(charges()) == 1
+    with pytest.raises(Conflict):
+        await failing.give(VISA)
+
+
+@pytest.mark.parametrize(("number", "paid"), [(VISA, True), (FAILS_LATER, False)])
+async def test_a_charge_in_flight_counts_whatever_card_is_given_meanwhile(
+    desk: Desk, shop: Shop, number: str, paid: bool
+) -> None:
+    holder = await subscribe(desk, shop, number)
+    due = (await holder.now()).date_next
+    gate = Gated(desk.acquirers["simulator"])
+    charging = asyncio.create_task(holder.at(gate).charge(due))
+    await gate.asked.wait()
+    assert await holder.give(MASTERCARD) == Replaced()
+    gate.go.set()
+    assert await charging == 1
+    after = await holder.now()
+    assert (after.counter, after.failures) == (2 if paid else 1, 0)
+    assert after.date_next == (after.schedule.due(3) if paid else due)
+    if not paid:
+        assert await holder.charge(due) == 1
+        assert await holder.last4_charged() == ["0341", "4444"]
+        assert (await holder.now()).counter == 2
+
+
+async def test_a_subscription_stops_testing_cards_after_some_attempts(holder: Holder) -> None:
+    limited = replace(holder, desk=replace(holder.desk, test_limits=Limits(attempts_per_checkout=2)))
+    assert await limited.give(DECLINED) == Refused("declined")
+    assert await limited.give(DECLINED) == Refused("declined")
+    assert await limited.give(VISA) == Refused("too_many_attempts")
+
+
+async def test_a_client_address_stops_testing_cards_after_some_declines(holder: Holder) -> None:
+    limited = replace(holder, desk=replace(holder.desk, test_limits=Limits(declines_per_hour=1)))
+    assert await limited.give(DECLINED) == Refused("declined")
+    assert await limited.give(VISA) == Refused("too_many_attempts")
+    assert await limited.give(VISA, address="192.0.2.9") == Replaced()
+
+
+async def test_past_payments_come_newest_first_and_in_pages(holder: Holder) -> None:
+    for _ in range(4):
+        await holder.charge((await holder.now()).date_next)
+    subscription = await holder.now()
+    first = await past_payments(holder.desk.database, subscription, most=3)
+    assert [payment.period for payment in first.shown] == [5, 4, 3]
+    second = await past_payments(holder.desk.database, subscription, before=first.older, most=3)
+    assert ([payment.period for payment in second.shown], second.older) == ([2, 1], None)
+
+
+async def test_what_was_paid_runs_until_the_next_period_begins(holder: Holder) -> None:
+    held = await holder.holding()
+    assert held.paid_until == held.subscription.date_next
+    await cancel(holder.desk.database, holder.shop, held.subscription.id, by="customer", now=utc_now())
+    assert (await holder.holding()).paid_until == held.paid_until
+
+
+async def test_checks_of_one_card_are_counted_even_if_the_bank_approves_them(holder: Holder) -> None:
+    limited = replace(
+        holder, desk=replace(holder.desk, test_limits=Limits(attempts_per_checkout=100, checks_per_card=2))
+    )
+    for host in (1, 2):
+        assert await limited.give(VISA, address=f"192.0.2.{host}") == Replaced()
+        await limited.desk.finish()
+    assert await limited.give(VISA, address="192.0.2.3") == Refused("too_many_attempts")
+    assert await limited.give(MASTERCARD, address="192.0.2.3") == Replaced()
+
+
+async def test_changes_that_the_customer_does_not_confirm_count_as_declines(holder: Holder, database: Database) -> None:
+    for _ in range(3):
+        assert isinstance(await holder.give(ASKS_CUSTOMER), ConfirmWithBank)
+    await holder.desk.finish()
+    figures = await database.fetchrow(
+        "select sum(tries) as tries, sum(declines) as declines from card_guard_minute where merchant_id = $1",
+        holder.shop.merchant_id,
+    )
+    assert figures is not None
+    assert figures["declines"] == 2, "each but the last, which may still be confirmed"
+    # The last one is left for good: an hour later nobody has refused anything.
+    await holder.settle(hours=1, minutes=1)
+    await holder.desk.finish()
+    assert (await holder.change_states())[-1] == "abandoned"
+    declines = "select sum(declines) from card_guard_minute where merchant_id = $1"
+    assert await database.fetchval(declines, holder.shop.merchant_id) == 2

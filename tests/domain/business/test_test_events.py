@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import TooMany
+from paydesk.database.pool import Database
+from paydesk.domain.business.test_events import A_MINUTE, TestEvent, Trial, count_test_event, find_target, send
+from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.merchant import BodyFormat, Merchant, change_merchant
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks.reasons import Why
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk_client import Gateway
+
+
+async def attempt(database: Database, vault: Vault, sender: PingbackSender, shop: Shop, **fields: str) -> Trial:
+    wanted = TestEvent(**{"event": "payment", "url": "", "sign_version": "v2", **fields})
+    target = await find_target(database, shop)
+    return await send(database, vault, sender, target, shop.merchant_id, wanted, now=utc_now())
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("body_format", ["json", "form"])
+async def test_a_test_event_is_genuine_for_the_shops_own_client_and_marked(
+    database: Database, vault: Vault, sender: PingbackSender, receiver: Any, merchant: Merchant, shop: Shop,
+    version: str, body_format: BodyFormat,
+) -> None:  # fmt: skip
+    await change_merchant(database, merchant.id, pingback_format=body_format)
+    trial = await attempt(database, vault, sender, shop, url=f"{receiver.base}/x", sign_version=version)
+    (got,) = receiver.received
+    public, private = (await pairs_of(database, vault, merchant.id))[0]
+    parsed = Gateway(public, private).pingback().parse(got.body, got.headers)
+    assert parsed["payment_order"]["merchant_order_id"] == "paydesk-test-event"
+    assert got.headers["X-Service-Test-Event"] == "1"
+    assert (trial.why, trial.status, trial.response_body) == (None, 200, "ok")
+    assert trial.request_body == got.body.decode()
+    assert private not in str(trial)
+
+
+async def test_what_came_back_and_why_it_does_not_count_is_told(
+    database: Database, vault: Vault, sender: PingbackSender, receiver: Any, shop: Shop
+) -> None:
+    receiver.answers |= {"/nok": [(200, b"NOK")], "/long": [(200, b" " * 4200)], "/odd": [(500, b"\x00\xff")]}
+    expected = {"/nok": Why.REJECTED, "/long": Why.EMPTY, "/odd": Why.SERVER_ERROR}
+    for path, reason in expected.items():
+        trial = await attempt(database, vault, sender, shop, url=f"{receiver.base}{path}")
+        assert trial.why is reason
+    assert "\x00" not in trial.response_body
+
+
+async def test_no_private_network_is_reached(database: Database, vault: Vault, receiver: Any, shop: Shop) -> None:
+    outbound = OutboundClient()
+    try:
+        guarded = PingbackSender(database, vault, outbound)
+        for url in (f"{receiver.base}/x", "http://169.254.169.254/", "http://[::1]/", "http://10.0.0.1/"):
+            trial = await attempt(database, vault, guarded, shop, url=url)
+            assert (trial.why, trial.status) == (Why.ADDRESS, None), url
+    finally:
+        await outbound.close()
+    assert receiver.received == []
+
+
+async def test_nothing_is_kept_of_a_test_event(
+    database: Database, vault: Vault, sender: PingbackSender, receiver: Any, shop: Shop
+) -> None:
+    await attempt(database, vault, sender, shop, url=f"{receiver.base}/x", event="refund")
+    assert len(receiver.received) == 1
+    assert msgspec.json.decode(receiver.received[0].body)["event"] == "refund"
+    for table in ("pingback", "pingback_attempt", "payment", "ledger_entry", "mail"):
+        assert await database.fetchval(f"select count(*) from {table} where merchant_id = $1", shop.merchant_id) == 0
+
+
+async def test_once_live_test_events_go_to_the_test_url_by_default(
+    database: Database, merchant: Merchant, shop: Shop
+) -> None:
+    live = Shop(shop.merchant_id, True)
+    assert (await find_target(database, shop)).url is None
+    await change_merchant(database, merchant.id, pingback_url="https://shop.example/")
+    assert (await find_target(database, shop)).url == "https://shop.example/"
+    await database.execute("update merchant set went_live_at = now() where id = $1", merchant.id)
+    assert (await find_target(database, shop)).url is None
+    assert (await find_target(database, live)).url == "https://shop.example/"
+
+
+async def test_a_merchants_test_events_are_limited_and_no_other_merchants(
+    database: Database, shop: Shop, other_shop: Shop
+) -> None:
+    now = utc_now()
+    for _ in range(A_MINUTE):
+        await count_test_event(database, shop.merchant_id, now=now)
+    with pytest.raises(TooMany):
+        await count_test_event(database, shop.merchant_id, now=now)
+    await count_test_event(database, other_shop.merchant_id, now=now)
+    await count_test_event(database, shop.merchant_id, now=now + timedelta(minutes=1))
