@@ -4,9 +4,11 @@ from enum import StrEnum
 from pathlib import Path
 
 import pytest
+from tests.docs.house import house
 
 from paydesk.domain.chargebacks.states import TRANSITIONS as CHARGEBACK_TRANSITIONS
 from paydesk.domain.deliveries.states import DELIVERY_TRANSITIONS
+from paydesk.domain.ledger.balances import PostingKind
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 from paydesk.domain.pingbacks.states import TRANSITIONS as PINGBACK_TRANSITIONS
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, SUBSCRIPTION_TRANSITIONS
@@ -39,29 +41,47 @@ def test_the_drawing_shows_the_table_of_transitions(heading: str, table: Mapping
     assert sorted(drawn) == sorted((str(before), str(after)) for before, afters in table.items() for after in afters)
 
 
-def test_the_tree_shows_every_room() -> None:
-    tree = section("## The house")
-    rooms = [path for path in SOURCE.rglob("*") if (path / "__init__.py").exists() or path.name == "migrations"]
-    outer = [room for room in rooms if len(room.relative_to(SOURCE).parts) <= 2]
-    assert [room.name for room in outer if f" {room.name}/ " not in tree] == []
+def test_the_list_of_rooms_is_what_docstrings_and_contracts_say() -> None:
+    assert f"\n{house()}\n" in PAGE, "write it anew: .venv/bin/python -m tests.docs.house"
 
 
-def test_the_tree_shows_nothing_else() -> None:
-    names = re.findall(r"^ +(\w+)/ ", section("## The house"), re.M)
-    known = {path.name for path in (ROOT / "src").rglob("*") if path.is_dir()}
-    assert set(names) <= known
+def test_every_room_is_in_the_list() -> None:
+    rooms = [
+        path.parent for path in SOURCE.rglob("__init__.py") if 1 <= len(path.parent.relative_to(SOURCE).parts) <= 2
+    ]
+    listed = re.findall(r"^ +- `(\w+)/`", house(), re.M)
+    assert sorted(listed) == sorted(room.name for room in rooms)
 
 
-def test_statements_and_files_of_the_flow_exist() -> None:
-    flow = section("## One payment, from door to row")
-    statements = {
-        name for path in SOURCE.rglob("*.sql") for name in re.findall(r"^-- name: (\w+)", path.read_text(), re.M)
-    }
-    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| ([^|]*)\|$", flow, re.M)[1:]
-    assert len(rows) == 9
-    named = {name for _, cell in rows for name in re.findall(r"`(\w+)`", cell)}
-    assert named <= statements
+STATEMENTS = {name for path in SOURCE.rglob("*.sql") for name in re.findall(r"^-- name: (\w+)", path.read_text(), re.M)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "steps"),
+    [
+        ("## One payment, from door to row", 9),
+        ("## Captures, voids and refunds", 4),
+        ("## Renewals, batch by batch", 4),
+    ],
+)
+def test_statements_and_files_of_the_flow_exist(heading: str, steps: int) -> None:
+    flow = section(heading)
+    listed = re.findall(r"^\d\. (?:.*\n)(?:   .*\n)*", flow, re.M)
+    assert len(listed) == steps
+    for step in listed:
+        code, _, statements = re.sub(r"\s+", " ", step).partition("Code: ")[2].partition("Statements: ")
+        assert set(re.findall(r"`(\w+)`", statements)) <= STATEMENTS
+        files = re.findall(r"`([\w/]+\.py|[\w/]+/)`", code)
+        assert files
+        assert [file for file in files if not list(SOURCE.parent.rglob(file.rstrip("/")))] == []
     drawn = " ".join(re.findall(r"[WK]->>D: (.*)", flow))
-    assert set(re.findall(r"\b[a-z]+_[a-z_]+\b", drawn)) <= statements
-    files = [file for cell, _ in rows for file in re.findall(r"`([\w/]+\.py)`", cell)]
-    assert [file for file in files if not list(SOURCE.parent.rglob(file))] == []
+    assert set(re.findall(r"\b[a-z]+_[a-z_]+\b", drawn)) <= STATEMENTS
+
+
+def test_the_table_of_postings_has_every_kind_of_posting() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", section("## Where the money is"), re.M) == list(PostingKind)
+
+
+def test_decisions_stand_under_their_headings() -> None:
+    page = PAGE.split("\n## Decisions\n", 1)[1].split("\n## ", 1)[0]
+    assert re.findall(r"^### (.*)$", page, re.M) == ["Money", "Time", "Database", "People", "Doors", "Reading"]
