@@ -15,6 +15,7 @@ import aiosql
 import asyncpg
 import pytest
 from tests.conftest import database_at
+from tests.database.statements import Reader, all_modules, all_statements
 from tests.databases import drop_database
 from tests.domain.subscriptions.subscriber import Subscriber
 
@@ -156,6 +157,8 @@ def called_by(module: Path) -> dict[str, str]:
 async def test_no_column_that_is_added_later_reaches_a_class_that_is_filled_from_a_row(grown: Database) -> None:
     await grow(grown)
     fed: list[str] = []
+    statements = all_statements()
+    filled = {name for module in all_modules() for filling in Reader(module).fillings() for name in filling.statements}
     filling = [path for path in sorted(SOURCE.rglob("*.py")) if _SPREAD.search(path.read_text())]
     async with grown.acquire() as connection:
         for module in filling:
@@ -163,6 +166,10 @@ async def test_no_column_that_is_added_later_reaches_a_class_that_is_filled_from
                 prepared = await connection.prepare(sql)
                 if "added_later" in {column.name for column in prepared.get_attributes()}:
                     fed.append(f"{module.relative_to(SOURCE)}: {name}")
+        for path, name in filled:
+            prepared = await connection.prepare(statements[path, name].sql)
+            if "added_later" in {column.name for column in prepared.get_attributes()}:
+                fed.append(f"{path.relative_to(SOURCE)}: {name}")
     assert set(fed) == PICKED
 
 

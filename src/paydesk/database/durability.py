@@ -12,6 +12,8 @@ from typing import Any
 import asyncpg
 from prometheus_client import Counter
 
+from paydesk.database.statements import Connection
+
 UNCONFIRMED = Counter(
     "paydesk_unconfirmed_commits_total", "Commits whose wait for a synchronous standby was broken off"
 )
@@ -30,7 +32,7 @@ class Unconfirmed(Exception):
         super().__init__("the wait for a synchronous standby was broken off: a failover may forget what was committed")
 
 
-class Connection(asyncpg.Connection):  # type: ignore[misc]
+class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
     """A connection on which no statement counts as done whose commit no standby has; it is dropped after one.
 
     Every method raises, besides what the driver raises: Unconfirmed.
@@ -74,7 +76,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc]
         return result
 
 
-async def make_durable(connection: Any, *, patience: float) -> None:
+async def make_durable(connection: Connection, *, patience: float) -> None:
     """Wait until a standby has all that was visible before: a commit's wait covers every earlier one's.
 
     `patience` is in seconds. Without a synchronous standby there is nothing to wait for.

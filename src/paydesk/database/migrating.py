@@ -22,7 +22,7 @@ from functools import cache
 from importlib.abc import Traversable
 from importlib.resources import files
 from itertools import cycle
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import asyncpg
 import structlog
@@ -30,6 +30,7 @@ import structlog
 from paydesk.core.errors import SetupError
 from paydesk.database.piecemeal import PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 
 GIVES_WAY = ("500ms", "500ms", "1500ms")
 """How long a step waits for a lock, try by try: whoever comes after it waits as long.
@@ -210,7 +211,7 @@ async def _try(database: Database, step: Migration, gives_way: str, told: Callab
 
 
 async def _run(
-    database: Database, connection: Any, step: Migration, gives_way: str, told: Callable[[float], None]
+    database: Database, connection: Connection, step: Migration, gives_way: str, told: Callable[[float], None]
 ) -> None:
     """Run a step in the connection's transaction, or bit by bit in others beside it."""
     if step.batches:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 import asyncpg
 import structlog
 from dateutil.relativedelta import relativedelta
 
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 
 LOGS = ("pingback_attempt", "rejected_form", "audit_entry")
 MONTHS_AHEAD = 2
@@ -52,7 +52,7 @@ async def keep_partitions(database: Database, *, now: datetime, months: int) -> 
             await _if_free(database, name, partial(_drop, name=name))
 
 
-async def _if_free(database: Database, name: str, change: Callable[[Any], Awaitable[None]]) -> None:
+async def _if_free(database: Database, name: str, change: Callable[[Connection], Awaitable[None]]) -> None:
     """Make a change in a transaction of its own, or leave it for the next time if its locks are not free now."""
     try:
         async with database.acquire() as connection, connection.transaction():
@@ -62,7 +62,7 @@ async def _if_free(database: Database, name: str, change: Callable[[Any], Awaita
         log.info("the upkeep of a log gives way to who reads it", partition=name, why=str(error))
 
 
-async def _drop(connection: Any, *, name: str) -> None:
+async def _drop(connection: Connection, *, name: str) -> None:
     await connection.execute(f"drop table if exists {name}")
 
 
@@ -75,7 +75,7 @@ async def _existing(database: Database) -> set[str]:
     return {row["relname"] for row in rows}
 
 
-async def _make(connection: Any, *, log: str, name: str, begin: datetime) -> None:
+async def _make(connection: Connection, *, log: str, name: str, begin: datetime) -> None:
     """Make one month's partition; rows that the default partition already caught for that month move into it."""
     end = begin + relativedelta(months=1)
     month = (begin, end)
@@ -93,6 +93,6 @@ async def _make(connection: Any, *, log: str, name: str, begin: datetime) -> Non
     await connection.execute(f"alter table {log} attach partition {name} for values {bounds}")
 
 
-async def _existing_names(connection: Any, name: str) -> set[str]:
+async def _existing_names(connection: Connection, name: str) -> set[str]:
     rows = await connection.fetch("select relname from pg_class where relname = $1", name)
     return {row["relname"] for row in rows}

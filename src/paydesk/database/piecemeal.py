@@ -15,6 +15,8 @@ from typing import Any
 
 import asyncpg
 
+from paydesk.database.durability import ConfirmedConnection
+
 PATIENCE = 24 * 3600.0
 """Seconds that a statement of a step may take: on a big table it may read or write all rows."""
 
@@ -55,7 +57,7 @@ def statements_in(sql: str) -> list[str]:
     return [part.strip() for part in _COMMENT.sub("", sql).split(";") if part.strip()]
 
 
-async def run_one_by_one(connection: Any, sql: str, gives_way: str) -> None:
+async def run_one_by_one(connection: ConfirmedConnection, sql: str, gives_way: str) -> None:
     """Run a step's statements each by itself; each must do no harm when it runs again after one that failed.
 
     Raises: LockNotAvailableError if a statement that makes others wait does not get its locks within `gives_way`.
@@ -69,14 +71,14 @@ async def run_one_by_one(connection: Any, sql: str, gives_way: str) -> None:
             await _run(connection, statement, gives_way)
 
 
-async def _run(connection: Any, statement: str, gives_way: str, *parameters: object) -> None:
+async def _run(connection: ConfirmedConnection, statement: str, gives_way: str, *parameters: object) -> None:
     """Run a statement in a transaction, in which it gives way to who holds its locks."""
     async with connection.transaction():
         await connection.execute(f"set local lock_timeout = '{gives_way}'")
         await connection.execute(statement, *parameters, timeout=PATIENCE)
 
 
-async def _build(connection: Any, statement: str, index: re.Match[str], gives_way: str) -> None:
+async def _build(connection: ConfirmedConnection, statement: str, index: re.Match[str], gives_way: str) -> None:
     """Build an index beside the work; on a partitioned table first on each partition, which it then only takes up."""
     partitions = [row["name"] for row in await connection.fetch(_PARTITIONS, index["table"])]
     for partition in partitions:
@@ -90,7 +92,7 @@ async def _build(connection: Any, statement: str, index: re.Match[str], gives_wa
         await _build_one(connection, index["name"], statement)
 
 
-async def _build_one(connection: Any, name: str, statement: str) -> None:
+async def _build_one(connection: ConfirmedConnection, name: str, statement: str) -> None:
     """Build one index. It waits for the end of all that began before it, however long: nobody waits for it.
 
     An index whose building was broken off stays behind, invalid and of no use: it is made anew.
@@ -101,7 +103,7 @@ async def _build_one(connection: Any, name: str, statement: str) -> None:
 
 
 async def run_in_batches(
-    connection: Any, sql: str, batches: Batches, gives_way: str, told: Callable[[float], None]
+    connection: ConfirmedConnection, sql: str, batches: Batches, gives_way: str, told: Callable[[float], None]
 ) -> None:
     """Run a step's one statement over all rows of a table, which it finds, locked, under the name `batch`.
 
@@ -129,7 +131,7 @@ async def run_in_batches(
 
 
 async def _one_batch(
-    connection: Any, statement: str, batches: Batches, last: Sequence[Any], gives_way: str
+    connection: ConfirmedConnection, statement: str, batches: Batches, last: Sequence[Any], gives_way: str
 ) -> Sequence[Sequence[Any]] | None:
     """Run the statement over the rows that follow the last one of before: their keys, None at the end.
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
-from paydesk.database.durability import Connection, Unconfirmed
+from paydesk.database.durability import ConfirmedConnection, Unconfirmed
 from paydesk.database.metrics import watch_pool
 from paydesk.database.servers import Servers, takes_writes
 from paydesk.database.tls import database_tls
@@ -124,7 +124,7 @@ async def connected(
     async with _RequestsPool(
         url,
         ssl=database_tls(url),
-        connection_class=Connection,
+        connection_class=ConfirmedConnection,
         record_class=asyncpg.Record,
         min_size=least,
         max_size=most,
@@ -142,7 +142,7 @@ async def connected(
         yield pool
 
 
-async def _keep_session(connection: Connection) -> None:
+async def _keep_session(connection: ConfirmedConnection) -> None:
     """Save the round trip that cleans up a returned connection's session: no statement of ours changes one.
 
     A transaction left open is rolled back all the same. A server that takes no writes any more is left, as is one that

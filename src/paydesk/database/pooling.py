@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import asyncpg
 
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import SESSION, Database
+from paydesk.database.statements import Connection
 
 _ROUNDS = 5
 """How often a statement is tried on a connection that another one may have been given; others may be in between."""
@@ -62,7 +61,7 @@ async def _require_prepared(database: Database) -> None:
             ) from error
 
 
-async def _setting(connection: Any, name: str) -> str:
+async def _setting(connection: Connection, name: str) -> str:
     return str(await connection.fetchval("select current_setting($1)", name))
 
 

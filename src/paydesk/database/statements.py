@@ -5,9 +5,28 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiosql
+
+
+class Connection(Protocol):
+    """What statements are run on: a connection within a transaction of the caller's, or the pool, for one at a time."""
+
+    async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
+        """Run statements, and return the status of the last."""
+
+    async def executemany(self, command: str, args: Any, *, timeout: float | None = None) -> None:
+        """Run one statement for many sets of arguments."""
+
+    async def fetch(self, query: str, *arguments: Any, timeout: float | None = None) -> list[Any]:
+        """All rows."""
+
+    async def fetchrow(self, query: str, *arguments: Any, timeout: float | None = None) -> Any:
+        """The first row, or None."""
+
+    async def fetchval(self, query: str, *arguments: Any, column: int = 0, timeout: float | None = None) -> Any:
+        """One value of the first row, or None."""
 
 
 class Statements:

@@ -14,7 +14,7 @@ from paydesk.core.card_numbers import masked_values
 from paydesk.core.paging import Page
 from paydesk.core.storable import storable_json, storable_text
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "", "audit.sql")
 
@@ -122,7 +122,7 @@ class AuditEntry:
 
 
 async def record(
-    connection: Any,
+    connection: Connection,
     actor: Actor,
     action: Action,
     *,

@@ -11,6 +11,7 @@ import asyncpg
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, TooMany
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
@@ -203,21 +204,21 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
     return used.email
 
 
-async def _ask_to_confirm(connection: Any, gate: Gate, session: Session, address: str, now: datetime) -> None:
+async def _ask_to_confirm(connection: Connection, gate: Gate, session: Session, address: str, now: datetime) -> None:
     person = session.person
     await ask_to_confirm(
         connection, gate, person.id, email=address, name=person.name, language=person.language, now=now
     )
 
 
-async def _set_password(connection: Any, person_id: int, password_hash: str, now: datetime) -> None:
+async def _set_password(connection: Connection, person_id: int, password_hash: str, now: datetime) -> None:
     """Store a new password; open links to choose one, or to change the address, stop working, and enrolments too."""
     await queries.set_password(connection, person_id=person_id, password_hash=password_hash)
     await queries.drop_begun_second_factor(connection, person_id=person_id)
     await queries.end_tokens(connection, person_id=person_id, now=now)
 
 
-async def _notice(connection: Any, session: Session, action: Action, to: str, now: datetime) -> None:
+async def _notice(connection: Connection, session: Session, action: Action, to: str, now: datetime) -> None:
     await send_notice(
         connection,
         action,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.notices import send_notice
@@ -50,7 +49,7 @@ async def see_device(gate: Gate, session: Session, device: str, *, now: datetime
             )
 
 
-async def forget_devices(database: Any, *, before: datetime) -> None:
+async def forget_devices(database: Connection, *, before: datetime) -> None:
     """Drop browsers that were last seen so long ago that their cookies are gone."""
     await queries.forget_devices(database, before=before)
 

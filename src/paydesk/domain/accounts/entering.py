@@ -11,6 +11,7 @@ from typing import Any
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict
 from paydesk.core.storable import storable_json
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
@@ -61,7 +62,7 @@ async def sign_up(
 
 
 async def add_person(
-    connection: Any,
+    connection: Connection,
     *,
     email: str,
     name: str,
@@ -92,7 +93,7 @@ async def add_person(
 
 
 async def ask_to_confirm(
-    connection: Any, gate: Gate, person_id: int, *, email: str, name: str, language: str, now: datetime
+    connection: Connection, gate: Gate, person_id: int, *, email: str, name: str, language: str, now: datetime
 ) -> None:
     """Queue the mail whose link proves that an address is the person's."""
     row_id, token = await add_token(connection, gate, person_id, Purpose.email, email=email, now=now)
@@ -171,7 +172,7 @@ async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
             )
 
 
-async def forgive_account(connection: Any, gate: Gate, person_id: int, client: Client) -> None:
+async def forgive_account(connection: Connection, gate: Gate, person_id: int, client: Client) -> None:
     """End the pauses of an account whose mailbox was proved: of unknown browsers, and of the one that proved it."""
     for account in {f"person {person_id}", await guesser(gate, person_id, client)}:
         await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
@@ -197,7 +198,7 @@ async def _account(gate: Gate, row: Any, typed: str, client: Client) -> str:
     return known if row else f"nobody {typed.lower()}"
 
 
-async def _rehash(connection: Any, row: Any, verdict: Verdict) -> None:
+async def _rehash(connection: Connection, row: Any, verdict: Verdict) -> None:
     """Store the hash by today's parameters, now that the password is at hand."""
     if verdict.rehashed is not None:
         await queries.rehash_password(connection, person_id=row["id"], old=row["password_hash"], new=verdict.rehashed)

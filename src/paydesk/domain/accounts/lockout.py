@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from paydesk.core.errors import TooMany
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.gate import Gate
 
 queries = load_statements(__package__ or "")
@@ -55,17 +54,17 @@ async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) ->
     return int(tries)
 
 
-async def forgive_all(connection: Any, gate: Gate, limit: Limit, whom: object) -> None:
+async def forgive_all(connection: Connection, gate: Gate, limit: Limit, whom: object) -> None:
     """Forget every failed try: whoever it was has proved themselves."""
     await queries.forgive_all(connection, subject=_subject(gate, limit, whom))
 
 
-async def forgive_one(connection: Any, gate: Gate, limit: Limit, whom: object) -> None:
+async def forgive_one(connection: Connection, gate: Gate, limit: Limit, whom: object) -> None:
     """Take back this try alone: an address that also guesses at others' accounts keeps what it has earned."""
     await queries.forgive_one(connection, subject=_subject(gate, limit, whom))
 
 
-async def forget_tries(database: Any, *, before: datetime) -> None:
+async def forget_tries(database: Connection, *, before: datetime) -> None:
     """Drop what was last counted so long ago that it starts anew anyway."""
     await queries.forget_tries(database, before=before)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from paydesk.core.storable import storable_json
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Actor
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.mail.queueing import queue_mail, seal_fact
@@ -29,7 +28,7 @@ class Mail(StrEnum):
 
 
 async def send_link(
-    connection: Any,
+    connection: Connection,
     gate: Gate,
     kind: Mail,
     *,
@@ -56,7 +55,7 @@ async def send_link(
 
 
 async def send_notice(
-    connection: Any,
+    connection: Connection,
     what: str,
     *,
     person_id: int,
@@ -82,7 +81,7 @@ async def send_notice(
 
 
 async def warn_owners(
-    connection: Any, what: str, actor: Actor, *, merchant_id: int, now: datetime, **facts: object
+    connection: Connection, what: str, actor: Actor, *, merchant_id: int, now: datetime, **facts: object
 ) -> None:
     """Queue a notice to all owners of a shop, and to who acted, of a change that could cost the shop money."""
     known = {"what": what, "at": now, "client_address": actor.client_address, **facts}

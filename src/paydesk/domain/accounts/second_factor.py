@@ -14,6 +14,7 @@ from pyotp.exceptions import OTPVerificationError
 
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.devices import guesser
@@ -165,7 +166,7 @@ async def remove_second_factor(gate: Gate, session: Session, *, now: datetime) -
         await _tell(connection, session, Action.second_factor_removed, now)
 
 
-async def _use_code(connection: Any, gate: Gate, session: Session, typed: str, now: datetime) -> bool:
+async def _use_code(connection: Connection, gate: Gate, session: Session, typed: str, now: datetime) -> bool:
     """Use a code up, if it is right."""
     person_id, code = session.person.id, "".join(typed.split())
     if code.isascii() and code.isdigit():
@@ -183,13 +184,13 @@ async def _use_code(connection: Any, gate: Gate, session: Session, typed: str, n
     return True
 
 
-async def _passed(connection: Any, session: Session, now: datetime) -> None:
+async def _passed(connection: Connection, session: Session, now: datetime) -> None:
     await session_queries.pass_second_factor(
         connection, id=session.id, expires_at=session.created_at + LIFETIME, now=now
     )
 
 
-async def _tell(connection: Any, session: Session, action: Action, now: datetime, **facts: object) -> None:
+async def _tell(connection: Connection, session: Session, action: Action, now: datetime, **facts: object) -> None:
     """Write it into the audit log, and tell the person by mail."""
     person = session.person
     await record(connection, session.actor, action, now=now, details=facts)

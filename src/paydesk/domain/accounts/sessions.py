@@ -11,7 +11,7 @@ from typing import Any
 
 from paydesk.core.errors import Forbidden, NotFound
 from paydesk.core.storable import storable_text
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.people import Person, person_of
@@ -101,7 +101,7 @@ class OpenSession:
 
 
 async def begin_session(
-    connection: Any, gate: Gate, person_id: int, client: Client, *, halfway: bool, now: datetime
+    connection: Connection, gate: Gate, person_id: int, client: Client, *, halfway: bool, now: datetime
 ) -> str:
     """Open a session on the connection's transaction and return its token; `halfway` if a second factor is due."""
     token = secrets.token_urlsafe(32)
@@ -117,7 +117,7 @@ async def begin_session(
     return token
 
 
-async def renew_token(connection: Any, gate: Gate, session: Session) -> str:
+async def renew_token(connection: Connection, gate: Gate, session: Session) -> str:
     """Give a session that may do more from now on another token, and return it; the old one is worth nothing."""
     token = secrets.token_urlsafe(32)
     await queries.renew_token(connection, id=session.id, token_hash=_hash(gate, token))
@@ -265,12 +265,12 @@ async def end_other_sessions(gate: Gate, session: Session, *, now: datetime) -> 
     return ended
 
 
-async def end_all_sessions(connection: Any, person_id: int, *, but: int = 0) -> int:
+async def end_all_sessions(connection: Connection, person_id: int, *, but: int = 0) -> int:
     """End every session of a person, except one, on the connection's transaction; returns how many."""
     return int(await queries.end_all_sessions(connection, person_id=person_id, but=but))
 
 
-async def forget_sessions(database: Any, *, now: datetime) -> None:
+async def forget_sessions(database: Connection, *, now: datetime) -> None:
     """Drop sessions whose time is over."""
     await queries.forget_sessions(database, now=now, idle=IDLE)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Forbidden, NotFound
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
@@ -83,7 +83,7 @@ class Inviter:
     language: str
 
 
-async def add_member(connection: Any, merchant_id: int, person_id: int, role: Role, *, now: datetime) -> bool:
+async def add_member(connection: Connection, merchant_id: int, person_id: int, role: Role, *, now: datetime) -> bool:
     """Put a person into a team, on the connection's transaction; False if they are in it already."""
     added = await queries.add_member(connection, merchant_id=merchant_id, person_id=person_id, role=role, now=now)
     return added is not None
@@ -159,7 +159,7 @@ async def _send_invitation(
 
 
 async def _tell(
-    connection: Any,
+    connection: Connection,
     gate: Gate,
     inviter: Inviter,
     sent: SentInvitation,
@@ -238,7 +238,7 @@ async def accept_invitation(gate: Gate, session: Session, token: str, *, now: da
     return merchant_id
 
 
-async def use_invitation(connection: Any, gate: Gate, token: str, *, now: datetime) -> Any:
+async def use_invitation(connection: Connection, gate: Gate, token: str, *, now: datetime) -> Any:
     """Use an invitation's link up; returns its merchant_id, id, email and role.
 
     Raises: Gone.
@@ -278,7 +278,7 @@ async def remove_member(gate: Gate, session: Session, person_id: int, *, now: da
         await _record(connection, session, Action.member_removed, _who(member), now, role=member.role)
 
 
-async def join(connection: Any, person_id: int, client_address: str, invitation: Any, *, now: datetime) -> None:
+async def join(connection: Connection, person_id: int, client_address: str, invitation: Any, *, now: datetime) -> None:
     """Put a person into the team of an invitation that was just used up, and write it down."""
     merchant_id, role = invitation["merchant_id"], Role(invitation["role"])
     await add_member(connection, merchant_id, person_id, role, now=now)
@@ -293,7 +293,7 @@ async def join(connection: Any, person_id: int, client_address: str, invitation:
     )
 
 
-async def _locked_member(connection: Any, session: Session, merchant_id: int, person_id: int) -> Member:
+async def _locked_member(connection: Connection, session: Session, merchant_id: int, person_id: int) -> Member:
     """A member, with the team locked: nobody else changes it until the transaction ends.
 
     Raises: NotFound; Forbidden if who acts has lost the right to meanwhile.
@@ -311,7 +311,7 @@ async def _locked_member(connection: Any, session: Session, merchant_id: int, pe
 
 
 async def _record(
-    connection: Any, session: Session, action: Action, subject: str, now: datetime, **details: object
+    connection: Connection, session: Session, action: Action, subject: str, now: datetime, **details: object
 ) -> None:
     merchant_id = session.merchant_id or 0
     await record(connection, session.actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)

@@ -6,9 +6,9 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from paydesk.core.errors import Gone, TooMany
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.people import queries
 
@@ -51,7 +51,7 @@ class UsedLink:
 
 
 async def add_token(
-    connection: Any,
+    connection: Connection,
     gate: Gate,
     person_id: int,
     purpose: Purpose,
@@ -92,7 +92,7 @@ async def find_token(gate: Gate, token: str, purpose: Purpose, *, now: datetime)
     return LinkHolder(**{name: row[name] for name in LinkHolder.__slots__})
 
 
-async def use_token(connection: Any, gate: Gate, token: str, purpose: Purpose, *, now: datetime) -> UsedLink:
+async def use_token(connection: Connection, gate: Gate, token: str, purpose: Purpose, *, now: datetime) -> UsedLink:
     """Use a link up, on the transaction of what it allows; of several that do so at once, one succeeds.
 
     Raises: Gone if it is unknown, used or expired.
@@ -108,7 +108,7 @@ def link_gone() -> Gone:
     return Gone("this link was used already or has expired; ask for a new one")
 
 
-async def forget_tokens(database: Any, *, before: datetime) -> None:
+async def forget_tokens(database: Connection, *, before: datetime) -> None:
     """Drop links that expired before a time."""
     await queries.forget_tokens(database, before=before)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
@@ -175,7 +175,7 @@ async def forget_test_tries(database: Database, actor: Actor, shop: Shop, *, now
 
 
 async def _note(
-    connection: object, actor: Actor, action: Action, shop: Shop, details: Mapping[str, object], *, now: datetime
+    connection: Connection, actor: Actor, action: Action, shop: Shop, details: Mapping[str, object], *, now: datetime
 ) -> None:
     side = {} if shop.live else {"test": True}
     await record(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
@@ -89,7 +89,7 @@ def _check(session: Session, target: Target, wanted: TestEvent, now: datetime) -
 
 
 async def _note(
-    connection: Any,
+    connection: Connection,
     session: Session,
     shop: Shop,
     action: Action,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import warn_owners
@@ -187,7 +186,7 @@ async def refuse(
         await tell_owners(connection, merchant_id, Kind.profile_change_refused, now=now, reason=words)
 
 
-async def seen_now(database: Any, merchant_id: int) -> datetime:
+async def seen_now(database: Connection, merchant_id: int) -> datetime:
     """Since when what waits of a merchant waits, by which it is answered. Raises: NotFound, Conflict."""
     profile = await find_profile(database, merchant_id)
     if profile.status == ProfileStatus.submitted and profile.submitted_at is not None:

@@ -17,7 +17,7 @@ from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.urls import check_url
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import warn_owners
@@ -245,7 +245,7 @@ async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> No
 
 
 async def accept_profile(
-    connection: Any, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
+    connection: Connection, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
 ) -> None:
     """Let a merchant go live, on a transaction: from now on its team may leave test mode.
 
@@ -270,7 +270,7 @@ def parse_reason(reason: str) -> str:
 
 
 async def refuse_profile(
-    connection: Any, actor: Actor, merchant_id: int, *, seen: datetime, reason: str, now: datetime
+    connection: Connection, actor: Actor, merchant_id: int, *, seen: datetime, reason: str, now: datetime
 ) -> None:
     """Send a profile back with a reason, on a transaction. Raises: Conflict if it is not submitted, or again since."""
     refused = await queries.refuse(
@@ -324,7 +324,7 @@ def not_waiting(merchant_id: int) -> Conflict:
 
 
 async def record_profile(
-    connection: Any,
+    connection: Connection,
     actor: Actor,
     action: Action,
     merchant_id: int,

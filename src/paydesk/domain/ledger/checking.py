@@ -18,6 +18,7 @@ from dateutil.relativedelta import relativedelta
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.simulator.standing import standing_of
+from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.janitor import ALERT_AFTER
@@ -200,7 +201,7 @@ async def count_open(database: Database, merchant_id: int | None = None) -> int:
     return int(await queries.open_outcomes(database, merchant_id=merchant_id))
 
 
-async def _apply(connection: Any, rule: Rule, scope: Scope) -> Finding:
+async def _apply(connection: ConfirmedConnection, rule: Rule, scope: Scope) -> Finding:
     """Stream the rows that break a rule: all are counted, the first are kept."""
     statement = getattr(figures if rule in FIGURE_RULES else queries, rule.statement).sql
     found = 0
@@ -215,7 +216,7 @@ async def _apply(connection: Any, rule: Rule, scope: Scope) -> Finding:
     return Finding(rule, found, tuple(kept))
 
 
-async def _bring_record(connection: Any, record: Record) -> None:
+async def _bring_record(connection: ConfirmedConnection, record: Record) -> None:
     """Copy how each purchase stands at the bank into a temporary table, in batches.
 
     It is read before any attempt is: an intent is committed before its call, so no key of the record is unknown here.

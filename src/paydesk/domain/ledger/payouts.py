@@ -11,8 +11,9 @@ from typing import Any
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import written
 from paydesk.core.paging import Page
+from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import surely
 from paydesk.domain.merchants.shop import Shop
 
@@ -62,24 +63,24 @@ class Sent:
     despite_wait: str = ""
 
 
-async def record_sent(database: Database, record: Callable[[Any], Awaitable[Payout]]) -> Payout:
+async def record_sent(database: Database, record: Callable[[Connection], Awaitable[Payout]]) -> Payout:
     """Have a payout recorded within a transaction, once, whatever breaks over it. Moves no money itself.
 
     Raises: Unsure, and as `record`.
     """
 
-    async def write(connection: Any) -> Payout:
+    async def write(connection: ConfirmedConnection) -> Payout:
         async with connection.transaction():
             return await record(connection)
 
-    async def look(_connection: Any) -> Payout | None:
+    async def look(_connection: Connection) -> Payout | None:
         """Recording looks by itself: the merchant's row is held, and the key or the reference found if it is there."""
         return None
 
     return await surely(database, write, look, unsure=_UNSURE)
 
 
-async def record_payout_on(connection: Any, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
+async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
     """Record that money was sent to the merchant, out of what it has available, on a transaction. Moves none itself.
 
     now is the shop's time, UTC.
@@ -134,7 +135,7 @@ def _require_free(merchant: Mapping[str, Any], sent: Sent, now: datetime) -> Non
         raise Conflict(f"{name} has a new bank account, to which payouts wait until {until}: {_UNLESS}")
 
 
-async def _recorded_before(connection: Any, side: Mapping[str, Any], sent: Sent) -> Payout | None:
+async def _recorded_before(connection: Connection, side: Mapping[str, Any], sent: Sent) -> Payout | None:
     """The payout that this wish was recorded as before.
 
     Raises: Conflict if its key or its reference belongs to another.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from paydesk.core.storable import storable_json
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.mail.kinds import Kind
 
 queries = load_statements(__package__ or "", "notifying.sql")
 
 
-async def tell_owners(connection: Any, merchant_id: int, kind: Kind, *, now: datetime, **facts: object) -> None:
+async def tell_owners(connection: Connection, merchant_id: int, kind: Kind, *, now: datetime, **facts: object) -> None:
     """Queue one mail to each owner whose address is confirmed, each in their language. Moves no money.
 
     Where no owner can be reached so, the merchant's own address is told: nobody is suspended in silence. An event is

@@ -13,7 +13,7 @@ from typing import Any
 
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.storable import storable_json
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "")
 
@@ -22,7 +22,7 @@ _SEALED = {"sealed", "vault_key_id", "row_id"}
 
 
 async def queue_mail(
-    connection: Any,
+    connection: Connection,
     *,
     merchant_id: int | None,
     live: bool | None,

@@ -12,7 +12,7 @@ from typing import Any
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "")
 
@@ -87,7 +87,7 @@ def refuse_in_a_copy(*, live: bool, in_a_copy: bool) -> None:
 
 
 async def add(
-    connection: Any,
+    connection: Connection,
     vault: Vault,
     merchant_id: int,
     *,
@@ -134,7 +134,7 @@ def random_pair() -> tuple[str, str]:
 
 
 async def rotate(
-    connection: Any,
+    connection: Connection,
     vault: Vault,
     merchant_id: int,
     *,

@@ -13,7 +13,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.shop import Shop
@@ -101,7 +101,7 @@ async def create_merchant(
 
 
 async def open_account(
-    connection: Any,
+    connection: Connection,
     vault: Vault,
     *,
     name: str,

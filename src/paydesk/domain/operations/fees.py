@@ -16,7 +16,7 @@ from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.money import parse_currency, plain_number
 from paydesk.core.units import in_currency
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 
 queries = load_statements(__package__ or "", "fees.sql")
@@ -88,14 +88,16 @@ async def follow_the_rule(database: Database, actor: Actor, merchant_id: int, cu
             await _note(connection, actor, merchant_id, {"currency": currency, "amounts": "by the rule"}, now)
 
 
-async def _locked(connection: Any, merchant_id: int, currency: str) -> Any:
+async def _locked(connection: Connection, merchant_id: int, currency: str) -> Any:
     row = await queries.lock_plan(connection, merchant_id=merchant_id, currency=currency)
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
     return row
 
 
-async def _note(connection: Any, actor: Actor, merchant_id: int, details: dict[str, object], now: datetime) -> None:
+async def _note(
+    connection: Connection, actor: Actor, merchant_id: int, details: dict[str, object], now: datetime
+) -> None:
     subject = f"merchant {merchant_id}"
     await record(
         connection, actor, Action.fee_plan_changed, now=now, merchant_id=merchant_id, subject=subject, details=details

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from paydesk.core.clock import utc_now
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.operations import metrics
@@ -119,13 +119,15 @@ def compare(memory: Memory | None, reading: Reading) -> Verdict:
     return Verdict.SAME if reading.place == reading.whole else Verdict.ELSEWHERE
 
 
-async def read(database: Any) -> Reading:
+async def read(database: Connection) -> Reading:
     """What a database, or one connection to it, says of itself."""
     row = dict(await queries.read_history(database))
     return Reading(beat=Beat(row.pop("epoch"), row.pop("number")), **row)
 
 
-async def hold(database: Any, *, epoch: int, above: int, because: str, since: datetime | None, gap: int = GAP) -> Any:
+async def hold(
+    database: Connection, *, epoch: int, above: int, because: str, since: datetime | None, gap: int = GAP
+) -> Any:
     """Hold all that moves money, begin an epoch and raise all ids, unless somebody else did so in this `epoch`.
 
     The new epoch is higher than `above`, too; acquirers' lists will be read back to `since`, or to before the last
@@ -151,7 +153,7 @@ class History:
         self.changed = asyncio.Event()
         """Set when somebody has to look."""
 
-    async def meet(self, connection: Any) -> None:
+    async def meet(self, connection: Connection) -> None:
         """Compare a new connection's database with what is remembered, before the connection is given to work.
 
         Raises: one of AWAY.
@@ -163,7 +165,7 @@ class History:
             await self._hold(connection, reading)
             await self.ask(connection)
 
-    async def ask(self, database: Any) -> tuple[Reading, Verdict]:
+    async def ask(self, database: Connection) -> tuple[Reading, Verdict]:
         """Read how the database stands, and take it in: shut the gate, or open it. Hold it, too, if it went back."""
         before = self.memory
         reading = await read(database)
@@ -173,7 +175,7 @@ class History:
             self._take(reading, verdict)
         return reading, verdict
 
-    async def refresh(self, database: Any) -> Reading:
+    async def refresh(self, database: Connection) -> Reading:
         """Read how the database stands, as each process does about once a second."""
         reading, verdict = await self.ask(database)
         if verdict is Verdict.WENT_BACK:
@@ -187,7 +189,7 @@ class History:
         self.is_looked_through = True
         self.memory = reading.memory
 
-    async def _hold(self, database: Any, reading: Reading) -> None:
+    async def _hold(self, database: Connection, reading: Reading) -> None:
         above = self.memory.beat.epoch if self.memory else 0
         await hold(database, epoch=reading.beat.epoch, above=above, because=WENT_BACK, since=None)
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, Unavailable
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
@@ -239,7 +239,7 @@ async def accept(database: Database, actor: Actor, words: str, *, now: datetime)
 
 
 async def _lift(
-    database: Any, by: str, *, accepted_until: datetime | None = None, found: Reading | None = None
+    database: Connection, by: str, *, accepted_until: datetime | None = None, found: Reading | None = None
 ) -> str | None:
     """End the hold, unless it is another than the one that was compared; why it was held, None if it is not."""
     epoch, place = (found.beat.epoch, found.place) if found is not None else (None, None)

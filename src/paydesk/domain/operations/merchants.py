@@ -13,7 +13,7 @@ from typing import Any
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import LARGEST_ID
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.business.profiles import ProfileStatus
@@ -233,7 +233,7 @@ async def _require(database: Database, merchant_id: int) -> None:
 
 
 async def _note(
-    connection: Any, actor: Actor, action: Action, merchant_id: int, details: dict[str, object], now: datetime
+    connection: Connection, actor: Actor, action: Action, merchant_id: int, details: dict[str, object], now: datetime
 ) -> None:
     subject = f"merchant {merchant_id}"
     await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)

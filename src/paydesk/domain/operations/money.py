@@ -12,7 +12,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import bank_account_of
 from paydesk.domain.chargebacks.states import ChargebackState
@@ -134,7 +134,7 @@ async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, n
     """
     shop_now = await shop_time(database, shop, real_now=now)
 
-    async def write(connection: Any) -> Payout:
+    async def write(connection: Connection) -> Payout:
         payout = await record_payout_on(connection, shop, sent, now=shop_now)
         if not payout.again:
             details: dict[str, object] = {
@@ -166,7 +166,7 @@ async def read_bank_account(
 
 
 async def _note(
-    connection: Any,
+    connection: Connection,
     actor: Actor,
     action: Action,
     merchant_id: int,

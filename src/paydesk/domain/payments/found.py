@@ -11,7 +11,7 @@ import asyncpg
 
 from paydesk.adapters.acquirers.listing import ListedRefund
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.recording import Movement, record_done_within
 from paydesk.domain.payments.states import MovementKind
@@ -116,7 +116,7 @@ def _movement(held: Held, kind: MovementKind, movement_id: int, amount: Decimal,
     )
 
 
-async def name_refund(connection: Any, shop: Shop, payment_id: int, pads: bytes, request_key: str) -> bool:
+async def name_refund(connection: Connection, shop: Shop, payment_id: int, pads: bytes, request_key: str) -> bool:
     """Give a recorded refund the name under which its caller asks for it again; whether there was one."""
     named = await queries.name_found_refund(
         connection,

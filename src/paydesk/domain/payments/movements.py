@@ -17,7 +17,7 @@ import structlog
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
@@ -67,7 +67,7 @@ class Corrected:
 Result = Done | Refused | Unsettled | Corrected
 
 
-async def find_intent(connection: Any, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
+async def find_intent(connection: Connection, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
     """The row of a movement that was begun under a key and whose outcome nobody has recorded, None if there is none."""
     row: Mapping[str, Any] | None = await queries.find_intent(
         connection, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key

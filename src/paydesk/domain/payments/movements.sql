@@ -110,9 +110,6 @@ select m.*, a.idempotency_key as of_key, a.acquirer_reference as reference
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
  where m.merchant_id = :merchant_id and m.live = :live and m.request_key = :request_key and m.state = 'processing';
 
--- name: find_movement(merchant_id, live, id)^
-select * from movement where merchant_id = :merchant_id and live = :live and id = :id;
-
 -- name: movements_to_record(merchant_ids, lives, movement_ids)
 -- What a movement changes and tells: it with its payment as it stands, customer, fee plan and where the merchant hears.
 select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.payment_id, m.requested_by,

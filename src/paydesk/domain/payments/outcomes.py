@@ -11,7 +11,7 @@ from typing import Any
 from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
@@ -88,7 +88,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     return recorded
 
 
-async def record_within(connection: Any, approval: Approval, *, subscription_id: int = 0, now: datetime) -> bool:
+async def record_within(connection: Connection, approval: Approval, *, subscription_id: int = 0, now: datetime) -> bool:
     """Record an approval within a transaction of the caller's; false if it is none any more. Moves no money.
 
     A subscription that it begins gets `subscription_id`, if that is given: the one that its shop was told before.

@@ -14,7 +14,7 @@ from typing import Any
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -123,7 +123,7 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
     return recorded
 
 
-async def record_done_within(connection: Any, movement: Movement, reference: str, *, now: datetime) -> bool:
+async def record_done_within(connection: Connection, movement: Movement, reference: str, *, now: datetime) -> bool:
     """Record within a transaction of the caller's, who began the movement there, that it happened. Moves no money."""
     return all(moved for _, moved in await _record_done(connection, [(movement, reference)], now=now))
 
@@ -288,7 +288,7 @@ async def _record_captured(
 
 
 async def _record_released(
-    connection: Any,
+    connection: Connection,
     captured: Sequence[tuple[Movement, bank.Captured]],
     ended: Sequence[Mapping[str, Any]],
     *,

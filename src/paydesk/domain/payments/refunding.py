@@ -16,7 +16,7 @@ from paydesk.core.money import fits, minor_digits, plain_number, written
 from paydesk.core.units import in_currency
 from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import PATIENCE, drawn_key, surely
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import asked_again, movements
@@ -249,7 +249,7 @@ async def _begin(
 ) -> Mapping[str, Any] | None:
     """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
 
-    async def write(connection: Any) -> Mapping[str, Any] | None:
+    async def write(connection: Connection) -> Mapping[str, Any] | None:
         row: Mapping[str, Any] | None
         if kind is MovementKind.VOID:
             row = await movements.queries.begin_void(connection, **asked)
@@ -264,7 +264,7 @@ async def _begin(
             )
         return row
 
-    async def look(connection: Any) -> Mapping[str, Any] | None:
+    async def look(connection: Connection) -> Mapping[str, Any] | None:
         found = await find_intent(connection, Shop(asked["merchant_id"], asked["live"]), asked["request_key"])
         if found is None or found["payment_id"] != asked["payment_id"] or found["kind"] != kind:
             return None

@@ -11,7 +11,7 @@ import msgspec
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import EARLIEST, LATEST
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, destination
@@ -96,7 +96,7 @@ async def count_exhausted(database: Database, shop: Shop, wanted: Exhausted) -> 
     return int(await many.count_exhausted_of_event(database, **days, event=wanted.event))
 
 
-async def resend_exhausted(connection: Any, shop: Shop, wanted: Exhausted, *, now: datetime) -> int:
+async def resend_exhausted(connection: Connection, shop: Shop, wanted: Exhausted, *, now: datetime) -> int:
     """Have failed pingbacks sent once more, the oldest MOST_AT_ONCE of them; returns how many.
 
     Each goes where a new one would go: to the URL of its form, else to the account's of now.
@@ -117,7 +117,7 @@ async def resend_exhausted(connection: Any, shop: Shop, wanted: Exhausted, *, no
     )
 
 
-async def resend(database: Any, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
+async def resend(database: Connection, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
     """Have a pingback sent once more, at once, whatever came of it before, to where a new one would go now.
 
     If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again. `now` is the
@@ -154,7 +154,7 @@ async def send_all_waiting(database: Database, *, now: datetime) -> None:
     await queries.send_all_waiting(database, now=now)
 
 
-async def _find(database: Any, shop: Shop, pingback_id: int) -> Pingback:
+async def _find(database: Connection, shop: Shop, pingback_id: int) -> Pingback:
     row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
     if row is None:
         side = "live" if shop.live else "test"

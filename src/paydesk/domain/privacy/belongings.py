@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from paydesk.core.errors import Malformed
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "belongings.sql")
@@ -69,7 +69,7 @@ class Found:
         return any(pattern[1:-1].replace("\\", "") in text.lower() for pattern in self.patterns)
 
 
-async def find_person(connection: Any, subject: Subject) -> list[Found]:
+async def find_person(connection: Connection, subject: Subject) -> list[Found]:
     """What is stored of somebody on the live and the test side.
 
     Their refused forms and mails are found by texts, so that a side without ids may hold something too.
@@ -81,7 +81,7 @@ async def find_person(connection: Any, subject: Subject) -> list[Found]:
     return [await _on_side(connection, shop, subject, tuple(sorted(emails))) for shop in subject.sides]
 
 
-async def _on_side(connection: Any, shop: Shop, subject: Subject, emails: tuple[str, ...]) -> Found:
+async def _on_side(connection: Connection, shop: Shop, subject: Subject, emails: tuple[str, ...]) -> Found:
     asked = {"emails": list(emails), "order_reference": subject.order or None}
     row = await queries.rows_of(connection, **_side(shop), **asked, patterns=list(patterns(emails)))
     ids = {name: list(row[name]) for name in row.keys()}  # noqa: SIM118 (a record is no mapping)

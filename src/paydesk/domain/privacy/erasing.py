@@ -12,7 +12,7 @@ import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.privacy.belongings import ERASED, Found, Subject, find_person
@@ -99,14 +99,14 @@ async def _end_subscriptions(database: Database, subject: Subject, *, now: datet
         await cancel(database, shop, subscription_id, by="merchant", now=at)
 
 
-async def _in_the_way(connection: Any, found: Found) -> Mapping[str, Any]:
+async def _in_the_way(connection: Connection, found: Found) -> Mapping[str, Any]:
     names = ("subscriptions", "attempts", "movements", "changes", "pingbacks")
     asked = {name: getattr(found, name) for name in names}
     row: Mapping[str, Any] = await finding.standing_in_the_way(connection, **found.side, **asked)
     return row
 
 
-async def _refuse_open(connection: Any, found: Found) -> None:
+async def _refuse_open(connection: Connection, found: Found) -> None:
     """Raises: Conflict, saying what has to be over first."""
     row = await _in_the_way(connection, found)
     if row["running"]:
@@ -118,12 +118,12 @@ async def _refuse_open(connection: Any, found: Found) -> None:
         raise Conflict(f"pingbacks still to be sent: {row['due']}; try again when they are acknowledged or exhausted")
 
 
-def _orders_left(connection: Any, found: Found) -> Any:
+def _orders_left(connection: Connection, found: Found) -> Any:
     asked = {"payments": found.payments, "checkouts": found.checkouts, "patterns": found.patterns}
     return queries.orders_left(connection, **found.side, **asked)
 
 
-async def _erase_side(connection: Any, found: Found, now: datetime) -> dict[str, int]:
+async def _erase_side(connection: Connection, found: Found, now: datetime) -> dict[str, int]:
     """One side's rows, kind by kind; how many of each."""
     side, patterns = found.side, {"patterns": found.patterns}
     kept = {"kept": list(KEPT_FIELDS)}
@@ -152,7 +152,7 @@ async def _erase_side(connection: Any, found: Found, now: datetime) -> dict[str,
     return {kind: _count(status) for kind, status in done.items()}
 
 
-async def _erase_pingbacks(connection: Any, found: Found) -> str:
+async def _erase_pingbacks(connection: Connection, found: Found) -> str:
     rows = [row async for row in queries.pingbacks_to_erase(connection, **found.side, ids=found.pingbacks)]
     payloads = [_without(found, row["payload"]) for row in rows]
     ids = [row["id"] for row in rows]
@@ -162,7 +162,7 @@ async def _erase_pingbacks(connection: Any, found: Found) -> str:
     return status
 
 
-async def _erase_mails(connection: Any, found: Found) -> str:
+async def _erase_mails(connection: Connection, found: Found) -> str:
     asked = {"merchant_id": found.shop.merchant_id, "patterns": found.patterns}
     rows = [row async for row in queries.mails_to_erase(connection, **asked)]
     facts = [_without(found, row["facts"]) for row in rows]

@@ -10,7 +10,7 @@ import msgspec
 
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.privacy.belongings import Found, Subject, find_person
 from paydesk.domain.privacy.erasing import queries as erasing
@@ -49,7 +49,7 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
     return rows
 
 
-async def _of_side(connection: Any, found: Found) -> dict[str, list[Mapping[str, Any]]]:
+async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, Any]]]:
     side, patterns = found.side, found.patterns
     asked = {"payments": found.payments, "checkouts": found.checkouts}
     orders = [row["merchant_order_id"] async for row in erasing.orders_of(connection, **side, **asked)]

@@ -1,0 +1,97 @@
+"""A row becomes an object where it is read: a frozen class whose fields are the statement's columns, by name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from enum import Enum
+from functools import cache
+from inspect import signature
+from operator import itemgetter
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Row = Mapping[str, Any]
+"""What the driver hands over: values by column."""
+
+_Record = TypeVar("_Record")
+
+
+class Mismatch(TypeError):
+    """A statement's columns are not the fields of the class that it fills."""
+
+    def __init__(self, of: Callable[..., Any], columns: tuple[str, ...]) -> None:
+        fields = set(fields_of(of))
+        missing, extra = sorted(fields.difference(columns)), sorted(set(columns) - fields)
+        super().__init__(
+            f"the row does not fill {of}: missing columns {', '.join(missing) or 'none'}; "
+            f"columns that are no fields {', '.join(extra) or 'none'}"
+        )
+
+
+def record_of(of: Callable[..., _Record], row: Row) -> _Record:
+    """The object of a row; an enum's value becomes its member.
+
+    Raises: Mismatch if the columns are not exactly the fields.
+    """
+    build: Callable[[Row], _Record] = _builder(of, tuple(row.keys()))
+    return build(row)
+
+
+def record_if_any(of: Callable[..., _Record], row: Row | None) -> _Record | None:
+    """The object of the row of a statement that may have found none."""
+    return None if row is None else record_of(of, row)
+
+
+async def records_of(of: Callable[..., _Record], rows: AsyncIterator[Row]) -> list[_Record]:
+    """The objects of all rows of a statement, in its order."""
+    build: Callable[[Row], _Record] | None = None
+    made = []
+    async for row in rows:
+        # All rows of one statement have the same columns.
+        build = build or _builder(of, tuple(row.keys()))
+        made.append(build(row))
+    return made
+
+
+def fields_of(of: Callable[..., Any]) -> dict[str, Any]:
+    """The fields that a row has to fill, with their types, in the order in which the class takes them."""
+    hints = get_type_hints(of)
+    return {name: hints[name] for name in signature(of).parameters}
+
+
+def without_none(hint: Any) -> Any:
+    """The type of a field that may be null, else the type itself."""
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    return kinds[0] if len(kinds) == 1 else Union[tuple(kinds)]  # noqa: UP007 (made of a list)
+
+
+@cache
+def _builder(of: Callable[..., Any], columns: tuple[str, ...]) -> Callable[[Row], Any]:
+    """What makes objects of one class from rows with these columns: worked out once, as rows come in thousands."""
+    fields = fields_of(of)
+    if set(columns) != set(fields) or len(columns) != len(fields):
+        raise Mismatch(of, columns)
+    if len(fields) == 1:
+        (only,) = fields
+        values: Callable[[Row], tuple[Any, ...]] = lambda row: (row[only],)  # noqa: E731 (itemgetter gives no tuple)
+    else:
+        values = itemgetter(*fields)
+    enums = [(place, kind) for place, hint in enumerate(fields.values()) if (kind := _enum(hint)) is not None]
+    if not enums:
+        return lambda row: of(*values(row))
+
+    def build(row: Row) -> Any:
+        taken = list(values(row))
+        for place, kind in enums:
+            if taken[place] is not None:
+                taken[place] = kind(taken[place])
+        return of(*taken)
+
+    return build
+
+
+def _enum(hint: Any) -> type[Enum] | None:
+    kind = without_none(hint)
+    return kind if isinstance(kind, type) and issubclass(kind, Enum) else None

@@ -1,0 +1,140 @@
+"""Every statement is prepared on a real server, and fits the Python that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any, get_origin
+
+import asyncpg
+import pytest
+from tests.database.statements import Call, Filling, Name, Reader, all_modules, all_statements
+
+from paydesk.database.pool import Database
+from paydesk.database.records import fields_of, without_none
+from paydesk.domain.ledger import checking
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "int8": (int,),
+    "int4": (int,),
+    "int2": (int,),
+    "numeric": (Decimal,),
+    "float8": (float,),
+    "text": (str,),
+    "varchar": (str,),
+    "name": (str,),
+    "jsonb": (str,),
+    "json": (str,),
+    "bool": (bool,),
+    "bytea": (bytes,),
+    "timestamptz": (datetime,),
+    "date": (date,),
+    "interval": (timedelta,),
+}
+"""What the driver makes of a column of each type."""
+
+
+@cache
+def readers() -> list[Reader]:
+    return [Reader(module) for module in all_modules()]
+
+
+@cache
+def calls() -> list[Call]:
+    return [call for reader in readers() for call in reader.calls()]
+
+
+@cache
+def fillings() -> list[Filling]:
+    return [filling for reader in readers() for filling in reader.fillings()]
+
+
+def shown(name: Name) -> str:
+    return f"{name[0].parent.name}/{name[0].name}: {name[1]}"
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[Any]:
+    """A connection on which the one table is there that a statement makes for those after it."""
+    async with database.acquire() as connection, connection.transaction():
+        await checking.queries.make_bank_purchase(connection)
+        yield connection
+
+
+async def prepared(connection: Any, sql: str) -> asyncpg.prepared_stmt.PreparedStatement | str:
+    """A statement as the server understands it, or what it has against it."""
+    try:
+        async with connection.transaction():
+            return await connection.prepare(sql)
+    except asyncpg.PostgresError as error:
+        return str(error)
+
+
+async def test_the_server_takes_every_statement_with_the_parameters_that_its_head_names(connection: Any) -> None:
+    wrong = {}
+    for name, statement in all_statements().items():
+        ready = await prepared(connection, statement.sql)
+        if isinstance(ready, str):
+            wrong[shown(name)] = ready
+        elif len(ready.get_parameters()) != len(statement.parameters):
+            wrong[shown(name)] = f"{len(ready.get_parameters())} parameters"
+    assert wrong == {}
+
+
+def test_every_statement_is_used_somewhere() -> None:
+    used = {name for reader in readers() for name in reader.mentioned()}
+    assert sorted(shown(name) for name in set(all_statements()) - used) == []
+
+
+def test_every_call_gives_a_statement_the_parameters_that_it_has() -> None:
+    statements = all_statements()
+    wrong = {}
+    for call in calls():
+        parameters = set(statements[call.statement].parameters)
+        missing = set() if call.is_open else parameters - call.keywords
+        if missing or call.keywords - parameters:
+            wrong[call.place] = (sorted(missing), sorted(call.keywords - parameters))
+    assert wrong == {}
+
+
+def test_few_calls_are_given_what_can_not_be_read_beside_them() -> None:
+    assert len([call for call in calls() if call.is_open]) <= 40
+    assert len(calls()) > 300
+
+
+def test_every_class_is_filled_from_statements_that_are_called_beside_it() -> None:
+    assert [filling.place for filling in fillings() if not filling.statements] == []
+
+
+async def test_the_columns_of_every_statement_are_the_fields_of_the_class_that_it_fills(connection: Any) -> None:
+    statements = all_statements()
+    wrong = {}
+    for filling in fillings():
+        fields = fields_of(filling.of)
+        for name in filling.statements:
+            ready = await connection.prepare(statements[name].sql)
+            columns = {column.name: column.type for column in ready.get_attributes()}
+            unlike = set(columns) ^ set(fields)
+            unlike |= {each for each in set(columns) & set(fields) if not fits(columns[each], fields[each])}
+            if unlike:
+                wrong[f"{filling.place} {shown(name)}"] = sorted(unlike)
+    assert wrong == {}
+
+
+def fits(column: asyncpg.Type, hint: Any) -> bool:
+    """Whether a field takes what the driver makes of a column; nothing says whether that may be null."""
+    kind = without_none(hint)
+    if column.name.endswith("[]"):
+        return get_origin(kind) in (list, Sequence)
+    known = KINDS.get(column.name)
+    return known is not None and isinstance(kind, type) and issubclass(kind, known)
+
+
+@pytest.mark.parametrize(
+    ("column", "hint", "expected"),
+    [("int8", int, True), ("int8", int | None, True), ("int8", str, False), ("numeric", float, False)],
+)
+def test_a_field_of_another_type_is_seen(column: str, hint: Any, expected: bool) -> None:
+    assert fits(asyncpg.Type(0, column, "scalar", "pg_catalog"), hint) is expected
