@@ -44,13 +44,13 @@ def record_if_any(of: Callable[..., _Record], row: Row | None) -> _Record | None
 
 async def records_of(of: Callable[..., _Record], rows: AsyncIterator[Row]) -> list[_Record]:
     """The objects of all rows of a statement, in its order."""
-    build: Callable[[Row], _Record] | None = None
-    made = []
-    async for row in rows:
-        # All rows of one statement have the same columns.
-        build = build or _builder(of, tuple(row.keys()))
-        made.append(build(row))
-    return made
+    # All rows first: an error amid them would keep the connection from going back to the pool.
+    read = [row async for row in rows]
+    if not read:
+        return []
+    # All rows of one statement have the same columns.
+    build: Callable[[Row], _Record] = _builder(of, tuple(read[0].keys()))
+    return [build(row) for row in read]
 
 
 def fields_of(of: Callable[..., Any]) -> dict[str, Any]:
