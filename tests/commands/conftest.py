@@ -6,16 +6,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 import typer
+from tests.shopfront import subscribe
 from typer.testing import CliRunner
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.app import payment_desk, test_acquirer, vault_of
 from paydesk.commands import (
@@ -40,13 +39,8 @@ from paydesk.commands import (
     vault,
 )
 from paydesk.core.clock import utc_now
-from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.terms import Terms
 from paydesk.settings import load_settings
 
 
@@ -134,21 +128,11 @@ async def subscription(account: dict[str, Any], environment: dict[str, str], dat
     """The id of a monthly subscription that a customer of the account took out in test mode."""
     given: dict[str, Any] = {name.removeprefix("PAYDESK_").lower(): value for name, value in environment.items()}
     settings = load_settings(**given, simulator_latency=0)
-    terms = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
-    request = CheckoutRequest(
-        "club-1", terms.price, "USD", "Club", "https://shop.example/thanks", None, "v1", "", "", "", "", False, terms
-    )
-    shop, now = Shop(account["id"], live=False), utc_now()
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-    token = await open_checkout(database, shop, request, form={"order": "club-1"}, key_id=key_id, now=now)
-    payer = Payer(
-        CardDetails("4242424242424242", 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok"
-    )
     acquirer = test_acquirer(settings)
     desk = payment_desk(settings, database, vault_of(settings), acquirer)
-    assert await pay(desk, await find_checkout(database, token, now=now), payer, return_url="", now=now) == Paid()
+    taken_out = await subscribe(desk, Shop(account["id"], live=False), pingback_url=None, sign_version="v1")
     await acquirer.close()
-    return int(await database.fetchval("select id from subscription where merchant_id = $1", shop.merchant_id))
+    return taken_out.id
 
 
 AddPingback = Callable[..., Awaitable[int]]

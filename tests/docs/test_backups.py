@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from tests.docs.test_operate import blocks, run
 from tests.processes import eventually, free_port
+from tests.shopfront import buy
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import generate_key_setting, generate_secret
@@ -28,9 +28,6 @@ from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.settings import Settings, load_settings
 
 ROOT = os.geteuid() == 0
@@ -110,21 +107,12 @@ class Deployment:
 
     async def buy(self, database: Database, order: str) -> int:
         """A customer pays 10 USD; the payment's id, as the shop is told. Raises: Conflict if the order is paid."""
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
-        request = CheckoutRequest(
-            order, Decimal("10.00"), "USD", "A mug", "https://shop.example/thanks", None, "v2", "", "", "", "", False
-        )
         bank = open_bank(self.settings)
         desk = payment_desk(self.settings, database, vault_of(self.settings), bank)
-        now = utc_now()
-        token = await open_checkout(database, self.shop, request, form={"order": order}, key_id=key_id, now=now)
-        payer = Payer(CardDetails("4242424242424242", 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1")
         try:
-            checkout = await find_checkout(database, token, now=now)
-            assert await pay(desk, checkout, payer, return_url="", now=now) == Paid()
+            return await buy(desk, self.shop, order)
         finally:
             await bank.close()
-        return (await self.payments(database))[order]
 
     async def payments(self, database: Database) -> dict[str, int]:
         """The ids of captured payments by order."""

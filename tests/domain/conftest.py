@@ -5,60 +5,31 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from decimal import Decimal
 from typing import Any
 
 import asyncpg
 import pytest
+from tests import shopfront
 from tests.conftest import database_at
 from tests.databases import drop_database
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.shopfront import GOOD
 
-from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
-
-GOOD = "4242424242424242"
 
 Buy = Callable[..., Awaitable[int]]
 OpenCopy = Callable[..., Any]
 
 
 @pytest.fixture
-def buy(desk: Desk, shop: Shop, database: Database) -> Buy:
+def buy(desk: Desk, shop: Shop) -> Buy:
     """A customer pays, 10 USD unless it is said; the payment's id."""
 
     async def do(number: str = GOOD, order: str = "A-1", amount: str = "10.00", currency: str = "USD") -> int:
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-        request = CheckoutRequest(
-            merchant_order_id=order,
-            amount=Decimal(amount),
-            currency=currency,
-            description="A mug",
-            success_url="https://shop.example/thanks",
-            pingback_url="https://shop.example/pingback",
-            sign_version="v2",
-            email="ada@example.com",
-            first_name="Ada",
-            last_name="Lovelace",
-            country="GB",
-            wants_qr_code=False,
-        )
-        token = await open_checkout(database, shop, request, form={"order": order}, key_id=key_id, now=utc_now())
-        checkout = await find_checkout(database, token, now=utc_now())
-        payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1")
-        assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-        return int(
-            await database.fetchval(
-                "select id from payment where merchant_id = $1 and merchant_order_id = $2", shop.merchant_id, order
-            )
-        )
+        return await shopfront.buy(desk, shop, order, number=number, amount=amount, currency=currency)
 
     return do
 

@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
+from tests.shopfront import ships
 from tests.web.account.selling import POOR, Seller
 
 from paydesk.core.clock import utc_now
@@ -40,7 +41,7 @@ async def sell_all_kinds(desk: Desk, page: Page) -> tuple[str, dict[str, int]]:
     ids["poor"] = await seller.sell("2026-1042", number=POOR, amount="18.50", email="alan@example.com")
     ids["first"] = await seller.sell("2026-1043", amount="1.00", terms=CLUB, email="barbara@example.com")
     await seller.sell("2026-1045", amount="36.00", terms=replace(CLUB, price=Decimal(36), trial=None))
-    await seller.database.execute("update merchant set shipped_goods = true where id = $1", seller.shop.merchant_id)
+    await ships(seller.database, seller.shop)
     ids["held"] = await seller.sell(
         "2026-1044", amount="64.00", number="5555555555554444", now=now - timedelta(days=6.5)
     )

@@ -12,8 +12,8 @@ from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import Look, violations
 from tests.links import newest_portal
+from tests.shopfront import pay
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
 from paydesk.core.clock import utc_now
@@ -22,9 +22,8 @@ from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
+from paydesk.domain.payments.paying import Paid
 from paydesk.domain.payments.receiving import Reception, receive_form
 from paydesk.settings import Settings
 from paydesk_client.signature import encode_form
@@ -90,9 +89,7 @@ def subscribed(
             sandbox=False,
             now=utc_now(),
         )
-        checkout = await find_checkout(database, received.link, now=utc_now())
-        payer = Payer(CardDetails(number, 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1", "agreed")
-        assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
+        assert await pay(desk, received.link, number) == Paid()
         token = (await newest_portal(database, shop.merchant_id)).token(vault)
         return Portal(f"{base}/portal/{token}", desk, shop)
 

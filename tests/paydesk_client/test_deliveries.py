@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 from tests.paydesk_client.test_subscriptions import answering
+from tests.shopfront import buy, ships
 
-from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk_client import ApiError, Gateway
 
 KEY = "private-key-of-the-shop"
@@ -24,16 +20,8 @@ KEY = "private-key-of-the-shop"
 @pytest.fixture
 async def payment_id(desk: Desk, shop: Shop, database: Database) -> int:
     """An order of the merchant that waits to be shipped."""
-    await database.execute("update merchant set shipped_goods = true where id = $1", shop.merchant_id)
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-    request = CheckoutRequest(
-        "A-1", Decimal("10.00"), "USD", "A mug", "https://shop.example/thanks", None, "v1", "", "", "", "", False
-    )
-    token = await open_checkout(database, shop, request, form={}, key_id=key_id, now=utc_now())
-    checkout = await find_checkout(database, token, now=utc_now())
-    payer = Payer(CardDetails("4242424242424242", 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1")
-    assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-    return int(await database.fetchval("select id from payment where merchant_id = $1", shop.merchant_id))
+    await ships(database, shop)
+    return await buy(desk, shop, "A-1")
 
 
 @pytest.mark.parametrize("by", ["id", "reference"])

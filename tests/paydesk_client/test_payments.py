@@ -10,31 +10,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.shopfront import buy
 
-from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.core.clock import utc_now
-from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk_client import ApiError, Gateway
 
 
 @pytest.fixture
-async def payment_id(desk: Desk, shop: Shop, database: Database) -> int:
+async def payment_id(desk: Desk, shop: Shop) -> int:
     """A payment of 10 USD."""
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-    request = CheckoutRequest(
-        "A-1", Decimal(10), "USD", "A mug", "https://shop.example/thanks", None, "v1", "", "", "", "", False
-    )
-    token = await open_checkout(database, shop, request, form={"order": "A-1"}, key_id=key_id, now=utc_now())
-    payer = Payer(CardDetails("4242424242424242", 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1")
-    checkout = await find_checkout(database, token, now=utc_now())
-    assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-    return int(await database.fetchval("select id from payment where merchant_id = $1", shop.merchant_id))
+    return await buy(desk, shop, "A-1")
 
 
 class TestTheRealService:

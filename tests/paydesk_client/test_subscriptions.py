@@ -1,49 +1,29 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.shopfront import subscribe
 
-from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.core.clock import utc_now
-from paydesk.core.periods import Period
-from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.terms import Terms
 from paydesk_client import ApiError, Gateway
 
 KEY = "private-key-of-the-shop"
-TERMS = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 
 
 @pytest.fixture
-async def subscription_id(desk: Desk, shop: Shop, database: Database) -> int:
+async def subscription_id(desk: Desk, shop: Shop) -> int:
     """A running subscription of the merchant."""
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-    request = CheckoutRequest(
-        "club-1", TERMS.price, "USD", "Coffee club", "https://shop.example/thanks", None, "v1", "", "", "", "", False,
-        TERMS,
-    )  # fmt: skip
-    form = {"order": secrets.token_hex(4)}
-    token = await open_checkout(database, shop, request, form=form, key_id=key_id, now=utc_now())
-    checkout = await find_checkout(database, token, now=utc_now())
-    payer = Payer(CardDetails("4242424242424242", 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
-    assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-    return int(await database.fetchval("select id from subscription where merchant_id = $1", shop.merchant_id))
+    return (await subscribe(desk, shop)).id
 
 
 async def cancel(gateway: Gateway, subscription_id: int | str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 from tests.conftest import migrated_database
-from tests.web.checkout.test_paying import SHOP, VISA, checkout, leads_to, pay, text_of
+from tests.shopfront import open_page, press_pay
+from tests.web.checkout.test_paying import SHOP, VISA, leads_to, text_of
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
@@ -37,18 +38,18 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def paid(web: httpx.AsyncClient, signed_form: Callable[..., dict[str, Any]], database: Database) -> int:
     """The id of an order that was paid before."""
-    assert leads_to(await pay(web, await checkout(web, signed_form()), VISA)).startswith(SHOP)
+    assert leads_to(await press_pay(web, await open_page(web, signed_form()), VISA)).startswith(SHOP)
     return int(await database.fetchval("select max(id) from payment"))
 
 
 @pytest.fixture
-async def open_page(web: httpx.AsyncClient, signed_form: Callable[..., dict[str, Any]]) -> str:
+async def unpaid_page(web: httpx.AsyncClient, signed_form: Callable[..., dict[str, Any]]) -> str:
     """The page of an order that is not paid yet."""
-    return await checkout(web, signed_form())
+    return await open_page(web, signed_form())
 
 
 @pytest.fixture
-async def held(database: Database, web: httpx.AsyncClient, paid: int, open_page: str) -> AsyncIterator[None]:
+async def held(database: Database, web: httpx.AsyncClient, paid: int, unpaid_page: str) -> AsyncIterator[None]:
     """Everything is held, and the service knows it."""
     epoch = (await read(database)).beat.epoch
     await hold(database, epoch=epoch, above=epoch, because="the database was restored", since=utc_now())
@@ -60,14 +61,14 @@ async def held(database: Database, web: httpx.AsyncClient, paid: int, open_page:
 
 
 async def test_who_pays_is_asked_to_come_back(
-    web: httpx.AsyncClient, open_page: str, held: None, charges: Callable[[], list[Standing]]
+    web: httpx.AsyncClient, unpaid_page: str, held: None, charges: Callable[[], list[Standing]]
 ) -> None:
-    page = await web.get(open_page)
+    page = await web.get(unpaid_page)
     assert page.status_code == 200, "looking is no harm"
-    refused = await pay(web, open_page, VISA)
+    refused = await press_pay(web, unpaid_page, VISA)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, str(gate.LATER))
     assert "The payment service is taking a short break" in text_of(refused)
-    told = await pay(web, open_page, VISA, accept="application/json")
+    told = await press_pay(web, unpaid_page, VISA, accept="application/json")
     assert (told.status_code, told.headers["retry-after"]) == (503, str(gate.LATER))
     assert "Nothing was begun and nobody charged" in json.loads(told.content)["message"]
     assert len(charges()) == 1
@@ -90,10 +91,10 @@ async def test_the_service_stays_in_the_load_balancer(web: httpx.AsyncClient, he
 
 
 async def test_once_it_is_lifted_the_same_page_pays(
-    web: httpx.AsyncClient, open_page: str, held: None, database: Database
+    web: httpx.AsyncClient, unpaid_page: str, held: None, database: Database
 ) -> None:
     await queries.lift(database, accepted_until=utc_now(), epoch=None, place=None)
     async with asyncio.timeout(60):
-        while (answer := await pay(web, open_page, VISA)).status_code == 503:  # noqa: ASYNC110 (a row sends no event)
+        while (answer := await press_pay(web, unpaid_page, VISA)).status_code == 503:  # noqa: ASYNC110 (a row sends no event)
             await asyncio.sleep(0.1)
     assert leads_to(answer).startswith(SHOP)

@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import shopfront
 from tests.links import newest_portal
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
@@ -16,7 +18,6 @@ from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
-from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.billing.card_lookups import run_card_lookups, settle_card_changes
 from paydesk.domain.billing.cards import NewCard, Replaced, Result, replace_card, settle_challenge
@@ -24,11 +25,13 @@ from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Payer, Refused, Unsettled, pay
-from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.paying import (
+    ConfirmWithBank,
+    Refused,
+    Unsettled,
+)
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, OPEN_CHANGES, CardChangeState
@@ -36,7 +39,6 @@ from paydesk.domain.subscriptions.terms import Terms
 
 Charges = Callable[[], list[Standing]]
 
-MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 VISA, MASTERCARD, DECLINED = "4242424242424242", "5555555555554444", "4000000000000002"
 FAILS_LATER, ASKS_CUSTOMER, ANSWER_LOST = "4000000000000341", "4000000000003220", "4000000000009987"
 
@@ -94,28 +96,8 @@ class Holder:
 
 
 async def subscribe(desk: Desk, shop: Shop, number: str, terms: Terms = MONTHLY) -> Holder:
-    database = desk.database
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-    request = CheckoutRequest(
-        "club-1",
-        terms.price,
-        terms.currency,
-        "Coffee",
-        "https://shop.example/",
-        None,
-        "v1",
-        "",
-        "",
-        "",
-        "",
-        False,
-        terms,
-    )
-    token = await open_checkout(database, shop, request, form={}, key_id=key_id, now=utc_now())
-    payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
-    checkout = await find_checkout(database, token, now=utc_now())
-    assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-    return Holder(desk, shop, await newest_portal(database, shop.merchant_id))
+    await shopfront.subscribe(desk, shop, terms, number=number)
+    return Holder(desk, shop, await newest_portal(desk.database, shop.merchant_id))
 
 
 @pytest.fixture

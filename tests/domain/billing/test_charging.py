@@ -8,7 +8,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import DeclineReason, Outcome, Purchase
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import shopfront
 
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
+from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.deliveries.confirming import Confirmed
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.terms import Terms
 
 SHIPPED = {
@@ -36,7 +30,6 @@ SHIPPED = {
     "carrier_type": "DHL",
     "carrier_tracking_id": "00340434161094021501",
 }
-MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +46,11 @@ class Warehouse:
 
     async def sell(self, reference: str = "", *, terms: Terms | None = None, now: datetime | None = None) -> int:
         """A customer pays 10 USD; the payment's id."""
-        database, at = self.desk.database, now or utc_now()
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
-        reference = reference or secrets.token_hex(8)
-        request = CheckoutRequest(
-            reference, Decimal("10.00"), "USD", "A mug", "https://shop.example/thanks",
-            "https://shop.example/pingback", "v2", "", "", "", "", False, terms,
-        )  # fmt: skip
-        token = await open_checkout(database, self.shop, request, form={"n": reference}, key_id=key_id, now=at)
-        checkout = await find_checkout(database, token, now=at)
-        payer = Payer(
-            CardDetails("4242424242424242", 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1", "ok"
-        )
-        assert await pay(self.desk, checkout, payer, return_url="https://pay.test/back", now=at) == Paid()
-        return int(
-            await database.fetchval(
-                "select id from payment where merchant_id = $1 and live = $2 and merchant_order_id = $3",
-                self.shop.merchant_id,
-                self.shop.live,
-                reference,
-            )
-        )
+        return await shopfront.buy(self.desk, self.shop, reference, terms=terms, now=now)
 
     async def confirm(self, payment_id: int, *, now: datetime | None = None, **fields: Any) -> Confirmed:
         """Say what became of a payment's goods: shipped with DHL unless told otherwise."""
-        said = {**SHIPPED, "payment_order_id": payment_id, **fields}
-        return await confirm(self.desk, self.shop, read_order(said), read_delivery(said), now=now or utc_now())
+        return await shopfront.ship(self.desk, self.shop, payment_id, now=now, **fields)
 
     async def act(self, **later: float) -> int:
         """The worker's look at this side, some time from now."""

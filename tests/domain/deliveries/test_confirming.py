@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.domain.deliveries.conftest import MONTHLY
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.shopfront import ships
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.chargebacks.disputing import purchase_of
@@ -51,7 +52,7 @@ async def charged_back(till: Any) -> None:
 
 
 async def authorized(till: Any) -> None:
-    await till.database.execute("update merchant set shipped_goods = true where id = $1", till.shop.merchant_id)
+    await ships(till.database, till.shop)
     await till.pay(APPROVED)
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
-from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now

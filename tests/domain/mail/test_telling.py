@@ -8,53 +8,30 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import shopfront
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.links import newest_portal
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, choose_mails, tell_events, tell_failing
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Payer, pay
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.ending import cancel
 
-REQUEST = CheckoutRequest(
-    merchant_order_id="",
-    amount=Decimal("10.00"),
-    currency="EUR",
-    description="A mug",
-    success_url="https://shop.example/thanks",
-    pingback_url=None,
-    sign_version="v1",
-    email="",
-    first_name="",
-    last_name="",
-    country="",
-    wants_qr_code=False,
-)
 CARD, FAILS_LATER, DECLINED = "4242424242424242", "4000000000000341", "4000000000000002"
 
 
 async def buy(
     desk: Desk, shop: Shop, order: str, *, number: str = CARD, language: str = "de-CH", email: str = "ada@example.com"
 ) -> None:
-    database = desk.database
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", shop.merchant_id)
-    request = replace(REQUEST, merchant_order_id=order)
-    token = await open_checkout(database, shop, request, form={"n": order}, key_id=key_id, now=utc_now())
-    checkout = await find_checkout(database, token, now=utc_now())
-    payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), email, "GB", "192.0.2.1", language=language)
-    await pay(desk, checkout, payer, return_url="", now=utc_now())
+    link = await shopfront.order(desk.database, shop, order, currency="EUR")
+    await shopfront.pay(desk, link, number, language=language, email=email)
 
 
 async def tell(database: Database, **options: Any) -> None:

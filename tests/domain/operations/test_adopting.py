@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 from tests.domain.conftest import OpenCopy
 from tests.domain.operations.forgetting import MASTERCARD, VISA, Desks, Forgetful
-from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import MONTHLY, buy, ship, ships, subscribe
 
 from paydesk.adapters.acquirers.interface import Finding, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.operations import adopting
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
@@ -29,7 +28,6 @@ from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.paying import Paid
 
 DECLINED = "4000000000000002"
-SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}
 
 
 @pytest.fixture
@@ -42,12 +40,12 @@ async def _order(till: Desks) -> None:
 
 
 async def _ships(till: Desks) -> None:
-    await till.database.execute("update merchant set shipped_goods = true")
+    await ships(till.database, till.shop)
     await till.order("mug")
 
 
 async def _pay(till: Desks) -> None:
-    assert await till.pay(await till.order("mug"), VISA) == Paid()
+    await buy(till.desk, till.shop, "mug")
 
 
 async def _pay_at_the_second_try(till: Desks) -> None:
@@ -60,15 +58,15 @@ async def _decline(till: Desks) -> None:
 
 
 async def _subscribe(till: Desks) -> None:
-    await Subscriber(till.desk, till.shop).subscribe()
+    await subscribe(till.desk, till.shop)
 
 
 async def _ask_for_club(till: Desks) -> None:
-    await till.order("club-1", terms=MONTHLY, amount=MONTHLY.price)
+    await till.order("club-1", terms=MONTHLY)
 
 
 async def _join(till: Desks) -> None:
-    assert await till.pay(await till.order("club-1", terms=MONTHLY, amount=MONTHLY.price), VISA) == Paid()
+    await buy(till.desk, till.shop, "club-1", terms=MONTHLY)
 
 
 async def _renew(till: Desks, times: int = 1) -> None:
@@ -127,15 +125,14 @@ async def test_what_was_forgotten_is_written_down_as_it_was(forgetful: Forgetful
 async def _pay_ships_and_leaves(till: Desks) -> None:
     """Two orders are held, one is shipped and one is let go of."""
     payments = [row["id"] for row in await till.database.fetch("select id from payment order by merchant_order_id")]
-    said: dict[str, Any] = {**SHIPPED, "payment_order_id": payments[0]}
-    await confirm(till.desk, till.shop, read_order(said), read_delivery(said), now=utc_now())
+    await ship(till.desk, till.shop, payments[0])
     await till.give_back(payments[1], "10.00")
 
 
 async def _hold_two(till: Desks) -> None:
-    await till.database.execute("update merchant set shipped_goods = true")
+    await ships(till.database, till.shop)
     for order in ("kept", "left"):
-        assert await till.pay(await till.order(order), VISA) == Paid()
+        await buy(till.desk, till.shop, order)
 
 
 async def test_a_capture_and_a_void_that_were_forgotten_are_recorded(forgetful: Forgetful) -> None:
@@ -175,7 +172,7 @@ async def test_what_can_not_be_adopted_is_named_and_left_alone(forgetful: Forget
     async def forgotten(till: Desks) -> None:
         for order in ("twice", "taken"):
             assert await till.pay(await till.order(order), VISA) == Paid()
-        assert await till.pay(await till.order("club-1", terms=MONTHLY, amount=MONTHLY.price), VISA) == Paid()
+        await buy(till.desk, till.shop, "club-1", terms=MONTHLY)
 
     async with forgetful.after(forgotten, known=known) as (till, before):
         ids = {row["merchant_order_id"]: row["id"] for row in before.rows["payments"]}

@@ -7,8 +7,9 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_lifecycle import START, started
+from tests.shopfront import MONTHLY
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.domain.conftest import OpenCopy
 from tests.domain.operations.forgetting import MASTERCARD, VISA, Desks, Forgetful
-from tests.domain.subscriptions.subscriber import MONTHLY
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now

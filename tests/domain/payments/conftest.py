@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import shopfront
 
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
+from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
+from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Payer, Result, pay
-from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.paying import Result
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 
 GUARDED = (
     ("payment", PAYMENT_TRANSITIONS),
     ("payment_attempt", ATTEMPT_TRANSITIONS),
     ("movement", MOVEMENT_TRANSITIONS),
-)
-
-REQUEST = CheckoutRequest(
-    merchant_order_id="",
-    amount=Decimal("10.00"),
-    currency="USD",
-    description="A mug",
-    success_url="https://shop.example/thanks",
-    pingback_url="https://shop.example/pingback",
-    sign_version="v2",
-    email="",
-    first_name="",
-    last_name="",
-    country="",
-    wants_qr_code=False,
 )
 
 
@@ -58,21 +41,15 @@ class Till:
 
     async def order(self, reference: str = "", **changes: Any) -> Link:
         """Open a checkout for a new order, or for the one named; its link."""
-        database, merchant_id = self.desk.database, self.shop.merchant_id
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", merchant_id)
-        request = replace(REQUEST, merchant_order_id=reference or secrets.token_hex(8), **changes)
-        form = {"nonce": secrets.token_hex(8)}
-        return await open_checkout(database, self.shop, request, form=form, key_id=key_id, now=utc_now())
+        return await shopfront.order(self.desk.database, self.shop, reference, **changes)
 
     async def find(self, token: Link, now: datetime | None = None) -> Checkout:
         """The checkout as it stands."""
         return await find_checkout(self.desk.database, token, now=now or utc_now())
 
-    async def pay(self, token: Link, number: str, *, holder: str = "Ada Lovelace", cvc: str = "123") -> Result:
+    async def pay(self, token: Link, number: str, **who: Any) -> Result:
         """A customer types a card and presses the button."""
-        payer = Payer(CardDetails(number, 12, 2040, holder, cvc), "ada@example.com", "GB", "192.0.2.1")
-        checkout = await self.find(token)
-        return await pay(self.desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
+        return await shopfront.pay(self.desk, token, number, **who)
 
     async def settle(self, **later: float) -> int:
         """The janitor's round, some time from now."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,11 +11,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any, TypeVar
 
+from tests import shopfront
 from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    CardDetails,
     Dispute,
     DisputePage,
     Earlier,
@@ -36,21 +35,16 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import read_disputes
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.deliveries.confirming import Confirmed
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Paid, Payer, pay
 from paydesk.domain.payments.refunding import Refund, refund
-from paydesk.domain.payments.requests import CheckoutRequest
 
-VISA = "4242424242424242"
 TOLD_OF = (
     ({Kind.VOID, Kind.REFUND}, {"refund", "partial_refund"}),
     ({Kind.DISPUTE}, {"chargeback"}),
@@ -173,33 +167,17 @@ class Till:
 
     async def sell(self, amount: str = "10.00", *, shipped: bool = False) -> int:
         """A customer pays for goods that are shipped or not; the payment's id."""
-        merchant_id = self.shop.merchant_id
-        await self.database.execute("update merchant set shipped_goods = $2 where id = $1", merchant_id, shipped)
-        key_id = await self.database.fetchval("select id from merchant_key where merchant_id = $1", merchant_id)
-        order = secrets.token_hex(8)
-        request = CheckoutRequest(
-            order, Decimal(amount), "USD", "A mug", "https://shop.example/thanks", "https://shop.example/pingback",
-            "v2", "", "", "", "", False,
-        )  # fmt: skip
-        token = await open_checkout(self.database, self.shop, request, form={"n": order}, key_id=key_id, now=self.now)
-        checkout = await find_checkout(self.database, token, now=utc_now())
-        payer = Payer(CardDetails(VISA, 12, 2040, "Ada", "123"), "ada@example.com", "GB", "192.0.2.1")
-        assert await pay(self.desk, checkout, payer, return_url="", now=checkout.now) == Paid()
-        payment_id = await self.database.fetchval(
-            "select id from payment where merchant_id = $1 and merchant_order_id = $2", merchant_id, order
-        )
+        await shopfront.ships(self.database, self.shop, shipped=shipped)
+        payment_id = await shopfront.buy(self.desk, self.shop, amount=amount)
         self.prices[payment_id] = Decimal(amount)
-        return int(payment_id)
+        return payment_id
 
     async def ship(self, payment_id: int, parcel: int = 0) -> Confirmed | str:
         """The merchant confirms a shipment: what came of it, or the words of the refusal."""
-        said: dict[str, Any] = {
-            "status": "order_shipped", "type": "physical", "carrier_type": "DHL",
-            "carrier_tracking_id": f"0034043416109402{parcel:04}", "payment_order_id": payment_id,
-        }  # fmt: skip
+        parcel_id = f"0034043416109402{parcel:04}"
         await self.teller.pause()
         try:
-            return await confirm(self.desk, self.shop, read_order(said), read_delivery(said), now=self.now)
+            return await shopfront.ship(self.desk, self.shop, payment_id, carrier_tracking_id=parcel_id, now=self.now)
         except (Malformed, Conflict) as error:
             return error.message
 

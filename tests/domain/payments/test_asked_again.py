@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.shopfront import buy, ships
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -17,8 +18,6 @@ from paydesk.database.pool import Database
 from paydesk.domain.payments import asked_again, movements, refunding
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
-
-VISA = "4242424242424242"
 
 
 class Caller:
@@ -73,10 +72,8 @@ class Caller:
 
 
 async def paying(till: Any, bank: Bank, *, shipped: bool = False) -> Caller:
-    database, merchant_id = till.desk.database, till.shop.merchant_id
-    await database.execute("update merchant set shipped_goods = $2 where id = $1", merchant_id, shipped)
-    await till.pay(await till.order(), VISA)
-    return Caller(till, bank, await database.fetchval("select id from payment where merchant_id = $1", merchant_id))
+    await ships(till.desk.database, till.shop, shipped=shipped)
+    return Caller(till, bank, await buy(till.desk, till.shop))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from stdnum import luhn
+from tests.shopfront import payer
 
 from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
@@ -25,7 +26,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import guarding
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Payer, Refused, Result, pay, settle_challenge
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, pay, settle_challenge
 from paydesk.domain.subscriptions.terms import Terms, Trial
 
 VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "4000000000000127", "4000000000003220"
@@ -61,9 +62,7 @@ async def try_card(
 ) -> Result:
     """One try, with what is written down of it afterwards."""
     desk: Desk = till.desk
-    payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", cvc), "ada@example.com", "GB", address)
-    checkout = await till.find(token or await till.order())
-    result = await pay(desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
+    result: Result = await till.pay(token or await till.order(), number, address=address, cvc=cvc)
     await desk.finish()
     return result
 
@@ -257,10 +256,8 @@ async def test_tries_that_reach_no_bank_do_not_hide_the_share_of_declines(
     limited = with_limits(till, asked, attempts_per_checkout=3)
     token = await limited.order()
     checkout = await limited.find(token)
-    payer = Payer(CardDetails(DECLINED, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1")
-    await asyncio.gather(
-        *(pay(limited.desk, checkout, payer, return_url="", now=utc_now()) for _ in range(12)), return_exceptions=True
-    )
+    seen_by_all = (pay(limited.desk, checkout, payer(DECLINED), return_url="", now=utc_now()) for _ in range(12))
+    await asyncio.gather(*seen_by_all, return_exceptions=True)
     await limited.desk.finish()
     for _ in range(12):
         await try_card(limited, DECLINED, token=token)

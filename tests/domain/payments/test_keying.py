@@ -16,6 +16,7 @@ import pytest
 from tests.domain.conftest import OpenCopy
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import buy, ship, ships
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
@@ -23,8 +24,6 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
@@ -35,7 +34,6 @@ from paydesk.domain.payments.refunding import refund
 from paydesk.domain.test_clock.resetting import reset_test_side
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
-SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,7 @@ def forgetful(copies: OpenCopy, desk: Desk, bank: Bank) -> Forgetful:
 
 
 async def _paid(till: Till) -> int:
-    assert await till.pay(await till.order("mug"), VISA) == Paid()
-    return int(await till.desk.database.fetchval("select id from payment"))
+    return await buy(till.desk, till.shop, "mug")
 
 
 async def test_an_order_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
@@ -154,14 +151,11 @@ async def test_a_refund_that_was_forgotten_is_not_made_again(forgetful: Forgetfu
 
 async def test_a_void_and_a_capture_that_were_forgotten_have_the_same_keys(forgetful: Forgetful) -> None:
     async def begin(till: Till) -> list[int]:
-        await till.desk.database.execute("update merchant set shipped_goods = true")
-        for order in ("kept", "left"):
-            await till.pay(await till.order(order), VISA)
-        return [row["id"] for row in await till.desk.database.fetch("select id from payment order by id")]
+        await ships(till.desk.database, till.shop)
+        return [await buy(till.desk, till.shop, order) for order in ("kept", "left")]
 
     async def ship_and_void(till: Till, payments: list[int]) -> None:
-        said: dict[str, Any] = {**SHIPPED, "payment_order_id": payments[0]}
-        await confirm(till.desk, till.shop, read_order(said), read_delivery(said), now=utc_now())
+        await ship(till.desk, till.shop, payments[0])
         await refund(till.desk, till.shop, payments[1], None, requested_by="api", now=utc_now())
 
     first, second = await forgetful.twice(begin, ship_and_void)

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from tests.domain.payments.conftest import Till
-from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.domain.payments.conftest import Till
-from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import (
     CardDetails,

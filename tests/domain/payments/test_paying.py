@@ -8,8 +8,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.shopfront import payer
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, CardDetails, KeyUsed, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
@@ -19,7 +20,7 @@ from paydesk.domain.payments import paying
 from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.guarding import Limits
-from paydesk.domain.payments.paying import Paid, Payer, Refused, Unsettled, pay
+from paydesk.domain.payments.paying import Paid, Refused, Unsettled, pay
 
 Charges = Callable[[], list[Standing]]
 
@@ -139,14 +140,13 @@ async def test_what_the_janitor_recorded_first_stands(till: Any, held: Held, cha
 
 async def test_an_expired_checkout_takes_no_payment(till: Any) -> None:
     token = await till.order()
-    payer = Payer(_card(), "a@b.example", "GB", "192.0.2.1")
     later = utc_now() + LIFETIME
     expired = await till.find(token, now=later)
     with pytest.raises(Conflict):
-        await pay(till.desk, expired, payer, return_url="https://pay.test/back", now=later)
+        await pay(till.desk, expired, payer(), return_url="https://pay.test/back", now=later)
     await till.pay(token, ASKS_CUSTOMER)
     with pytest.raises(Gone):
-        await pay(till.desk, await till.find(token), payer, return_url="https://pay.test/back", now=later)
+        await pay(till.desk, await till.find(token), payer(), return_url="https://pay.test/back", now=later)
     assert await till.attempt_states() == ["abandoned"]
 
 
@@ -154,22 +154,16 @@ async def test_a_second_press_on_a_page_that_is_older_than_a_decline_tries_nothi
     token = await till.order()
     seen_before = await till.find(token)
     await till.pay(token, DECLINED)
-    payer = Payer(_card(), "a@b.example", "GB", "192.0.2.1")
     with pytest.raises(Conflict):
-        await pay(till.desk, seen_before, payer, return_url="https://pay.test/back", now=utc_now())
+        await pay(till.desk, seen_before, payer(), return_url="https://pay.test/back", now=utc_now())
     assert await till.attempt_states() == ["declined"]
-
-
-def _card() -> CardDetails:
-    return CardDetails(VISA, 12, 2040, "Ada Lovelace", "123")
 
 
 async def test_without_a_live_acquirer_nothing_live_is_tried(till: Any) -> None:
     checkout = await till.find(await till.order())
     live = replace(checkout, shop=replace(checkout.shop, live=True))
-    payer = Payer(_card(), "a@b.example", "GB", "192.0.2.1")
     with pytest.raises(Unavailable):
-        await pay(till.desk, live, payer, return_url="", now=utc_now())
+        await pay(till.desk, live, payer(), return_url="", now=utc_now())
     assert await till.attempts() == []
 
 

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.shopfront import buy
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.payments.refunding import OverLimit, Refund, RefundLimits, refund
 
-VISA = "4242424242424242"
 LIMITS = RefundLimits(of_payment=Decimal(500), of_day=Decimal(800))
 
 
@@ -25,9 +25,7 @@ class Till:
         self.till, self.database = till, till.desk.database
 
     async def paid(self, amount: str, order: str = "A-1", **changes: Any) -> int:
-        await self.till.pay(await self.till.order(order, amount=Decimal(amount), **changes), VISA)
-        newest = "select max(id) from payment where merchant_id = $1"
-        return int(await self.database.fetchval(newest, self.till.shop.merchant_id))
+        return await buy(self.till.desk, self.till.shop, order, amount=amount, **changes)
 
     async def refund(
         self, payment_id: int, amount: str | None, *, who: str = "person 1", now: datetime | None = None

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.shopfront import buy, ship, ships
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
@@ -15,15 +16,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading import read_disputes
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
 
-VISA = "4242424242424242"
 RACES = 120
-SHIPPED = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034043416109"}
 
 
 class Track:
@@ -35,10 +32,7 @@ class Track:
 
     async def line_up(self, races: int = RACES) -> list[int]:
         """The ids of so many fresh payments of 10 USD."""
-        for _ in range(races):
-            await self.till.pay(await self.till.order(), VISA)
-        rows = await self.database.fetch("select id from payment where merchant_id = $1", self.shop.merchant_id)
-        return [row["id"] for row in rows]
+        return [await buy(self.desk, self.shop) for _ in range(races)]
 
     async def refund(self, payment_id: int, amount: str | None = None) -> Refund | str:
         """A refund, or the words in which it was refused."""
@@ -50,9 +44,8 @@ class Track:
 
     async def ship(self, payment_id: int) -> bool:
         """A confirmed shipment captures; whether it got through."""
-        said: dict[str, Any] = {**SHIPPED, "payment_order_id": payment_id}
         try:
-            await confirm(self.desk, self.shop, read_order(said), read_delivery(said), now=utc_now())
+            await ship(self.desk, self.shop, payment_id)
         except Conflict:
             return False
         return True
@@ -135,7 +128,7 @@ async def test_refund_against_chargeback(track: Track) -> None:
 
 
 async def test_refund_against_shipment(track: Track) -> None:
-    await track.database.execute("update merchant set shipped_goods = true where id = $1", track.shop.merchant_id)
+    await ships(track.database, track.shop)
     paid = await track.line_up()
     shipments = [track.ship(payment_id) for payment_id in paid]
     refunds = [track.refund(payment_id) for payment_id in paid]

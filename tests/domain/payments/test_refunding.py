@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.shopfront import buy, ships
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -21,6 +22,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.ledger.checking import check
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import refunding
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
@@ -44,15 +46,8 @@ class Refunds:
 
     async def paid(self, amount: str = "10.00", *, shipped: bool = False, **changes: Any) -> int:
         """The id of a payment, captured or (shipped goods) only authorized."""
-        await self.database.execute(
-            "update merchant set shipped_goods = $2 where id = $1", self.till.shop.merchant_id, shipped
-        )
-        await self.till.pay(await self.till.order(amount=Decimal(amount), **changes), VISA)
-        return int(
-            await self.database.fetchval(
-                "select max(id) from payment where merchant_id = $1", self.till.shop.merchant_id
-            )
-        )
+        await ships(self.database, self.till.shop, shipped=shipped)
+        return await buy(self.desk, self.till.shop, amount=amount, **changes)
 
     @property
     def database(self) -> Database:
@@ -100,9 +95,7 @@ class Refunds:
 
 
 async def return_fees(refunds: Refunds, returned: bool) -> None:
-    await refunds.database.execute(
-        "update fee_plan set fees_returned = $2 where merchant_id = $1", refunds.till.shop.merchant_id, returned
-    )
+    await change_merchant(refunds.database, refunds.till.shop.merchant_id, fees_returned=returned)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.shopfront import buy, ship, ships
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -26,8 +27,6 @@ from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.reading import read_disputes
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.deliveries.confirming import confirm
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
@@ -125,30 +124,24 @@ async def test_the_statements_make_every_transition_of_the_tables_and_no_other(t
 async def _after_the_payment(till: Any, database: Database) -> None:
     """Ship and don't ship, refund in one and in parts, dispute and win, send refunds back."""
     shop, desk, bank = till.shop, till.desk, till.desk.acquirers["simulator"].honest.bank
-    shipped = {"status": "order_shipped", "carrier_type": "DHL", "carrier_tracking_id": "1"}
 
     async def sell() -> int:
-        await till.pay(await till.order(), VISA)
-        return int(await database.fetchval("select max(id) from payment where merchant_id = $1", shop.merchant_id))
-
-    async def ship(payment_id: int, acquirer: Any = None) -> None:
-        at, order = till.at(acquirer) if acquirer else till, read_order({"payment_order_id": payment_id})
-        await confirm(at.desk, shop, order, read_delivery(shipped), now=utc_now())
+        return await buy(desk, shop)
 
     async def give_back(payment_id: int, *amounts: str) -> int:
         for amount in amounts:
             await refund(desk, shop, payment_id, Decimal(amount), requested_by="test", now=utc_now())
         return payment_id
 
-    await database.execute("update merchant set shipped_goods = true where id = $1", shop.merchant_id)
+    await ships(database, shop)
     unwilling = LyingAcquirer(till.desk.acquirers["simulator"], Lies())
     unwilling.capture = _refuse  # type: ignore[assignment,method-assign]
     with pytest.raises(Conflict, match="not today"):
-        await ship(await sell(), unwilling)
+        await ship(till.at(unwilling).desk, shop, await sell())
     now = utc_now()
     await act_on_due(desk, real_now=now, merchant_id=shop.merchant_id, at=now + timedelta(days=7))
-    await ship(await sell())
-    await database.execute("update merchant set shipped_goods = false where id = $1", shop.merchant_id)
+    await ship(desk, shop, await sell())
+    await ships(database, shop, shipped=False)
     await give_back(await sell(), "10")
     await give_back(await sell(), "4", "6")
     await database.execute("delete from dispute_reading")

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import shopfront
 from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
-from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import MONTHLY
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_secret
 from paydesk.core.clock import utc_now
@@ -23,13 +24,12 @@ from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.telling import tell_events
+from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import Checkout, find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, Refused, pay
+from paydesk.domain.payments.paying import Paid, Refused
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase
@@ -59,15 +59,13 @@ class Scene:
     def subject(self) -> Subject:
         return Subject(self.shop.merchant_id, email=EMAIL.upper())
 
-    async def open(self, order: str, email: str, name: str, terms: Terms | None = None) -> Checkout:
+    async def open(self, order: str, email: str, name: str, terms: Terms | None = None) -> Link:
         first, _, last = name.partition(" ")
-        key_id = await self.database.fetchval(
-            "select id from merchant_key where merchant_id = $1", self.shop.merchant_id
-        )
-        request = CheckoutRequest(
-            order, Decimal("10.00"), "USD", f"A mug for {name}", f"https://shop.example/thanks?who={email}",
-            "https://shop.example/pingback", "v2", email, first, last, "GB", False, terms,
-        )  # fmt: skip
+        asked: dict[str, Any] = {
+            "description": f"A mug for {name}",
+            "success_url": f"https://shop.example/thanks?who={email}",
+            **{"email": email, "first_name": first, "last_name": last, "country": "GB"},
+        }
         form: dict[str, Any] = {
             "merchant_order_id": order,
             "email": email,
@@ -77,16 +75,14 @@ class Scene:
         if email != EMAIL:
             form["customer"] = {"phone": "+44 1"}
         form |= {"note": "Happy birthday Z"} if email == EMAIL else {}
-        token = await open_checkout(self.database, self.shop, request, form=form, key_id=key_id, now=utc_now())
-        return await find_checkout(self.database, token, now=utc_now())
+        return await shopfront.order(self.database, self.shop, order, terms=terms, form=form, **asked)
 
     async def buy(
         self, order: str, email: str = EMAIL, name: str = NAME, *, number: str = VISA, terms: Terms | None = None
     ) -> Any:
-        checkout = await self.open(order, email, name, terms)
+        link = await self.open(order, email, name, terms)
         address = "198.51.100.177" if email == EMAIL else "192.0.2.1"
-        payer = Payer(CardDetails(number, 12, 2040, name, "123"), email, "GB", address, "agreed" if terms else "")
-        return await pay(self.desk, checkout, payer, return_url="", now=utc_now())
+        return await shopfront.pay(self.desk, link, number, name=name, email=email, address=address)
 
     async def acknowledge(self) -> None:
         """The shop has heard of everything."""
@@ -129,9 +125,7 @@ async def scene(desk: Desk, shop: Shop, database: Database, bank: Bank) -> Async
         assert await scene.buy(f"{mark}-once", email, name) == Paid()
         assert await scene.buy(f"{mark}-club", email, name, terms=MONTHLY) == Paid()
         await scene.open(f"{mark}-left", email, name)
-        payment = await database.fetchval(
-            "select id from payment where merchant_id = $1 and merchant_order_id = $2", shop.merchant_id, f"{mark}-once"
-        )
+        payment = await shopfront.payment_of(database, shop, f"{mark}-once")
         await refund(desk, shop, payment, Decimal(4), requested_by="api", request_key=f"{mark}-1", now=utc_now())
         await database.execute(
             "insert into delivery (merchant_id, live, payment_id, status, type, carrier, tracking_id, tracking_url,"

@@ -9,8 +9,9 @@ from datetime import timedelta
 
 import pytest
 from tests.conftest import propose_change
-from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_card_numbers import Challenging, buy
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from tests import shopfront
+from tests.shopfront import MONTHLY
+
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    CardDetails,
     Declined,
     DeclineReason,
     Dispute,
@@ -29,19 +31,14 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.core.clock import utc_now
-from paydesk.core.periods import Period
 from paydesk.domain.billing.charging import BillingRun, Side
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms
 
-MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 APPROVED = "4242424242424242"
 
 
@@ -142,22 +139,7 @@ class Subscriber:
         return Subscriber(replace(self.desk, acquirers={"simulator": bank}), self.shop)
 
     async def subscribe(self, terms: Terms = MONTHLY, number: str = APPROVED, order: str = "club-1") -> Subscription:
-        database = self.desk.database
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
-        request = CheckoutRequest(
-            order, terms.price, terms.currency, "Coffee club", "https://shop.example/thanks", None, "v1", "", "", "",
-            "", False, terms,
-        )  # fmt: skip
-        token = await open_checkout(database, self.shop, request, form={"order": order}, key_id=key_id, now=utc_now())
-        checkout = await find_checkout(database, token, now=utc_now())
-        payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
-        assert await pay(self.desk, checkout, payer, return_url="", now=utc_now()) == Paid()
-        found = await database.fetchval(
-            "select id from subscription where merchant_id = $1 and init_merchant_order_id = $2",
-            self.shop.merchant_id,
-            order,
-        )
-        return await find_subscription(database, self.shop, found)
+        return await shopfront.subscribe(self.desk, self.shop, terms, reference=order, number=number)
 
     async def charge(self, at: datetime) -> int:
         """One batch by the billing run, at a time of the merchant's test clock."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
 import pytest
-from tests.domain.subscriptions.subscriber import APPROVED, MONTHLY, ObedientBank, Subscriber
+from tests import shopfront
+from tests.domain.subscriptions.subscriber import APPROVED, ObedientBank, Subscriber
 from tests.links import newest_portal
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import (
     CardDetails,
@@ -28,11 +29,10 @@ from paydesk.domain.billing.cards import CardChange, NewCard, Replaced, replace_
 from paydesk.domain.billing.for_customer import find_holding
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Paid, Payer, Refused, Unsettled, pay, settle_challenge
-from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.paying import Paid, Refused, Unsettled, settle_challenge
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms
@@ -77,19 +77,8 @@ def club(desk: Desk, shop: Shop, bank_of_club: ObedientBank) -> Subscriber:
 
 async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tuple[Link, Any]:
     """A customer pays for a thing, or for a subscription; the checkout's link and what came of it."""
-    database, order = club.desk.database, f"order-{utc_now().timestamp()}"
-    key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", club.shop.merchant_id)
-    request = CheckoutRequest(
-        order, Decimal("10.00"), "USD", "A mug", "https://shop.example/", None, "v1", "", "", "", "", False, terms
-    )
-    token = await open_checkout(database, club.shop, request, form={"order": order}, key_id=key_id, now=utc_now())
-    return token, await pay_again(club, token)
-
-
-async def pay_again(club: Subscriber, token: Link) -> Any:
-    checkout = await find_checkout(club.desk.database, token, now=utc_now())
-    payer = Payer(CardDetails(APPROVED, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
-    return await pay(club.desk, checkout, payer, return_url="https://pay.test/back", now=utc_now())
+    link = await shopfront.order(club.desk.database, club.shop, terms=terms, amount="10.00")
+    return link, await shopfront.pay(club.desk, link)
 
 
 async def give_card(club: Subscriber, subscription: Subscription, change: CardChange | None = None) -> Any:
@@ -134,7 +123,7 @@ async def test_a_declined_first_payment_erases_its_number(club: Subscriber, bank
     assert result == Refused("insufficient_funds")
     assert await kept(club) == (0, 1)
     bank_of_club.refuse = None
-    assert await pay_again(club, token) == Paid()
+    assert await shopfront.pay(club.desk, token) == Paid()
     assert await kept(club) == (1, 2)
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.domain.subscriptions.subscriber import MONTHLY
+from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.lifecycle import (

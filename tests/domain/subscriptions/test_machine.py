@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.domain.subscriptions.subscriber import MONTHLY, ObedientBank, Subscriber
+from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Vault

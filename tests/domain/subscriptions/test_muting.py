@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.domain.subscriptions.subscriber import MONTHLY
+from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.schedule import Schedule, retry_at

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.shopfront import ships
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.clock import utc_now
@@ -157,7 +158,7 @@ async def test_money_becomes_available_beside_a_payment_that_can_not_be_posted(c
 async def test_holds_are_let_go_beside_one_whose_void_can_not_be_begun(
     club: Club, desk: Desk, buy: Any, database: Database, shop: Shop
 ) -> None:
-    await database.execute("update merchant set shipped_goods = true where id = $1", shop.merchant_id)
+    await ships(database, shop)
     await database.execute("update payment set shipping_due_at = null where shipping_due_at is not null")
     odd, even = await buy(order="parcel-1"), await buy(order="parcel-2")
     later = utc_now() + timedelta(days=8)

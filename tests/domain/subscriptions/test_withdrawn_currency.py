@@ -8,7 +8,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.domain.subscriptions.subscriber import MONTHLY, Subscriber
+from tests.domain.subscriptions.subscriber import Subscriber
+from tests.shopfront import MONTHLY
 
 from paydesk.core.clock import utc_now
 from paydesk.core.currencies import is_current

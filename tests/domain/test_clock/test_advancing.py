@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests import shopfront
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -25,10 +25,8 @@ from paydesk.domain.billing.charging import run_billing
 from paydesk.domain.merchants.clock import held_clock, read_clock
 from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
-from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.paying import Paid
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -114,21 +112,10 @@ def subscribe(desk: Desk, shop: Shop) -> Subscribe:
         at: datetime | None = None,
         outcome: type = Paid,
     ) -> Subscription:
-        database = desk.database
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", of.merchant_id)
-        request = CheckoutRequest(
-            order, terms.price, terms.currency, "Club", "https://shop.example/thanks", url, "v1", "", "", "", "", False,
-            terms,
-        )  # fmt: skip
-        now = at or (await read_clock(database, of.merchant_id, real_now=utc_now())).now
-        token = await open_checkout(database, of, request, form={"order": order}, key_id=key_id, now=now)
-        checkout = await find_checkout(database, token, now=utc_now())
-        payer = Payer(CardDetails(card, 12, 2040, "Ada Lovelace", "123"), "ada@example.com", "GB", "192.0.2.1", "ok")
-        assert isinstance(await pay(desk, checkout, payer, return_url="", now=now), outcome)
-        found = await database.fetchval(
-            "select id from subscription where merchant_id = $1 and init_merchant_order_id = $2", of.merchant_id, order
-        )
-        return await find_subscription(database, of, found)
+        wish: dict[str, Any] = {"terms": terms, "pingback_url": url, "sign_version": "v1"}
+        link = await shopfront.order(desk.database, of, order, now=at, **wish)
+        assert isinstance(await shopfront.pay(desk, link, card, now=at), outcome)
+        return await shopfront.subscription_of(desk.database, of, order)
 
     return taken_out
 

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from tests.shopfront import ships
 from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -15,7 +16,7 @@ from paydesk.domain.payments.desk import Desk
 async def seller(desk: Desk, owner: Visitor) -> Seller:
     """A shop that ships its goods."""
     seller = seller_of(desk, owner)
-    await seller.database.execute("update merchant set shipped_goods = true where id = $1", seller.shop.merchant_id)
+    await ships(seller.database, seller.shop)
     return seller
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from tests.shopfront import ships
 from tests.web.account.conftest import PASSWORD, OpenVisitor, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 from tests.web.account.test_getting_in import log_in
@@ -39,8 +40,7 @@ async def movements(seller: Seller) -> int:
 async def test_the_form_that_could_not_give_back_does_so_later_and_once(
     owner: Visitor, seller: Seller, hold: Hold, shipped: bool, before: str, after: str
 ) -> None:
-    ships = "update merchant set shipped_goods = $2 where id = $1"
-    await seller.database.execute(ships, seller.shop.merchant_id, shipped)
+    await ships(seller.database, seller.shop, shipped=shipped)
     payment_id = await seller.sell()
     page = f"{owner.merchant_path}/payments/{payment_id}"
     form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "10.00"}
@@ -58,8 +58,7 @@ async def test_the_form_that_could_not_give_back_does_so_later_and_once(
 async def test_a_shipment_keeps_what_was_typed_until_it_can_take_its_money(
     owner: Visitor, seller: Seller, hold: Hold
 ) -> None:
-    ships = "update merchant set shipped_goods = true where id = $1"
-    await seller.database.execute(ships, seller.shop.merchant_id)
+    await ships(seller.database, seller.shop)
     payment_id = await seller.sell()
     page = f"{owner.merchant_path}/deliveries/{payment_id}"
     said = {"status": "order_shipped", "type": "physical", "carrier_type": "DHL", "carrier_tracking_id": "0034-77"}

@@ -5,31 +5,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import shopfront
+from tests.shopfront import MONTHLY
 
-from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.core.clock import utc_now
-from paydesk.core.periods import Period
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Payer, Result, pay
-from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.paying import Result
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("untimed")
-
-MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 
 
 class Customers:
@@ -45,21 +39,14 @@ class Customers:
         number: str = "4242424242424242",
         email: str = "ada@example.com",
         terms: Terms | None = None,
-        amount: str = "10.00",
+        amount: str = "",
     ) -> Result:
         """Go through a checkout with a card."""
-        database, order = self.desk.database, order or f"order-{secrets.token_hex(6)}"
-        key_id = await database.fetchval("select id from merchant_key where merchant_id = $1", self.shop.merchant_id)
-        price, currency = (terms.price, terms.currency) if terms else (Decimal(amount), "USD")
-        request = CheckoutRequest(
-            order, price, currency, "Golden Ticket", "https://shop.example/thanks", None, "v1", "", "", "", "", False,
-            terms,
-        )  # fmt: skip
-        form = {"order": order, "try": secrets.token_hex(4)}
-        token = await open_checkout(database, self.shop, request, form=form, key_id=key_id, now=utc_now())
-        checkout = await find_checkout(database, token, now=utc_now())
-        payer = Payer(CardDetails(number, 12, 2040, "Ada Lovelace", "123"), email, "GB", "192.0.2.1", "ok")
-        return await pay(self.desk, checkout, payer, return_url="http://pay.test/back", now=utc_now())
+        wish: dict[str, Any] = {"amount": amount, "terms": terms, "pingback_url": None, "sign_version": "v1"}
+        link = await shopfront.order(
+            self.desk.database, self.shop, order or f"order-{secrets.token_hex(6)}", description="Golden Ticket", **wish
+        )
+        return await shopfront.pay(self.desk, link, number, email=email)
 
     async def subscribe(
         self, order: str = "", *, email: str = "ada@example.com", number: str = "4242424242424242"

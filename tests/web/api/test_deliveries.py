@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.shopfront import ships
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.adapters.vault import Vault
@@ -49,8 +50,8 @@ Charges = Callable[[], list[Standing]]
 
 
 @pytest.fixture(autouse=True)
-async def _ships(database: Database, merchant: Merchant) -> None:
-    await database.execute("update merchant set shipped_goods = true where id = $1", merchant.id)
+async def _ships(database: Database, shop: Shop) -> None:
+    await ships(database, shop)
 
 
 @pytest.fixture

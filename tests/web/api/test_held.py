@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from tests.shopfront import ships
 from tests.web.api.conftest import Customers, Server
 from tests.web.conftest import Hold
 
@@ -13,7 +14,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.clock import read_clock
-from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.merchant import Merchant, shop_of
 
 DELIVERIES, CLOCK = "/api/v1/deliveries", "/api/v1/test_clock"
 SHIPPED = {"status": "order_shipped", "carrier_type": "DHL", "carrier_tracking_id": "00340434161094021501"}
@@ -27,7 +28,7 @@ def _held_later(hold: Hold) -> None:
 @pytest.fixture
 async def to_ship(customers: Customers, database: Database, merchant: Merchant) -> int:
     """The payment of an order whose money is held until it is shipped."""
-    await database.execute("update merchant set shipped_goods = true where id = $1", merchant.id)
+    await ships(database, shop_of(merchant, live=False))
     await customers.buy("mug-1")
     return int(await database.fetchval("select id from payment where merchant_id = $1", merchant.id))
 

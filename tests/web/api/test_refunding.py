@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from tests.shopfront import ships
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -307,7 +308,7 @@ class TestShippedGoods:
     @pytest.fixture
     async def held(self, customers: Any, database: Database, shop: Shop) -> int:
         """The id of a payment that is authorized and not captured."""
-        await database.execute("update merchant set shipped_goods = true where id = $1", shop.merchant_id)
+        await ships(database, shop)
         await customers.buy("A-1")
         return int(await database.fetchval("select max(id) from payment where merchant_id = $1", shop.merchant_id))
 

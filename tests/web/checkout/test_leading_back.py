@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.checkout.test_thanks import checkout, pay
+from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -50,26 +50,26 @@ def shown(answer: httpx.Response) -> str:
 async def test_a_customer_is_led_back_once_and_later_by_a_button(
     web: httpx.AsyncClient, signed_form: SignedForm
 ) -> None:
-    path = await checkout(web, signed_form())
-    assert (await pay(web, path)).headers["location"] == SHOP
+    path = await open_page(web, signed_form())
+    assert (await press_pay(web, path)).headers["location"] == SHOP
     for address in (path, f"{path}/result", f"{path}/result"):
         assert f'<a class="main" href="{SHOP}">Continue to Corner Shop</a>' in shown(await web.get(address))
-    assert (await pay(web, path)).headers["location"] == f"{path}/result"
+    assert (await press_pay(web, path)).headers["location"] == f"{path}/result"
 
 
 async def test_coming_back_from_the_bank_leads_on_once(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-    path = await checkout(web, signed_form())
-    bank_page = (await pay(web, path, SECURE)).headers["location"]
+    path = await open_page(web, signed_form())
+    bank_page = (await press_pay(web, path, SECURE)).headers["location"]
     await web.post(bank_page, data={"decision": "approve"})
     answers = await asyncio.gather(*(web.get(f"{path}/result") for _ in range(8)))
     assert sorted(answer.status_code for answer in answers) == [200] * 7 + [303]
 
 
 async def test_an_app_is_opened_by_a_button(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-    path = await checkout(web, signed_form(success_url=APP))
+    path = await open_page(web, signed_form(success_url=APP))
     assert "shopapp" not in (await web.get(path)).headers["content-security-policy"]
     for _ in range(2):
-        assert (await pay(web, path)).headers["location"] == f"{path}/result"
+        assert (await press_pay(web, path)).headers["location"] == f"{path}/result"
         assert f'<a class="main" href="{APP}">Continue to Corner Shop</a>' in shown(await web.get(f"{path}/result"))
 
 
@@ -78,9 +78,9 @@ async def test_an_app_that_the_account_has_named_is_opened_at_once(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, url: str
 ) -> None:
     await change_merchant(database, merchant.id, app_schemes=["ShopApp://"])
-    path = await checkout(web, signed_form(success_url=url))
+    path = await open_page(web, signed_form(success_url=url))
     assert "shopapp:" in (await web.get(path)).headers["content-security-policy"]
-    assert (await pay(web, path)).headers["location"] == url
+    assert (await press_pay(web, path)).headers["location"] == url
     assert url in shown(await web.get(f"{path}/result"))
 
 
@@ -97,10 +97,10 @@ async def test_a_shop_that_nobody_stands_behind_yet_says_where_its_button_leads(
 ) -> None:
     await add_owner(database, merchant, confirmed=False)
     await change_merchant(database, merchant.id, app_schemes=["shopapp"])
-    path = await checkout(web, signed_form(success_url=url))
+    path = await open_page(web, signed_form(success_url=url))
     page = await web.get(path)
     assert url.partition("//")[2].partition("/")[0] not in html.unescape(page.text), "nor before it is paid"
-    assert (await pay(web, path)).headers["location"] == f"{path}/result"
+    assert (await press_pay(web, path)).headers["location"] == f"{path}/result"
     for address in (path, f"{path}/result"):
         text = shown(await web.get(address))
         assert f"The button leads to another site: {named}." in text
@@ -112,7 +112,7 @@ async def test_a_shop_that_nobody_stands_behind_yet_says_where_its_button_leads(
 async def test_the_way_back_is_the_same_in_test_mode_as_in_live(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault
 ) -> None:
-    path = await checkout(web, signed_form())
+    path = await open_page(web, signed_form())
     link = open_link(vault, LinkTo.CHECKOUT, path.rpartition("/")[2])
     found = await find_checkout(database, link, now=utc_now())
     sides = [replace(found, shop=Shop(found.shop.merchant_id, live)) for live in (False, True)]
@@ -125,16 +125,16 @@ async def test_one_owner_with_a_confirmed_address_is_enough(
 ) -> None:
     await add_owner(database, merchant, confirmed=False)
     await add_owner(database, merchant, confirmed=True)
-    path = await checkout(web, signed_form())
-    assert (await pay(web, path)).headers["location"] == SHOP
+    path = await open_page(web, signed_form())
+    assert (await press_pay(web, path)).headers["location"] == SHOP
 
 
 async def test_a_checkout_from_before_never_links_what_is_refused_now(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
-    path = await checkout(web, signed_form())
+    path = await open_page(web, signed_form())
     await database.execute("update checkout set success_url = 'search-ms:query=x' where merchant_id = $1", merchant.id)
-    assert (await pay(web, path)).headers["location"] == f"{path}/result"
+    assert (await press_pay(web, path)).headers["location"] == f"{path}/result"
     text = shown(await web.get(f"{path}/result"))
     assert "Thank you for your payment" in text
     assert "search-ms" not in text

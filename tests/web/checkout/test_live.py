@@ -14,7 +14,8 @@ import pytest
 from pydantic import SecretStr
 from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
 from tests.conftest import accept_waiting, submit_profile
-from tests.web.checkout.test_paying import SHOP, checkout, leads_to, pay, text_of
+from tests.shopfront import open_page, press_pay, ships
+from tests.web.checkout.test_paying import SHOP, leads_to, text_of
 
 from paydesk.adapters.acquirers.interface import Approved
 from paydesk.app import live_acquirer
@@ -84,10 +85,10 @@ async def live_payment(database: Database, merchant: Merchant) -> Any:
 async def test_a_live_merchants_customer_pays_through_the_live_acquirer(
     live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, stripe: Front
 ) -> None:
-    path = await checkout(live_web, signed_form())
+    path = await open_page(live_web, signed_form())
     page = await live_web.get(path)
     assert "https://hooks.stripe.com" in page.headers["content-security-policy"]
-    assert leads_to(await pay(live_web, path, "4242424242424242")) == SHOP
+    assert leads_to(await press_pay(live_web, path, "4242424242424242")) == SHOP
     paid = await live_payment(database, merchant)
     assert (paid["state"], paid["live"], paid["acquirer"]) == ("captured", True, "stripe")
     assert (await stripe.standing(paid["key"])).net == Decimal(10)
@@ -98,8 +99,8 @@ async def test_a_live_merchants_customer_pays_through_the_live_acquirer(
 async def test_a_live_decline_says_so_and_takes_nothing(
     live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, stripe: Front
 ) -> None:
-    path = await checkout(live_web, signed_form())
-    answer = await pay(live_web, path, "4000000000000341")
+    path = await open_page(live_web, signed_form())
+    answer = await press_pay(live_web, path, "4000000000000341")
     assert answer.status_code == 402
     assert "declined" in text_of(answer)
     assert (await stripe.standing((await live_payment(database, merchant))["key"])).net == 0
@@ -108,8 +109,8 @@ async def test_a_live_decline_says_so_and_takes_nothing(
 async def test_a_live_challenge_leads_to_the_bank_and_back(
     live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, stripe: Front
 ) -> None:
-    path = await checkout(live_web, signed_form())
-    bank_page = leads_to(await pay(live_web, path, "4000000000003220"))
+    path = await open_page(live_web, signed_form())
+    bank_page = leads_to(await press_pay(live_web, path, "4000000000003220"))
     assert bank_page.startswith(stripe.base_url)
     async with (
         aiohttp.ClientSession() as browser,
@@ -130,9 +131,9 @@ async def test_a_live_answer_that_is_lost_is_found_by_the_worker(
     merchant: Merchant,
     stripe: Front,
 ) -> None:
-    path = await checkout(live_web, signed_form())
+    path = await open_page(live_web, signed_form())
     stripe.lose_answer_to = "/v1/payment_intents"
-    await pay(live_web, path, "4242424242424242")
+    await press_pay(live_web, path, "4242424242424242")
     assert (await live_payment(database, merchant))["state"] == "processing"
     await settle_due(live_desk, now=utc_now() + timedelta(minutes=1))
     paid = await live_payment(database, merchant)
@@ -148,7 +149,7 @@ async def test_a_live_refund_whose_answer_is_lost_is_finished_once(
     merchant: Merchant,
     stripe: Front,
 ) -> None:
-    await pay(live_web, await checkout(live_web, signed_form()), "4242424242424242")
+    await press_pay(live_web, await open_page(live_web, signed_form()), "4242424242424242")
     paid, shop = await live_payment(database, merchant), shop_of(merchant, live=True)
     stripe.lose_answer_to = "/v1/refunds"
     await refund(live_desk, shop, paid["id"], Decimal(4), requested_by="api", now=utc_now())
@@ -168,8 +169,8 @@ async def test_live_goods_to_be_shipped_are_held_and_let_go_again(
     merchant: Merchant,
     stripe: Front,
 ) -> None:
-    await database.execute("update merchant set shipped_goods = true where id = $1", merchant.id)
-    assert leads_to(await pay(live_web, await checkout(live_web, signed_form()), "4242424242424242")) == SHOP
+    await ships(database, shop_of(merchant, live=True))
+    assert leads_to(await press_pay(live_web, await open_page(live_web, signed_form()), "4242424242424242")) == SHOP
     held = await live_payment(database, merchant)
     assert held["state"] == "authorized"
     assert (await stripe.standing(held["key"])).held == Decimal(10)
@@ -188,8 +189,8 @@ async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
     stripe: Front,
 ) -> None:
     club = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
-    path = await checkout(live_web, signed_form(**club))
-    assert leads_to(await pay(live_web, path, "4242424242424242", agree="on")) == SHOP
+    path = await open_page(live_web, signed_form(**club))
+    assert leads_to(await press_pay(live_web, path, "4242424242424242", agree="on")) == SHOP
     due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
     (charge,) = await BillingRun(live_desk).claim([Side(shop_of(merchant, live=True), due)], utc_now())
     assert isinstance(await live_desk.acquirers["stripe"].charge_stored(charge.wish.purchase), Approved)
@@ -202,9 +203,9 @@ async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
 async def test_a_suspended_merchant_takes_no_live_payment_until_that_is_lifted(
     live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, stripe: Front
 ) -> None:
-    path = await checkout(live_web, signed_form())
+    path = await open_page(live_web, signed_form())
     await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="Goods don't arrive", now=utc_now())
-    answer = await pay(live_web, path, "4242424242424242")
+    answer = await press_pay(live_web, path, "4242424242424242")
     assert answer.status_code == 409
     assert "can’t take payments at the moment" in text_of(answer)
     assert await live_payment(database, merchant) is None
@@ -218,7 +219,7 @@ async def test_a_suspended_merchant_takes_no_live_payment_until_that_is_lifted(
     assert (await live_web.post("/payment/form", data=form, headers=headers)).status_code == 409
     assert (await live_web.post("/sandbox/payment/form", data=form, headers=headers)).status_code == 303
     await resume_merchant(database, COMMAND_LINE, merchant.id, now=utc_now())
-    assert leads_to(await pay(live_web, path, "4242424242424242")) == SHOP
+    assert leads_to(await press_pay(live_web, path, "4242424242424242")) == SHOP
     assert (await live_payment(database, merchant))["state"] == "captured"
 
 
@@ -232,8 +233,8 @@ async def test_renewals_of_a_suspended_merchant_wait(
     live_web: httpx.AsyncClient, live_desk: Desk, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     club = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
-    path = await checkout(live_web, signed_form(**club))
-    assert leads_to(await pay(live_web, path, "4242424242424242", agree="on")) == SHOP
+    path = await open_page(live_web, signed_form(**club))
+    assert leads_to(await press_pay(live_web, path, "4242424242424242", agree="on")) == SHOP
     due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
     await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="Goods don't arrive", now=utc_now())
     run = BillingRun(live_desk)
@@ -258,7 +259,7 @@ async def test_without_a_live_acquirer_a_live_customer_is_told_and_nothing_is_st
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = await web.post("/payment/form", data=signed_form(), headers=headers)
     if answer.status_code == 303:
-        answer = await pay(web, answer.headers["location"], "4242424242424242")
+        answer = await press_pay(web, answer.headers["location"], "4242424242424242")
     assert answer.status_code == 503
     assert await live_payment(database, merchant) is None
 
@@ -268,7 +269,7 @@ async def test_the_sandbox_of_a_live_merchant_stays_with_the_simulated_bank(
 ) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = await live_web.post("/sandbox/payment/form", data=signed_form(), headers=headers)
-    assert leads_to(await pay(live_web, answer.headers["location"], "4242424242424242")) == SHOP
+    assert leads_to(await press_pay(live_web, answer.headers["location"], "4242424242424242")) == SHOP
     paid = await live_payment(database, merchant)
     assert (paid["state"], paid["live"], paid["acquirer"]) == ("captured", False, "simulator")
 
@@ -282,13 +283,13 @@ async def test_without_a_standby_nothing_is_begun_where_the_operator_wants_that(
     merchant: Merchant,
     stripe: Front,
 ) -> None:
-    path = await checkout(live_web, signed_form())
+    path = await open_page(live_web, signed_form())
     holding = await open_web(**live, without_standby="hold")
     for accept in ("*/*", "application/json"):
-        answer = await pay(holding, path, "4242424242424242", accept=accept)
+        answer = await press_pay(holding, path, "4242424242424242", accept=accept)
         assert answer.status_code == 503, answer.text
         assert int(answer.headers["retry-after"]) > 0
     assert "payments are held" in answer.json()["message"]
     assert await live_payment(database, merchant) is None
     taken = await open_web(**live, without_standby="hold", allow_async=True)
-    assert leads_to(await pay(taken, path, "4242424242424242")) == SHOP
+    assert leads_to(await press_pay(taken, path, "4242424242424242")) == SHOP

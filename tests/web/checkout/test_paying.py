@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
@@ -20,7 +21,6 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.web.checkout.services import CheckoutServices
-from paydesk_client.signature import encode_form
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 SignedForm = Callable[..., dict[str, Any]]
@@ -30,20 +30,6 @@ Charges = Callable[[], list[Standing]]
 VISA, MASTERCARD, AMEX = "4242424242424242", "5555555555554444", "378282246310005"
 DECLINED, ASKS_CUSTOMER, ANSWER_LOST = "4000000000000002", "4000000000003220", "4000000000009987"
 SHOP = "https://shop.example/thanks?order=1"
-CUSTOMER = {"email": "ada@example.com", "holder": "Ada King Lovelace", "country": "GB", "expiry": "12/30", "cvc": "123"}
-
-
-async def checkout(web: httpx.AsyncClient, form: dict[str, Any]) -> str:
-    """Open a checkout; its path."""
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
-    assert answer.status_code == 303, answer.text
-    return answer.headers["location"]
-
-
-async def pay(web: httpx.AsyncClient, path: str, number: str, *, accept: str = "*/*", **typed: str) -> httpx.Response:
-    """Press the page's button."""
-    return await web.post(f"{path}/pay", data={**CUSTOMER, "number": number, **typed}, headers={"Accept": accept})
 
 
 def leads_to(answer: httpx.Response) -> str:
@@ -64,8 +50,8 @@ async def test_an_approved_card_pays_and_leads_to_the_shop(
     merchant: Merchant,
     number: str,
 ) -> None:
-    path = await checkout(web, signed_form())
-    assert leads_to(await pay(web, path, number)) == SHOP
+    path = await open_page(web, signed_form())
+    assert leads_to(await press_pay(web, path, number)) == SHOP
     (charge,) = charges()
     assert (charge.net, charge.currency) == (Decimal(10), "USD")
     payment = await database.fetchrow("select * from payment where merchant_id = $1", merchant.id)
@@ -73,7 +59,7 @@ async def test_an_approved_card_pays_and_leads_to_the_shop(
     page = await web.get(path)
     assert page.status_code == 200
     assert f'href="{SHOP}"' in page.text
-    assert leads_to(await pay(web, path, MASTERCARD)) == f"{path}/result", "pressing again pays nothing more"
+    assert leads_to(await press_pay(web, path, MASTERCARD)) == f"{path}/result", "pressing again pays nothing more"
     assert f'href="{SHOP}"' in (await web.get(f"{path}/result")).text
     assert len(charges()) == 1
 
@@ -91,8 +77,8 @@ async def test_an_approved_card_pays_and_leads_to_the_shop(
 async def test_a_decline_says_so_and_another_card_may_pay(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, number: str, advice: str
 ) -> None:
-    path = await checkout(web, signed_form())
-    for answer in (await pay(web, path, number), await web.get(f"{path}/result")):
+    path = await open_page(web, signed_form())
+    for answer in (await press_pay(web, path, number), await web.get(f"{path}/result")):
         assert answer.status_code == 402
         assert "declined" in text_of(answer)
         assert advice in text_of(answer)
@@ -100,13 +86,13 @@ async def test_a_decline_says_so_and_another_card_may_pay(
         assert number not in answer.text.partition("<form")[2], "but never the number"
     assert (await web.get(path)).status_code == 200
     assert charges() == []
-    assert leads_to(await pay(web, path, VISA)) == SHOP
+    assert leads_to(await press_pay(web, path, VISA)) == SHOP
     assert len(charges()) == 1
 
 
 async def test_an_approved_challenge_pays(web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges) -> None:
-    path = await checkout(web, signed_form())
-    bank_page = leads_to(await pay(web, path, ASKS_CUSTOMER))
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
     assert bank_page.startswith("http://pay.test/simulator/challenge/")
     assert (await web.get(bank_page)).status_code == 200
     assert charges() == []
@@ -119,26 +105,26 @@ async def test_an_approved_challenge_pays(web: httpx.AsyncClient, signed_form: S
 async def test_a_rejected_challenge_is_a_decline(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges
 ) -> None:
-    path = await checkout(web, signed_form())
-    bank_page = leads_to(await pay(web, path, ASKS_CUSTOMER))
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
     back = leads_to(await web.post(bank_page, data={"decision": "reject"}))
     answer = await web.get(back)
     assert answer.status_code == 402
     assert "declined" in text_of(answer)
-    assert leads_to(await pay(web, path, VISA)) == SHOP
+    assert leads_to(await press_pay(web, path, VISA)) == SHOP
     assert len(charges()) == 1
 
 
 async def test_a_closed_challenge_leaves_the_checkout_to_be_paid_in_another_way(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, database: Database, merchant: Merchant
 ) -> None:
-    path = await checkout(web, signed_form())
-    bank_page = leads_to(await pay(web, path, ASKS_CUSTOMER))
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
     back = leads_to(await web.post(bank_page, data={"decision": "close"}))
     for answer in (await web.get(back), await web.get(path)):
         assert answer.status_code == 200
         assert "You left your bank’s confirmation" in text_of(answer)
-    assert leads_to(await pay(web, path, VISA)) == SHOP
+    assert leads_to(await press_pay(web, path, VISA)) == SHOP
     late = await web.post(bank_page, data={"decision": "approve"})
     assert late.status_code == 409, "the new attempt has ended the challenge"
     assert len(charges()) == 1
@@ -149,10 +135,10 @@ async def test_a_closed_challenge_leaves_the_checkout_to_be_paid_in_another_way(
 async def test_a_challenge_approved_in_another_tab_is_found_before_anything_new_is_charged(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, count_rows: CountRows
 ) -> None:
-    path = await checkout(web, signed_form())
-    bank_page = leads_to(await pay(web, path, ASKS_CUSTOMER))
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
     await web.post(bank_page, data={"decision": "approve"})
-    assert leads_to(await pay(web, path, VISA)) == SHOP
+    assert leads_to(await press_pay(web, path, VISA)) == SHOP
     (charge,) = charges()
     assert charge.last4 == "3220"
     assert await count_rows("payment_attempt") == 1
@@ -163,12 +149,12 @@ async def test_a_challenge_approved_in_one_checkout_of_an_order_closes_the_other
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, method: str
 ) -> None:
     form = signed_form()
-    first = await checkout(web, form)
+    first = await open_page(web, form)
     other = signed_form(merchant_order_id=form["merchant_order_id"], success_url="https://shop.example/other")
-    second = await checkout(web, other)
-    bank_page = leads_to(await pay(web, first, ASKS_CUSTOMER))
+    second = await open_page(web, other)
+    bank_page = leads_to(await press_pay(web, first, ASKS_CUSTOMER))
     await web.post(bank_page, data={"decision": "approve"})
-    answer = await pay(web, second, VISA) if method == "POST" else await web.get(f"{second}/result")
+    answer = await press_pay(web, second, VISA) if method == "POST" else await web.get(f"{second}/result")
     while answer.status_code == 303:
         answer = await web.get(leads_to(answer))
     assert answer.status_code == 409
@@ -179,14 +165,14 @@ async def test_a_challenge_approved_in_one_checkout_of_an_order_closes_the_other
 async def test_an_unknown_outcome_is_waited_for_and_found_by_the_janitor(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, desk: Desk
 ) -> None:
-    path = await checkout(web, signed_form())
-    assert leads_to(await pay(web, path, ANSWER_LOST)) == f"{path}/result"
+    path = await open_page(web, signed_form())
+    assert leads_to(await press_pay(web, path, ANSWER_LOST)) == f"{path}/result"
     for answer in (await web.get(f"{path}/result"), await web.get(leads_to(await web.get(path)))):
         assert answer.status_code == 200
         assert "We are checking with your bank" in text_of(answer)
         assert f'data-status="{path}/status"' in answer.text
     assert (await web.get(f"{path}/status")).json() == {"state": "processing"}
-    assert leads_to(await pay(web, path, VISA)) == f"{path}/result", "no second charge meanwhile"
+    assert leads_to(await press_pay(web, path, VISA)) == f"{path}/result", "no second charge meanwhile"
     await settle_due(desk, now=utc_now() + timedelta(seconds=6))
     assert (await web.get(f"{path}/status")).json() == {"state": "done", "url": f"{path}/result"}
     assert leads_to(await web.get(f"{path}/result")) == SHOP
@@ -197,15 +183,15 @@ async def test_the_pages_javascript_is_told_where_to_go_or_what_to_mend(
     web: httpx.AsyncClient, signed_form: SignedForm
 ) -> None:
     as_json = "application/json"
-    path = await checkout(web, signed_form())
-    wrong = await pay(web, path, "4242424242424241", accept=as_json, cvc="1", holder="")
+    path = await open_page(web, signed_form())
+    wrong = await press_pay(web, path, "4242424242424241", accept=as_json, cvc="1", holder="")
     assert wrong.status_code == 400
     assert list(wrong.json()["errors"]) == ["number", "cvc", "holder"]
     assert wrong.json()["focus"] == "number"
-    declined = await pay(web, path, DECLINED, accept=as_json)
+    declined = await press_pay(web, path, DECLINED, accept=as_json)
     assert declined.status_code == 402
     assert "declined" in declined.json()["notice"]
-    paid = await pay(web, path, VISA, accept=as_json)
+    paid = await press_pay(web, path, VISA, accept=as_json)
     assert (paid.status_code, paid.json()) == (200, {"redirect": SHOP})
 
 
@@ -223,8 +209,8 @@ async def test_the_pages_javascript_is_told_where_to_go_or_what_to_mend(
 async def test_a_wrong_field_is_told_beside_it_and_nothing_is_asked_of_the_bank(
     web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, field: str, value: str
 ) -> None:
-    path = await checkout(web, signed_form())
-    answer = await pay(web, path, **{"number": VISA, field: value})
+    path = await open_page(web, signed_form())
+    answer = await press_pay(web, path, **{"number": VISA, field: value})
     assert answer.status_code == 400
     page = answer.text
     assert f'href="#{field}"' in page
@@ -240,8 +226,8 @@ async def test_pressing_many_times_in_many_tabs_charges_once(
     open_web: OpenWeb, signed_form: SignedForm, charges: Charges, count_rows: CountRows
 ) -> None:
     web = await open_web(simulator_latency=0.05)
-    path = await checkout(web, signed_form())
-    answers = await asyncio.gather(*(pay(web, path, (VISA, MASTERCARD)[n % 2]) for n in range(20)))
+    path = await open_page(web, signed_form())
+    answers = await asyncio.gather(*(press_pay(web, path, (VISA, MASTERCARD)[n % 2]) for n in range(20)))
     assert {leads_to(answer) for answer in answers} <= {SHOP, f"{path}/result"}
     assert len(charges()) == 1
     assert await count_rows("payment_attempt") == 1
@@ -257,8 +243,8 @@ async def test_two_checkouts_of_one_order_paid_at_once_charge_once_and_the_loser
     web = await open_web(simulator_latency=0.05)
     form = signed_form()
     order = form["merchant_order_id"]
-    paths = [await checkout(web, signed_form(merchant_order_id=order, amount=f"1{n}.00")) for n in range(4)]
-    await asyncio.gather(*(pay(web, path, VISA) for path in paths * 2))
+    paths = [await open_page(web, signed_form(merchant_order_id=order, amount=f"1{n}.00")) for n in range(4)]
+    await asyncio.gather(*(press_pay(web, path, VISA) for path in paths * 2))
     (charge,) = charges()
     pages = [await web.get(path) for path in paths]
     assert sorted(page.status_code for page in pages) == [200, 409, 409, 409]
@@ -266,9 +252,9 @@ async def test_two_checkouts_of_one_order_paid_at_once_charge_once_and_the_loser
     assert charge.net == Decimal(f"1{paths.index(winner)}.00"), "the winner's amount"
     for path in paths:
         if path != winner:
-            assert (await pay(web, path, VISA)).status_code == 409
-    later = await checkout(web, signed_form(merchant_order_id=order, amount="99.00"))
-    assert (await pay(web, later, VISA)).status_code == 409
+            assert (await press_pay(web, path, VISA)).status_code == 409
+    later = await open_page(web, signed_form(merchant_order_id=order, amount="99.00"))
+    assert (await press_pay(web, later, VISA)).status_code == 409
     assert len(charges()) == 1
 
 
@@ -276,9 +262,9 @@ async def test_concurrent_new_attempts_after_a_decline_charge_once(
     open_web: OpenWeb, signed_form: SignedForm, charges: Charges
 ) -> None:
     web = await open_web(simulator_latency=0.02)
-    path = await checkout(web, signed_form())
-    await pay(web, path, DECLINED)
-    await asyncio.gather(*(pay(web, path, VISA) for _ in range(10)))
+    path = await open_page(web, signed_form())
+    await press_pay(web, path, DECLINED)
+    await asyncio.gather(*(press_pay(web, path, VISA) for _ in range(10)))
     assert len(charges()) == 1
 
 
@@ -286,10 +272,10 @@ async def test_concurrent_new_attempts_over_an_open_challenge_charge_once(
     open_web: OpenWeb, signed_form: SignedForm, charges: Charges
 ) -> None:
     web = await open_web(simulator_latency=0.02)
-    path = await checkout(web, signed_form())
-    bank_page = leads_to(await pay(web, path, ASKS_CUSTOMER))
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
     approving = web.post(bank_page, data={"decision": "approve"})
-    answers = await asyncio.gather(approving, *(pay(web, path, VISA) for _ in range(10)))
+    answers = await asyncio.gather(approving, *(press_pay(web, path, VISA) for _ in range(10)))
     last = await web.get(f"{path}/result")
     if SHOP in [answer.headers.get("location") for answer in answers]:
         assert f'href="{SHOP}"' in last.text, "one answer leads on by itself"
@@ -301,10 +287,10 @@ async def test_concurrent_new_attempts_over_an_open_challenge_charge_once(
 async def test_a_checkout_allows_ten_attempts(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, count_rows: CountRows
 ) -> None:
-    path = await checkout(web, signed_form())
+    path = await open_page(web, signed_form())
     for _ in range(10):
-        assert (await pay(web, path, DECLINED)).status_code == 402
-    answer = await pay(web, path, VISA)
+        assert (await press_pay(web, path, DECLINED)).status_code == 402
+    answer = await press_pay(web, path, VISA)
     assert answer.status_code == 429
     assert "too many attempts" in text_of(answer)
     assert await count_rows("payment_attempt") == 10
@@ -323,17 +309,17 @@ async def test_declines_are_limited_for_an_hour_for_one_client_of_one_merchant(
     options: dict[str, Any] = {"wire": wired}
     web = await open_web(**options)
     for _ in range(3):
-        assert (await pay(web, await checkout(web, signed_form()), DECLINED)).status_code == 402
-    path = await checkout(web, signed_form())
-    assert (await pay(web, path, VISA)).status_code == 429
+        assert (await press_pay(web, await open_page(web, signed_form()), DECLINED)).status_code == 402
+    path = await open_page(web, signed_form())
+    assert (await press_pay(web, path, VISA)).status_code == 429
     elsewhere = await open_web(**options, address="192.0.2.99")
-    assert leads_to(await pay(elsewhere, await checkout(web, signed_form()), VISA)) == SHOP
+    assert leads_to(await press_pay(elsewhere, await open_page(web, signed_form()), VISA)) == SHOP
     clock[0] += timedelta(hours=1, seconds=1)
-    assert leads_to(await pay(web, path, VISA)) == SHOP
+    assert leads_to(await press_pay(web, path, VISA)) == SHOP
 
 
 async def test_addresses_that_are_no_actions_lead_to_the_page(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-    path = await checkout(web, signed_form())
+    path = await open_page(web, signed_form())
     assert leads_to(await web.get(f"{path}/pay")) == path
     assert leads_to(await web.get(f"{path}/result")) == path
     for route in ("", "/status"):
@@ -365,8 +351,8 @@ async def test_the_pingback_row_holds_exactly_what_the_spec_names(
     form = signed_form(
         sign_version="v2", pingback_url="https://shop.example/pingback", merchant_order_id=" Order: #1 ", **names
     )
-    path = await checkout(web, form)
-    await pay(web, path, VISA)
+    path = await open_page(web, form)
+    await press_pay(web, path, VISA)
     row = await database.fetchrow("select * from pingback where merchant_id = $1", merchant.id)
     payment = await database.fetchrow("select * from payment where merchant_id = $1", merchant.id)
     assert (row["state"], row["sign_version"], row["format"], row["live"]) == ("due", "v2", "json", False)
@@ -403,7 +389,7 @@ async def test_the_pingback_row_holds_exactly_what_the_spec_names(
 async def test_the_page_is_compressed_for_a_browser_that_takes_it(
     web: httpx.AsyncClient, signed_form: SignedForm
 ) -> None:
-    path = await checkout(web, signed_form())
+    path = await open_page(web, signed_form())
     page = await web.get(path, headers={"Accept-Encoding": "gzip", "Accept-Language": "ar"})
     assert page.headers["content-encoding"] == "gzip"
     assert "Accept-Encoding" in page.headers["vary"]

@@ -8,13 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.shopfront import TYPED, open_page
 
 from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
-from paydesk_client.signature import encode_form
 
 SignedForm = Callable[..., dict[str, Any]]
-CUSTOMER = {"email": "ada@example.com", "holder": "Ada King Lovelace", "country": "GB", "expiry": "12/30", "cvc": "123"}
 
 
 class Fields(HTMLParser):
@@ -31,16 +30,8 @@ class Fields(HTMLParser):
             self.values[name] = found.get("value") or ""
 
 
-async def checkout(web: httpx.AsyncClient, form: dict[str, Any]) -> str:
-    """Open a checkout; its path."""
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
-    assert answer.status_code == 303, answer.text
-    return answer.headers["location"]
-
-
 async def shown(web: httpx.AsyncClient, form: dict[str, Any]) -> dict[str, str]:
-    return Fields((await web.get(await checkout(web, form))).text).values
+    return Fields((await web.get(await open_page(web, form))).text).values
 
 
 async def test_what_the_shop_knows_is_filled_in(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
@@ -74,8 +65,8 @@ async def test_the_bank_gets_what_the_customer_made_of_it_and_it_is_shown_again(
 
     monkeypatch.setattr(SimulatedAcquirer, "authorize", watched)
     web = await open_web()
-    path = await checkout(web, signed_form(city="Berlin", zip="10115"))
-    typed = CUSTOMER | {"city": "Potsdam", "zip": "14467"}
+    path = await open_page(web, signed_form(city="Berlin", zip="10115"))
+    typed = TYPED | {"city": "Potsdam", "zip": "14467"}
     declined = await web.post(f"{path}/pay", data={**typed, "number": "4000000000000002"})
     assert declined.status_code == 402
     fields = Fields(declined.text).values
@@ -83,6 +74,6 @@ async def test_the_bank_gets_what_the_customer_made_of_it_and_it_is_shown_again(
     assert (await web.post(f"{path}/pay", data={**typed, "number": "4242424242424242", "city": ""})).status_code == 303
     assert [(card.city, card.postal_code) for card in asked] == [("Potsdam", "14467"), ("", "14467")]
     assert "Potsdam" not in repr(asked[0])
-    unasked = await checkout(web, signed_form())
+    unasked = await open_page(web, signed_form())
     await web.post(f"{unasked}/pay", data={**typed, "number": "4242424242424242"})
     assert (asked[-1].city, asked[-1].postal_code) == ("", ""), "the page did not ask"

@@ -6,24 +6,20 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
-from paydesk_client.signature import encode_form
 
 SignedForm = Callable[..., dict[str, Any]]
-CUSTOMER = {"email": "ada@example.com", "holder": "Ada King", "country": "GB", "expiry": "12/40", "cvc": "123"}
-CARD = {**CUSTOMER, "number": "4242424242424242"}
 
 
 @pytest.fixture
 async def paid(web: httpx.AsyncClient, signed_form: SignedForm) -> str:
     """The path of a checkout that is paid."""
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    opened = await web.post("/payment/form", content=encode_form(signed_form()), headers=headers)
-    path = str(opened.headers["location"])
-    assert (await web.post(f"{path}/pay", data=CARD)).status_code == 303
+    path = await open_page(web, signed_form())
+    assert (await press_pay(web, path)).status_code == 303
     return path
 
 
@@ -56,9 +52,9 @@ async def test_a_refunded_order_can_t_be_paid_again(
     charges: Callable[[], list[Standing]],
 ) -> None:
     await refund(web, database, merchant)
-    answered = await web.post(f"{paid}/pay", data=CARD)
+    answered = await press_pay(web, paid)
     assert answered.status_code == 409
-    by_script = await web.post(f"{paid}/pay", data=CARD, headers={"Accept": "application/json"})
+    by_script = await press_pay(web, paid, accept="application/json")
     assert "payment" not in by_script.json()
     assert charges() == []
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
-from paydesk_client.signature import encode_form
 
 SignedForm = Callable[..., dict[str, Any]]
 CountRows = Callable[[str], Awaitable[int]]
@@ -21,28 +21,11 @@ Charges = Callable[[], list[Standing]]
 
 VISA, DECLINED, ASKS_CUSTOMER = "4242424242424242", "4000000000000002", "4000000000003220"
 SHOP = "https://shop.example/thanks?order=1"
-CUSTOMER = {"email": "ada@example.com", "holder": "Ada King Lovelace", "country": "GB", "expiry": "12/30", "cvc": "123"}
 CLUB = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "6m"}
 SET_UP_FEE = CLUB | {"recurring_trial_amount": "30.00", "recurring_trial_period": "1m"}
 FREE = CLUB | {"recurring_trial_period": "14d"}
 TERMS = "30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel"
 CONSENT = f"I agree that Corner Shop charges this card for “Coffee club”: {TERMS}."
-
-
-async def checkout(web: httpx.AsyncClient, form: dict[str, Any]) -> str:
-    """Open a checkout; its path."""
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
-    assert answer.status_code == 303, answer.text
-    return answer.headers["location"]
-
-
-async def pay(
-    web: httpx.AsyncClient, path: str, number: str = VISA, *, accept: str = "*/*", language: str = "en", **typed: str
-) -> httpx.Response:
-    """Press the page's button; without `agree` the box is not ticked."""
-    headers = {"Accept": accept, "Accept-Language": language}
-    return await web.post(f"{path}/pay", data={**CUSTOMER, "number": number, **typed}, headers=headers)
 
 
 def text_of(answer: httpx.Response) -> str:
@@ -62,7 +45,7 @@ async def told(database: Database, merchant: Merchant) -> list[dict[str, Any]]:
 
 
 async def test_the_page_states_the_terms_before_the_button(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-    path = await checkout(web, signed_form(**SET_UP_FEE))
+    path = await open_page(web, signed_form(**SET_UP_FEE))
     page = text_of(await web.get(path))
     assert "Subscribe to Coffee club" in page
     assert page.index(CONSENT) < page.index("Pay 30.00 USD</span>")
@@ -73,7 +56,7 @@ async def test_the_page_states_the_terms_before_the_button(web: httpx.AsyncClien
 
 
 async def test_a_free_trial_says_that_nothing_is_charged_today(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-    path = await checkout(web, signed_form(**FREE))
+    path = await open_page(web, signed_form(**FREE))
     page = text_of(await web.get(path))
     for said in ("Free today", "Start free trial", "only verified, not charged", "Free for 14 days, then 10.00 USD"):
         assert said in page
@@ -82,7 +65,7 @@ async def test_a_free_trial_says_that_nothing_is_charged_today(web: httpx.AsyncC
 
 
 async def test_a_one_time_payment_asks_for_no_agreement(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-    page = await web.get(await checkout(web, signed_form()))
+    page = await web.get(await open_page(web, signed_form()))
     assert 'name="agree"' not in page.text
 
 
@@ -90,14 +73,14 @@ async def test_a_one_time_payment_asks_for_no_agreement(web: httpx.AsyncClient, 
 async def test_without_the_agreement_nothing_is_asked_of_the_bank(
     web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, fields: dict[str, str]
 ) -> None:
-    path = await checkout(web, signed_form(**fields))
+    path = await open_page(web, signed_form(**fields))
     for typed in ({}, {"agree": ""}, {"agree": " "}):
-        answer = await pay(web, path, **typed)
+        answer = await press_pay(web, path, **typed)
         assert answer.status_code == 400
         assert 'href="#agree"' in answer.text
         assert 'id="agree-error" hidden' not in answer.text
         assert answer.text.count(" autofocus") == 1
-    problem = await pay(web, path, accept="application/json", language="de")
+    problem = await press_pay(web, path, accept="application/json", language="de")
     assert problem.status_code == 400
     assert problem.json()["focus"] == "agree"
     assert "zuzustimmen" in problem.json()["errors"]["agree"]
@@ -107,8 +90,8 @@ async def test_without_the_agreement_nothing_is_asked_of_the_bank(
 async def test_what_was_agreed_to_is_kept_as_it_was_shown(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, charges: Charges
 ) -> None:
-    path = await checkout(web, signed_form(**SET_UP_FEE))
-    answer = await pay(web, path, agree="en-US,en;q=0.9")
+    path = await open_page(web, signed_form(**SET_UP_FEE))
+    answer = await press_pay(web, path, agree="en-US,en;q=0.9")
     assert (answer.status_code, answer.headers["location"]) == (303, SHOP)
     assert await agreed(database, merchant) == CONSENT
     (charge,) = charges()
@@ -118,11 +101,11 @@ async def test_what_was_agreed_to_is_kept_as_it_was_shown(
 async def test_the_language_of_the_agreement_is_that_of_the_page_that_showed_it(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
-    path = await checkout(web, signed_form(**SET_UP_FEE))
+    path = await open_page(web, signed_form(**SET_UP_FEE))
     page = await web.get(path, headers={"Accept-Language": "sv-SE, de;q=0.5"})
     shown = page.text.split('for="agree">')[1].split("</label>")[0]
     box = page.text.split('name="agree" value="')[1].split('"')[0]
-    await pay(web, path, agree=box, language="en")
+    await press_pay(web, path, agree=box, language="en")
     assert await agreed(database, merchant) == html.unescape(shown).replace("\u00a0", " ")
     assert "Ich bin einverstanden" in shown
 
@@ -130,8 +113,8 @@ async def test_the_language_of_the_agreement_is_that_of_the_page_that_showed_it(
 async def test_a_ticked_box_stays_ticked_when_the_card_is_declined(
     web: httpx.AsyncClient, signed_form: SignedForm
 ) -> None:
-    path = await checkout(web, signed_form(**SET_UP_FEE))
-    declined = await pay(web, path, DECLINED, agree="en")
+    path = await open_page(web, signed_form(**SET_UP_FEE))
+    declined = await press_pay(web, path, DECLINED, agree="en")
     assert declined.status_code == 402
     assert 'name="agree" value="en,en;q=0.9" checked' in declined.text
     assert 'q=0.9" checked' not in (await web.get(path)).text
@@ -140,16 +123,16 @@ async def test_a_ticked_box_stays_ticked_when_the_card_is_declined(
 async def test_a_nonsense_language_is_answered_in_english_and_never_stored_as_sent(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
-    path = await checkout(web, signed_form(**SET_UP_FEE))
-    await pay(web, path, agree="I agree to nothing <script>")
+    path = await open_page(web, signed_form(**SET_UP_FEE))
+    await press_pay(web, path, agree="I agree to nothing <script>")
     assert await agreed(database, merchant) == CONSENT
 
 
 async def test_the_agreement_survives_the_way_to_the_bank_and_back(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
-    path = await checkout(web, signed_form(**SET_UP_FEE))
-    bank_page = (await pay(web, path, ASKS_CUSTOMER, agree="en")).headers["location"]
+    path = await open_page(web, signed_form(**SET_UP_FEE))
+    bank_page = (await press_pay(web, path, ASKS_CUSTOMER, agree="en")).headers["location"]
     await web.post(bank_page, data={"decision": "approve"})
     assert (await web.get(f"{path}/result")).headers["location"] == SHOP
     assert await agreed(database, merchant) == CONSENT
@@ -159,8 +142,8 @@ async def test_a_free_trial_verifies_the_card_and_is_told_with_an_order_of_nothi
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, charges: Charges
 ) -> None:
     form = signed_form(**FREE)
-    path = await checkout(web, form)
-    assert (await pay(web, path, agree="en")).headers["location"] == SHOP
+    path = await open_page(web, form)
+    assert (await press_pay(web, path, agree="en")).headers["location"] == SHOP
     assert charges() == []
     (payload,) = await told(database, merchant)
     order = payload["payment_order"]
@@ -183,7 +166,7 @@ async def test_the_first_payment_tells_the_whole_subscription(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     before = int(utc_now().timestamp())
-    await pay(web, await checkout(web, signed_form(**SET_UP_FEE, recurring_duration="12")), agree="en")
+    await press_pay(web, await open_page(web, signed_form(**SET_UP_FEE, recurring_duration="12")), agree="en")
     (payload,) = await told(database, merchant)
     subscription = payload["subscription"]
     begun = subscription["date_start"]
@@ -244,9 +227,9 @@ async def test_name_and_sku_are_told_as_they_were_sent(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     fields = CLUB | {"recurring_name": "Café 👩‍🍳 & <b>Club</b>\r\n", "recurring_sku_id": " a  b/7 "}
-    path = await checkout(web, signed_form(**fields))
+    path = await open_page(web, signed_form(**fields))
     assert "<b>Club" not in (await web.get(path)).text
-    await pay(web, path, agree="en")
+    await press_pay(web, path, agree="en")
     (payload,) = await told(database, merchant)
     package = payload["subscription"]["package"]
     assert (package["name"], package["sku_id"]) == ("Café 👩‍🍳 & <b>Club</b>", " a  b/7 ")
@@ -256,7 +239,7 @@ async def test_other_terms_make_another_version_of_the_package_and_both_count_th
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     for fields in (CLUB, CLUB, CLUB | {"amount": "12.00"}, CLUB | {"recurring_sku_id": "other"}):
-        await pay(web, await checkout(web, signed_form(**fields)), agree="en")
+        await press_pay(web, await open_page(web, signed_form(**fields)), agree="en")
     first, second, dearer, other = [payload["subscription"] for payload in await told(database, merchant)]
     assert first["package_version_id"] == second["package_version_id"] != dearer["package_version_id"]
     assert first["package"]["id"] == second["package"]["id"] == dearer["package"]["id"] != other["package"]["id"]

@@ -11,17 +11,15 @@ from typing import Any
 import httpx
 import pytest
 from tests.links import newest_portal
+from tests.shopfront import open_page, pay
 
-from paydesk.adapters.acquirers.interface import CardDetails
-from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Payer, pay
+from paydesk.domain.payments.paying import Paid
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
@@ -86,12 +84,9 @@ def subscribe(
 
     async def buy(number: str = "4242424242424242", **fields: Any) -> Subscriber:
         recurring = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
-        opened = await web.post("/payment/form", data=signed_form(**{**recurring, **fields}))
-        link = open_link(desk.vault, LinkTo.CHECKOUT, leads_to(opened).rpartition("/")[2])
-        checkout = await find_checkout(database, link, now=utc_now())
-        card = CardDetails(number, 12, 2040, "Ada Lovelace", "123")
-        payer = Payer(card, "ada@example.com", "GB", "192.0.2.77", "agreed")
-        assert await pay(desk, checkout, payer, return_url="", now=utc_now()) == Paid()
+        path = await open_page(web, signed_form(**{**recurring, **fields}))
+        link = open_link(desk.vault, LinkTo.CHECKOUT, path.rpartition("/")[2])
+        assert await pay(desk, link, number, address="192.0.2.77") == Paid()
         portal = await newest_portal(database, shop.merchant_id)
         return Subscriber(desk, shop, portal.row_id, f"/portal/{portal.token(desk.vault)}", web)
 

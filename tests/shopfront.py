@@ -1,0 +1,182 @@
+"""What happens at a shop, written once: a customer orders, pays or subscribes, and the merchant ships.
+
+These go through the domain, over a desk with a test bank, as the doors do; nothing here writes into a table. What a
+browser does at the checkout's door is another thing (fields, redirects, headers): `open_page` and `press_pay` below do
+it over HTTP.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.database.pool import Database
+from paydesk.domain.deliveries.confirmations import read_delivery, read_order
+from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.merchants.customer_links import Link, OpenedLink
+from paydesk.domain.merchants.merchant import change_merchant
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import Paid, Payer, Result
+from paydesk.domain.payments.paying import pay as pay_at
+from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.subscriptions.ending import find_subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.terms import Terms
+from paydesk_client.signature import Value, encode_form
+
+GOOD, DECLINED = "4242424242424242", "4000000000000002"
+"""Test cards: one that always pays, one that never does."""
+TYPED = {"email": "ada@example.com", "holder": "Ada King Lovelace", "country": "GB", "expiry": "12/30", "cvc": "123"}
+"""What a customer types into the checkout's page, but for the number."""
+MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
+
+
+async def order(
+    database: Database,
+    shop: Shop,
+    reference: str = "",
+    *,
+    amount: str | Decimal = "",
+    terms: Terms | None = None,
+    form: Mapping[str, Value] | None = None,
+    now: datetime | None = None,
+    **asked: Any,
+) -> Link:
+    """A customer is sent to a checkout: over 10 USD, or by a subscription's terms, for a new order or the one named.
+
+    `asked` are other fields of the shop's request. Each call opens a checkout of its own unless it brings a `form`.
+    """
+    price = amount or (terms.price if terms else "10.00")
+    usual: dict[str, Any] = {
+        "currency": terms.currency if terms else "USD",
+        "description": "A mug",
+        "success_url": "https://shop.example/thanks",
+        "pingback_url": "https://shop.example/pingback",
+        "sign_version": "v2",
+        **dict.fromkeys(("email", "first_name", "last_name", "country"), ""),
+        "wants_qr_code": False,
+    }
+    fields = {**usual, "merchant_order_id": reference or secrets.token_hex(8), "amount": Decimal(price)}
+    return await open_checkout(
+        database,
+        shop,
+        CheckoutRequest(**{**fields, **asked}, terms=terms),
+        form=form or {"nonce": secrets.token_hex(8)},
+        key_id=await database.fetchval("select min(id) from merchant_key where merchant_id = $1", shop.merchant_id),
+        now=now or await shop_time(database, shop, real_now=utc_now()),
+    )
+
+
+def payer(
+    number: str = GOOD,
+    *,
+    name: str = "Ada Lovelace",
+    cvc: str = "123",
+    email: str = "ada@example.com",
+    address: str = "192.0.2.1",
+    agreed: str = "",
+    language: str = "en",
+) -> Payer:
+    """Somebody with a card in their hand; `agreed` is the wording of a subscription's terms that they saw."""
+    return Payer(CardDetails(number, 12, 2040, name, cvc), email, "GB", address, agreed, language)
+
+
+async def pay(
+    desk: Desk, link: Link | OpenedLink, number: str = GOOD, *, now: datetime | None = None, **who: Any
+) -> Result:
+    """A customer types a card at a checkout and presses the button; `now` is the shop's own time.
+
+    `who` is what `payer` knows of them.
+    """
+    real = utc_now()
+    ahead = await shop_time(desk.database, link.shop, real_now=real) - real
+    at = now or real + ahead
+    checkout = await find_checkout(desk.database, link, now=at - ahead)
+    somebody = payer(number, **{"agreed": "ok" if checkout.terms else "", **who})
+    return await pay_at(desk, checkout, somebody, return_url="https://pay.test/back", now=at)
+
+
+async def buy(
+    desk: Desk, shop: Shop, reference: str = "", *, number: str = GOOD, now: datetime | None = None, **asked: Any
+) -> int:
+    """A customer orders and has paid; the payment's id. `asked` is what `order` takes."""
+    reference = reference or secrets.token_hex(8)
+    link = await order(desk.database, shop, reference, now=now, **asked)
+    assert await pay(desk, link, number, now=now) == Paid()
+    return await payment_of(desk.database, shop, reference)
+
+
+async def subscribe(
+    desk: Desk, shop: Shop, terms: Terms = MONTHLY, *, reference: str = "club-1", **asked: Any
+) -> Subscription:
+    """A customer takes out a subscription and has paid for its beginning. `asked` is what `buy` takes."""
+    await buy(desk, shop, reference, terms=terms, **asked)
+    return await subscription_of(desk.database, shop, reference)
+
+
+async def ship(desk: Desk, shop: Shop, payment_id: int, *, now: datetime | None = None, **said: Any) -> Confirmed:
+    """The merchant confirms that it shipped an order, with DHL unless it says otherwise."""
+    usual: dict[str, Any] = {
+        "status": "order_shipped",
+        "type": "physical",
+        "carrier_type": "DHL",
+        "carrier_tracking_id": "00340434161094021501",
+        "payment_order_id": payment_id,
+    }
+    told = {**usual, **said}
+    return await confirm(desk, shop, read_order(told), read_delivery(told), now=now or utc_now())
+
+
+async def ships(database: Database, shop: Shop, *, shipped: bool = True) -> None:
+    """The merchant ships its goods from now on, or doesn't any more: new payments wait for the shipment."""
+    await change_merchant(database, shop.merchant_id, shipped_goods=shipped)
+
+
+async def payment_of(database: Database, shop: Shop, reference: str) -> int:
+    """The id of an order's payment."""
+    return int(
+        await database.fetchval(
+            "select id from payment where merchant_id = $1 and live = $2 and merchant_order_id = $3",
+            shop.merchant_id,
+            shop.live,
+            reference,
+        )
+    )
+
+
+async def subscription_of(database: Database, shop: Shop, reference: str) -> Subscription:
+    """The subscription that began with an order."""
+    found = await database.fetchval(
+        "select id from subscription where merchant_id = $1 and live = $2 and init_merchant_order_id = $3",
+        shop.merchant_id,
+        shop.live,
+        reference,
+    )
+    return await find_subscription(database, shop, found)
+
+
+async def open_page(web: httpx.AsyncClient, form: Mapping[str, Value]) -> str:
+    """A browser is sent to the checkout's door with a shop's signed form; the path of the page that it gets."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+async def press_pay(
+    web: httpx.AsyncClient, path: str, number: str = GOOD, *, accept: str = "*/*", language: str = "", **typed: str
+) -> httpx.Response:
+    """A browser sends what was typed into the checkout's page; for a subscription, the box is ticked by `agree`."""
+    headers = {"Accept": accept, **({"Accept-Language": language} if language else {})}
+    return await web.post(f"{path}/pay", data={**TYPED, "number": number, **typed}, headers=headers)
