@@ -20,9 +20,9 @@ from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE
-from paydesk.web.console import shell
 from paydesk.web.console.guards import Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, place_in
+from paydesk.web.console.problems import sentence, with_retry
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -138,7 +138,7 @@ async def confirm(visit: Visit) -> Response:
         )
     except PaydeskError as error:
         form = await _form(visit, await _order(visit), _errors(visit, error), error.status)
-        return shell.with_retry(form, error)
+        return with_retry(form, error)
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_result(visit, confirmed.result))
 
 
@@ -149,7 +149,7 @@ def _errors(visit: Visit, error: PaydeskError) -> dict[str, str]:
     for name in sorted(_LABELS, key=len, reverse=True):
         if name.startswith("carrier_"):
             message = message.replace(name, visit.texts.get(_LABELS[name]))
-    return {field if field in _LABELS else "": shell.sentence(message)}
+    return {field if field in _LABELS else "": sentence(message)}
 
 
 def _result(visit: Visit, result: Result) -> tuple[str, str]:

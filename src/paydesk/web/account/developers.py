@@ -20,9 +20,9 @@ from paydesk.domain.merchants.rejections import browse_rejected_forms
 from paydesk.domain.test_clock.advancing import Summary, What
 from paydesk.web.account.face import FACE
 from paydesk.web.account.programs import programs
-from paydesk.web.console import shell
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.problems import with_retry
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -230,7 +230,7 @@ async def move_clock(visit: Visit) -> Response:
         raise
     except PaydeskError as error:
         page = await _clock(visit, errors=field_errors(error, "by"), status=error.status)
-        return shell.with_retry(page, error)
+        return with_retry(page, error)
     return await _clock(visit, summary)
 
 

@@ -10,10 +10,10 @@ from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.second_factor import pass_second_factor
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session, find_session
 from paydesk.web.account.face import FACE
-from paydesk.web.console import shell
 from paydesk.web.console.addresses import HOME, own_path, with_next
 from paydesk.web.console.cookies import new_device
 from paydesk.web.console.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
+from paydesk.web.console.problems import sentence
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -24,7 +24,7 @@ async def home(visit: Visit) -> Response:
     """Where somebody begins: at the merchant that they looked at last, or by opening a shop."""
     if visit.person.operator and visit.session.merchant_id is None:
         return visit.go("/operator")
-    return visit.go(shell.first_page(visit) if visit.session.merchant_id is not None else "/account/shops/new")
+    return visit.go(visit.first_page if visit.session.merchant_id is not None else "/account/shops/new")
 
 
 @section.page("/account/signup", needs=Access.anybody)
@@ -70,7 +70,7 @@ async def log_in(visit: Visit) -> Response:
             visit.gate, email=email, password=visit.form.raw("password"), client=visit.client, now=visit.now
         )
     except PaydeskError as error:
-        words = shell.sentence(error.message)
+        words = sentence(error.message)
         return visit.page("login.html", status=error.status, error=words, email=email, goal=goal)
     if visit.entered:
         await end_session(visit.gate, visit.entered, visit.entered.id, now=visit.now)
@@ -111,7 +111,7 @@ async def give_second_factor(visit: Visit) -> Response:
     try:
         token = await pass_second_factor(visit.gate, visit.session, visit.form.text("code", 100), now=visit.now)
     except PaydeskError as error:
-        return visit.page("second_factor.html", status=error.status, error=shell.sentence(error.message), goal=goal)
+        return visit.page("second_factor.html", status=error.status, error=sentence(error.message), goal=goal)
     response = visit.go(goal)
     visit.cookies.begin_session(response, token)
     await remember_device(visit, response, token)
@@ -145,7 +145,7 @@ async def forgotten(visit: Visit) -> Response:
     try:
         await changing.ask_for_reset(visit.gate, email=email, client=visit.client, now=visit.now)
     except PaydeskError as error:
-        return visit.page("forgotten.html", status=error.status, error=shell.sentence(error.message), sent_to="")
+        return visit.page("forgotten.html", status=error.status, error=sentence(error.message), sent_to="")
     return visit.page("forgotten.html", error="", sent_to=email)
 
 
@@ -194,7 +194,7 @@ async def confirm(visit: Visit) -> Response:
             goal=goal,
             fields=fields,
             back=own_path(visit.form.text("_back")),
-            error=shell.sentence(error.message),
+            error=sentence(error.message),
         )
     response = visit.go(goal)
     if again:

@@ -12,8 +12,8 @@ from paydesk.domain.business import profile_changes, profiles
 from paydesk.domain.business.profile_changes import ChangeStatus
 from paydesk.domain.business.profiles import Details, ProfileStatus
 from paydesk.web.account.face import FACE
-from paydesk.web.console import shell
 from paydesk.web.console.guards import Section
+from paydesk.web.console.problems import sentence
 from paydesk.web.console.profile_names import NAMES
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
@@ -78,7 +78,7 @@ async def save(visit: Visit) -> Response:
     if details.country and details.country not in dict(_countries("en")):
         errors["country"] = "choose a country of the list"
     if errors:
-        return await _page(visit, details, {name: shell.sentence(text) for name, text in errors.items()}, 400)
+        return await _page(visit, details, {name: sentence(text) for name, text in errors.items()}, 400)
     try:
         proposed = await profile_changes.keep_profile(
             visit.gate, visit.session, details, iban=typed["iban"], now=visit.now
@@ -86,7 +86,7 @@ async def save(visit: Visit) -> Response:
     except ConfirmationNeeded:
         raise
     except Malformed as error:
-        wrong = dict.fromkeys(error.fields or ("",), shell.sentence(error.message))
+        wrong = dict.fromkeys(error.fields or ("",), sentence(error.message))
         return await _page(visit, details, wrong, error.status)
     return visit.go(visit.url("settings/profile"), visit.texts.get(_PROPOSED if proposed else _SAVED))
 
@@ -97,7 +97,7 @@ async def submit(visit: Visit) -> Response:
     try:
         await profiles.submit_profile(visit.gate, visit.session, now=visit.now)
     except PaydeskError as error:
-        return await _page(visit, errors={"": shell.sentence(error.message)}, status=error.status)
+        return await _page(visit, errors={"": sentence(error.message)}, status=error.status)
     return visit.go(
         visit.url("settings/profile"), visit.texts.get("Your request is with us. The answer will stand here.")
     )

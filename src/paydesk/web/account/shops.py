@@ -10,7 +10,6 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import look_at
 from paydesk.domain.business.switching import switch_test_mode
 from paydesk.web.account.face import FACE
-from paydesk.web.console import shell
 from paydesk.web.console.addresses import own_path
 from paydesk.web.console.cookies import THEMES
 from paydesk.web.console.guards import Access, Section, field_errors
@@ -49,9 +48,7 @@ async def new_shop(visit: Visit) -> Response:
 @section.page("/account/{merchant_id}", needs=Permission.view)
 async def begin(visit: Visit) -> Response:
     """The first page of a merchant that this person may see; what there is to say is said there."""
-    return visit.go(
-        shell.first_page(visit), visit.said.text if visit.said else "", visit.said.tone if visit.said else ""
-    )
+    return visit.go(visit.first_page, visit.said.text if visit.said else "", visit.said.tone if visit.said else "")
 
 
 @section.action("/account/{merchant_id}/mode", needs=Permission.view)

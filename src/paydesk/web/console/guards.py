@@ -40,6 +40,7 @@ from paydesk.web.console import shell
 from paydesk.web.console.addresses import own_path, path_of, with_next
 from paydesk.web.console.cookies import Cookies, new_form_secret
 from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted, require_own_page
+from paydesk.web.console.problems import problem, sentence
 from paydesk.web.console.services import ConsoleServices, client_of, services_of
 from paydesk.web.console.shell import Face
 from paydesk.web.console.visit import Visit
@@ -147,12 +148,12 @@ async def _answer(request: Request, face: Face, handler: Handler, declared: Decl
     except ConfirmationNeeded:
         return await door.ask_for_password()
     except PaydeskError as error:
-        return shell.problem(await door.visit(), error, declared.needs)
+        return problem(await door.visit(), error, declared.needs)
     except AWAY as error:
         if not door.posted or door.session is None:
             raise
         log.warning("the database is away", why=f"{type(error).__name__}: {error}")
-        return shell.problem(await door.visit(alone=True), Unsure(_UNSURE), declared.needs)
+        return problem(await door.visit(alone=True), Unsure(_UNSURE), declared.needs)
 
 
 @dataclass(slots=True)
@@ -294,4 +295,4 @@ def field_errors(error: PaydeskError, *known: str) -> dict[str, str]:
     """The message of an error at its field, if the form has it, else at the form itself (the key is empty)."""
     fields = error.fields if isinstance(error, Malformed) else ()
     name = next((one for one in fields if one in known), "")
-    return {name: shell.sentence(error.message)}
+    return {name: sentence(error.message)}

@@ -22,11 +22,11 @@ from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.accounts.team import Membership
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.shop import Shop
-from paydesk.web.console import shell
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.cookies import Cookies, Said
 from paydesk.web.console.forms import Form
 from paydesk.web.console.services import ConsoleServices, client_of
+from paydesk.web.console.shell import Entry, Face, entries
 from paydesk.web.rendering import secured
 from paydesk.web.texts import Texts
 
@@ -46,7 +46,7 @@ class Visit:
     cookies: Cookies
     texts: Texts
     now: datetime
-    face: shell.Face
+    face: Face
     form: Form
     csrf: str
     entered: Session | None
@@ -121,6 +121,12 @@ class Visit:
         """Where the brand's sign leads: the first page of this door."""
         return HOME if self.face.about_merchants or not self.face.sidebar else self.face.sidebar[0].path
 
+    @property
+    def first_page(self) -> str:
+        """Where the person begins: the first page of the menus that they may see."""
+        shown = [*self._entries(self.face.sidebar), *self._entries(self.face.settings)]
+        return shown[0].path if shown else "/account/security"
+
     async def shop_now(self) -> datetime:
         """The shop's time: a test clock may run ahead of `now`."""
         return await shop_time(self.database, self.shop, real_now=self.now)
@@ -176,7 +182,8 @@ class Visit:
 
     def page(self, template: str, /, *, status: int = 200, **values: object) -> Response:
         """A page made from a template of `templates/`, which knows `visit` and what is given by name."""
-        response = secured(shell.render(self, template, values), status=status)
+        html = self.face.pages.render(template, self.texts, **self._known(), **values)
+        response = secured(html, status=status)
         if self.said is not None:
             self.cookies.forget_said(response)
         if self.form_secret:
@@ -187,7 +194,7 @@ class Visit:
         """One block of a page alone, when htmx asks for news of it; else the whole page."""
         if "hx-request" not in self.request.headers:
             return self.page(template, **values)
-        return secured(shell.render_block(self, template, block, values))
+        return secured(self.face.pages.render_block(template, block, self.texts, **self._known(), **values))
 
     def go(self, url: str, said: str = "", tone: str = "success") -> Response:
         """Send the browser on with a GET, to say something there."""
@@ -218,3 +225,16 @@ class Visit:
             fields=fields or {},
             danger=danger,
         )
+
+    def _known(self) -> dict[str, object]:
+        """What every template knows, beside what its page gives it."""
+        about_something = self.at_shop or not self.face.about_merchants
+        return {
+            "visit": self,
+            "at_shop": self.at_shop,
+            "sidebar": self._entries(self.face.sidebar) if about_something else [],
+            "settings_menu": self._entries(self.face.settings) if about_something else [],
+        }
+
+    def _entries(self, menu: Sequence[Entry]) -> list[Entry]:
+        return entries(menu, self.role, self.entered.merchant_id if self.entered else None)

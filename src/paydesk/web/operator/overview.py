@@ -20,7 +20,6 @@ from paydesk.domain.operations.money import disputes_without_evidence, payable
 from paydesk.domain.operations.open_outcomes import OpenOutcome, open_outcomes
 from paydesk.domain.payments.janitor import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.shell import first_page
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.operator.queues import QUEUES, lags
@@ -35,7 +34,7 @@ _WORRYING = timedelta(minutes=5)
 @section.page("/operator", needs=Access.operator)
 async def home(visit: Visit) -> Response:
     """The first page of the console."""
-    return visit.go(first_page(visit))
+    return visit.go(visit.first_page)
 
 
 @section.page("/operator/overview", needs=Access.operator)
