@@ -105,3 +105,9 @@ def test_the_subscription_object_is_explained_field_by_field() -> None:
 )
 def test_the_limits_are_those_that_hold(limit: str, value: str) -> None:
     assert {name.strip(): said.strip() for name, said in rows("10")}[limit] == value
+
+
+def test_rules_are_cited_by_section_and_from_nowhere_else() -> None:
+    elsewhere = re.compile(r"\bspec(?:'s|:|, [A-Z])|\b(?:spec|wire)\.md|\(spec[ )]")
+    released = ROOT / "src" / "paydesk" / "database" / "migrations"
+    assert [str(file) for file in CITING if file.parent != released and elsewhere.search(file.read_text())] == []

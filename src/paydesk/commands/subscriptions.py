@@ -127,7 +127,7 @@ def _listed(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
 
 
 def _shown(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
-    """The spec's subscription object, where its customer manages it, and how many periods were never charged."""
+    """The subscription object, where its customer manages it, and how many periods were never charged."""
     return subscription_object(seen.subscription, with_init=True) | {
         "portal_url": _portal_url(seen, here),
         "missed_periods": seen.subscription.skipped,

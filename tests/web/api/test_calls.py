@@ -33,7 +33,7 @@ Ids = dict[str, int]
 
 
 def is_refusal(response: httpx.Response, status: int) -> bool:
-    """Whether an answer is an error of exactly the fixed shape (wire.md 3)."""
+    """Whether an answer is an error of exactly the fixed shape (interface.md §8.2)."""
     body = response.json()
     assert response.status_code == status, response.text
     assert set(body) == {"success", "type", "message", "code"}

@@ -76,7 +76,7 @@ def exact(body: Any) -> dict[str, Any]:
 
 
 def in_the_fixed_shape(response: Response | requests.Response | httpx.Response) -> None:
-    """An error is a JSON object with exactly the four keys, and its code is the HTTP status (wire.md §3)."""
+    """An error is a JSON object with exactly the four keys, and its code is the HTTP status (interface.md §8.2)."""
     assert "application/json" in response.headers["content-type"]
     told = response.json()
     assert set(told) == {"success", "type", "message", "code"}
@@ -258,7 +258,7 @@ async def test_an_address_that_is_none_is_not_found_in_the_fixed_shape(service: 
 
 
 def form_document() -> dict[str, Any]:
-    """The checkout form as an OpenAPI document (spec: Checkout request, and wire.md §1)."""
+    """The checkout form as an OpenAPI document (interface.md §2.2, §2.3)."""
     text = {"type": "string"}
     address = {
         "type": "object",

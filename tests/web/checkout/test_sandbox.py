@@ -1,4 +1,4 @@
-"""Test mode, the sandbox base, and going live (wire.md 4)."""
+"""Test mode, the sandbox base, and going live (interface.md §9.2, §9.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up pingbacks, to try a merchant's server with: true to the spec in every field, and about nothing that exists.
+"""Made-up pingbacks, to try a merchant's server with: true in every field, and about nothing that exists.
 
 What no real pingback carries marks them: the order reference, the e-mail address, and an id that is out of reach.
 """
@@ -118,4 +118,4 @@ EVENTS: Mapping[str, Callable[[str, datetime], str]] = MappingProxyType(
         "chargeback_reversed": _reversal,
     }
 )
-"""Every event that a merchant may be told of, and how it is made up (spec: Events; wire.md §2)."""
+"""Every event that a merchant may be told of, and how it is made up (interface.md §6.1)."""

@@ -28,7 +28,7 @@ class ShopSettings:
     """What a team decides for both sides of its shop.
 
     `email` is where the merchant is reached, `time_zone` decides calendar days; with `shipped_goods` new payments are
-    only held until a shipment is confirmed (spec: Order delivery). `customer_mails`: customers get receipts and the
+    only held until a shipment is confirmed (interface.md §7.4). `customer_mails`: customers get receipts and the
     like; `test_mails`: the merchant gets those about test data. Customers are led into apps of `app_schemes` by
     themselves.
     """

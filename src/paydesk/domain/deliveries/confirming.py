@@ -1,4 +1,4 @@
-"""Confirming a delivery: it is recorded, and a shipment takes the money that was held (spec: Order delivery)."""
+"""Confirming a delivery: it is recorded, and a shipment takes the money that was held (interface.md §7.4)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
     Raises: NotFound if the shop has no such order; Malformed if id and reference are of different orders, or only a
         part is shipped; Conflict if the order is not paid, was voided or is too late to ship, and, with the acquirer's
         reason, if it would not capture; Held; Unsure if nobody can say whether it was written down.
-    Source: spec, Order delivery; wire.md §3.
+    Source: interface.md §7.4 and §8.6.
     """
     takes_money = (delivery.status, delivery.type) in TAKES_MONEY
     until = time.monotonic() + PATIENCE

@@ -31,7 +31,7 @@ async def act_on_due(
 
     Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
     counts, and `at` is its time (UTC). Returns how many reminders and voids there were. Raises: Held.
-    Source: spec, Order delivery, last row.
+    Source: interface.md §7.4, last row.
     """
     await desk.gate.require()
     if merchant_id is None:

@@ -1,4 +1,4 @@
-"""Who calls the API: the merchant whose private key the call carries, or has signed its body (wire.md §3)."""
+"""Who calls the API: the merchant whose private key the call carries, or has signed its body (interface.md §8.1)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def identify_signer(
     calls_per_minute: int,
     now: datetime,
 ) -> Caller:
-    """The caller by the `public_key`, `sign_version` and `hash` in a call's body (wire.md §3); else as `identify`.
+    """The caller by the key and the hash in a call's body (interface.md §8.6); else as `identify`.
 
     Raises: Unauthorized if no merchant has this key now or the body is not signed; Forbidden if the hash is wrong;
         Malformed for an unknown version or what can't be signed; Conflict for a live side in a copy; TooMany.

@@ -31,7 +31,7 @@ MUTABLE_EVENTS = (
     "subscription_cancelled",
     "subscription_stopped",
 )
-"""Pingbacks that an account may do without: those beyond the spec's three."""
+"""Pingbacks that an account may do without: those beyond the three that are always there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _check_events(muted: Sequence[str], unmuted: Sequence[str]) -> None:
 
 
 async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Merchant:
-    """Turn an account's test mode off: forms at the live base are live from now on (spec: Test mode).
+    """Turn an account's test mode off: forms at the live base are live from now on (interface.md §9.4).
 
     Whether there is an acquirer for that is the caller's to make sure of.
 

@@ -20,7 +20,7 @@ Entry = tuple[str, Decimal]
 
 REFUND, PARTIAL_REFUND = "refund", "partial_refund"
 WHOLE, PART = "reversal_refunded", "reversal_refunded_partially"
-"""`payment_order.status` once all, or a part, was given back (wire.md §2)."""
+"""`payment_order.status` once all, or a part, was given back (interface.md §6.3)."""
 
 REVERSAL_STATUS: Mapping[PaymentState, str] = {
     PaymentState.AUTHORIZED: "successful",

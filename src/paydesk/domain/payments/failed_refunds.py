@@ -36,7 +36,7 @@ queries = load_statements(__package__ or "", "failed_refunds.sql")
 log = structlog.get_logger()
 
 FAILED = "refund_failed"
-"""The event, beyond the spec's three."""
+"""The event, beyond the three that are always there."""
 
 LEASE = timedelta(minutes=1)
 PAUSE = 60.0

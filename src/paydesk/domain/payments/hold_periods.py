@@ -8,7 +8,7 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.errors import Unavailable
 
 TIME_TO_SHIP = timedelta(days=7)
-"""How long an authorization waits for a confirmed shipment before it is voided (spec: Limits)."""
+"""How long an authorization waits for a confirmed shipment before it is voided (interface.md §7.4)."""
 
 
 def require_holds(acquirer: Acquirer) -> None:

@@ -133,7 +133,7 @@ async def _commit_intent(
     """Commit that this attempt is about to be made; only one caller gets through for an order. Moves no money.
 
     What is shipped is only authorized, and captured once its shipment is confirmed; the money of a subscription is
-    taken at once (spec: Order delivery). Returns the intent, or the guard that refused.
+    taken at once (interface.md §7.4). Returns the intent, or the guard that refused.
 
     Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for long enough.
     """
@@ -199,7 +199,7 @@ async def _commit_intent(
 
 
 def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:
-    """The spec's `user`: names from the form, else from the card; nothing better than the e-mail names the user."""
+    """The `user` of a pingback: names from the form, else from the card (interface.md §5.3)."""
     first, last = checkout.first_name, checkout.last_name
     if not (first or last):
         first, last = split_name(payer.card.holder)

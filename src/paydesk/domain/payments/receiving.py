@@ -1,6 +1,6 @@
 """Receiving a checkout form: who signed it, is it genuine, is it complete, and then a checkout for it.
 
-Source: spec, Endpoints 1 and Authentication; wire.md §1. Moves no money.
+Source: interface.md §2.1 and §3.1. Moves no money.
 """
 
 from __future__ import annotations

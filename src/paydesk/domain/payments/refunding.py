@@ -1,4 +1,4 @@
-"""Giving money back: a part or all of what was captured, or the hold of what was not captured yet (wire.md §3)."""
+"""Giving money back: a part or all of what was captured, or the hold that was not yet (interface.md §8.3)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ queries = load_statements(__package__ or "", "refunding.sql")
 
 INVALID_AMOUNT = "Invalid requested amount"
 NOTHING_LEFT = "This transaction was already refunded"
-"""What clients in the field look for (wire.md §3, Errors)."""
+"""What clients in the field look for (interface.md §8.2)."""
 
 REFUNDABLE = frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.CHARGED_BACK})
 """Where something may be left to give back; of a chargeback over a part, the rest."""

@@ -1,4 +1,4 @@
-"""The checkout request: a signed form, read strictly (spec: Checkout request; wire.md §1).
+"""The checkout request: a signed form, read strictly (interface.md §2.2).
 
 Reading stops at the first thing that is wrong, and says what was expected. Moves no money.
 """
@@ -81,7 +81,7 @@ def read_sign_version(form: Parameters) -> SignVersion:
     """The signature version that a form asks for.
 
     Raises: Malformed.
-    Source: wire.md §1.
+    Source: interface.md §3.1.
     """
     try:
         return signature_version(form)

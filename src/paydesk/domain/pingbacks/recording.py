@@ -44,7 +44,7 @@ class Attempt:
 
 
 def is_acknowledged(answer: Answer) -> bool:
-    """Whether the merchant has it: status 200 and a body that is `ok` once trimmed and lower-cased (wire.md §2)."""
+    """Whether the merchant has it: 200 and a body that is `ok` in any writing (interface.md §4.5)."""
     return (
         answer.status == 200 and answer.error is None and answer.complete and answer.body_start.strip().lower() == b"ok"
     )

@@ -47,7 +47,7 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
 
     Args: shop is the merchant and the mode (live or test); now is its time, UTC (a test clock may run ahead).
     Raises: NotFound if the shop has no such subscription in this mode; Conflict if it is busy beyond patience.
-    Source: spec, Subscription states, last row.
+    Source: interface.md §7.3.
     """
     for _ in range(READ_AGAIN):
         row = await _row(database, shop, subscription_id)

@@ -1,4 +1,4 @@
-"""Renewals that took nothing: tried again six hours later, three times, then the subscription stops (spec, Limits)."""
+"""Renewals that took nothing: tried again three times, then the subscription stops (interface.md §7.2)."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def known_id(text: str, noun: str) -> int:
 
 
 async def refuse_invalid(_request: Request, error: RequestValidationError) -> Response:
-    """Say what is wrong with a call's parameters, each by its name: 400 (spec leaves the status open)."""
+    """Say what is wrong with a call's parameters, each by its name: 400 (interface.md §8.2)."""
     return problem_json(400, "; ".join(_complaint(one["loc"], one["type"], one["msg"]) for one in error.errors()[:10]))
 
 

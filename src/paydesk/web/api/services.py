@@ -57,7 +57,7 @@ Services = Annotated[ApiServices, Depends(services_of)]
 async def authenticate(
     request: Request, services: Services, private_key: Annotated[str | None, Security(KEY_HEADER)]
 ) -> Caller:
-    """Find the caller by the header `X-ApiKey` (wire.md §3); calls that only read need one scope, all others another.
+    """Find the caller by the header `X-ApiKey` (interface.md §8.1); reading needs one scope, all else another.
 
     Raises: Unauthorized, TooMany; Forbidden for a key without the scope.
     """

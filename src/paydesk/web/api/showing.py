@@ -48,7 +48,7 @@ STATUS_WORDS: Mapping[PaymentState, str] = {
     PaymentState.PARTIALLY_REFUNDED: PART,
     PaymentState.CHARGED_BACK: "reversal_chargeback",
 }
-"""What pingbacks say of each state that they tell of (wire.md §2)."""
+"""What pingbacks say of each state that they tell of (interface.md §6.3)."""
 
 REFUND_WORDS: Mapping[MovementState, str] = {
     MovementState.PROCESSING: "processing",
@@ -160,7 +160,7 @@ def _card(card: SeenCard) -> Card:
 
 
 def subscription_shape(seen: SeenSubscription, portal_url: str) -> Subscription:
-    """The spec's subscription object with the portal's address, and what was never charged."""
+    """The subscription object with the portal's address, and what was never charged."""
     body = subscription_object(seen.subscription, with_init=True)
     package = Package(**body["package"])
     missed = seen.subscription.skipped
@@ -229,5 +229,5 @@ def summary_shape(summary: Summary) -> ClockJourney:
 
 
 def seconds_of(at: datetime | None) -> int:
-    """A moment in Unix seconds, 0 when unset (spec: dates)."""
+    """A moment in Unix seconds, 0 when unset (interface.md §1.3)."""
     return int(at.timestamp()) if at is not None else 0

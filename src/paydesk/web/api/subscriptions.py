@@ -1,4 +1,4 @@
-"""`/api/v1/subscriptions`, and cancelling one by the path that clients know (wire.md §3)."""
+"""`/api/v1/subscriptions`, and cancelling one by the path that clients know (interface.md §8.4)."""
 
 from __future__ import annotations
 
