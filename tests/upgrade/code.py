@@ -38,18 +38,22 @@ PAYDESK = (sys.executable, "-m", "paydesk")
 
 def code_before(folder: Path) -> Code:
     """The code of the release before, unpacked into a folder; from UPGRADE_FROM, a checkout of it, if that is set."""
+    return code_of(RELEASE.read_text().strip(), folder)
+
+
+def code_of(commit: str, folder: Path) -> Code:
+    """The code of a commit, unpacked into a folder; from UPGRADE_FROM if that is a checkout of it."""
     given = os.environ.get("UPGRADE_FROM")
-    if given:
+    if given and commit == RELEASE.read_text().strip():
         return Code("old", Path(given, "src").resolve())
-    commit = RELEASE.read_text().strip()
     archive = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "archive", commit, "src"]
     try:
         packed = subprocess.run(archive, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         why = error.stderr.decode().strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
         pytest.fail(
-            f"the code of the release before, commit {commit} of {RELEASE}, is not here ({why}): "
-            "bring the whole history (git fetch --unshallow), or set UPGRADE_FROM to a checkout of that release"
+            f"the code of commit {commit} is not here ({why}): bring the whole history (git fetch --unshallow), or set "
+            f"UPGRADE_FROM to a checkout of the release that {RELEASE} names"
         )
     with tarfile.open(fileobj=io.BytesIO(packed)) as packed_files:
         packed_files.extractall(folder, filter="data")

@@ -1,4 +1,4 @@
-"""Brings the schema up to date with the plain-SQL files in `migrations/`, while the service goes on.
+"""Brings the schema up to date, while the service goes on: the baseline (baseline.py), then the steps in `migrations/`.
 
 Each step is a transaction of its own behind a table lock: a process that dies leaves whole steps behind, and of two
 that start at once one waits for the other. No step makes others wait for long: one that does not get its locks gives
@@ -28,6 +28,7 @@ import asyncpg
 import structlog
 
 from paydesk.core.errors import SetupError
+from paydesk.database import baseline
 from paydesk.database.piecemeal import PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
 from paydesk.database.statements import Connection
@@ -49,7 +50,7 @@ _OLDEST = re.compile(r"^-- oldest code: ([0-9]+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- outside a transaction$", re.MULTILINE)
 _TABLE = (
     "create table if not exists schema_migration"
-    " (number integer primary key, name text not null, at timestamptz not null default now())"
+    " (number integer primary key, name text not null, at timestamptz not null default now(), oldest_code integer)"
 )
 _RUNNING = """
 select a.pid, l.virtualxid,
@@ -65,8 +66,19 @@ select a.pid, l.virtualxid,
 _NAMED = 3
 """How many of those that are in the way are named."""
 
-_IS_DONE = "select exists (select from schema_migration where number = $1)"
-_NEW_COLUMN = "alter table schema_migration add column if not exists oldest_code integer"
+_APPLIED = """
+select number, name, coalesce((to_jsonb(m) ->> 'oldest_code')::integer, number) as oldest_code from schema_migration m
+"""
+"""By way of JSON, since a schema of long ago has no such column, and is still to be told what to do."""
+
+_NAME = "select name from schema_migration where number = $1"
+_RECORD = "insert into schema_migration (number, name, oldest_code) values ($1, $2, $3)"
+_RECORD_BASELINE = """
+insert into schema_migration (number, name, oldest_code)
+select number, $2, least(number, $3) from generate_series(1, $1) number
+"""
+"""Under each number up to its own: code of before looks for the steps that it knows, and runs on."""
+_RECOGNISE = "update schema_migration set name = $2 where number = $1"
 
 log = structlog.get_logger()
 
@@ -83,6 +95,7 @@ class Migration:
     number: int
     name: str
     sql: str
+    is_baseline: bool = False
 
     @property
     def oldest_code(self) -> int:
@@ -101,10 +114,19 @@ class Migration:
         return batches_of(self.sql)
 
 
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """A step that the schema has: under which name, and the oldest code that runs with it."""
+
+    name: str
+    oldest_code: int
+
+
 @cache
 def known_migrations() -> tuple[Migration, ...]:
-    """The steps that this code knows, in order."""
-    return steps_in(files("paydesk.database").joinpath("migrations"))
+    """The steps that this code knows, in order; the first stands for all up to it."""
+    first = Migration(baseline.NUMBER, baseline.NAME, baseline.baseline_sql(), is_baseline=True)
+    return first, *steps_in(files("paydesk.database").joinpath("migrations"))
 
 
 def steps_in(directory: Traversable) -> tuple[Migration, ...]:
@@ -124,19 +146,32 @@ def _nobody(part: float) -> None:
 async def missing_steps(database: Database, steps: Sequence[Migration] | None = None) -> list[Migration]:
     """The steps that the schema lacks, in order, of those given, else of all that this code knows.
 
-    Raises: SetupError if the database was made by newer code that this code can't run beside.
+    The baseline is one of them until a schema that was made step by step was recognised.
+
+    Raises: SetupError if the database was made by newer code that this code can't run beside, or by code that is older
+        than the baseline.
     """
     try:
         applied = await _applied(database)
-    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
+    except asyncpg.UndefinedTableError:
         # Another process may make it at the same moment: then it is there.
         with suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
             await database.execute(_TABLE)
-        await database.execute(_NEW_COLUMN)
         applied = await _applied(database)
-    known = known_migrations() if steps is None else steps
+    return _missing(applied, known_migrations() if steps is None else steps)
+
+
+def _missing(applied: dict[int, _Applied], known: Sequence[Migration]) -> list[Migration]:
+    """The known steps that are not applied. Raises: SetupError, as `missing_steps`."""
     _refuse_newer(applied, known)
-    return [step for step in known if step.number not in applied]
+    if applied and any(step.is_baseline and step.number not in applied for step in known):
+        baseline.refuse_older(max(applied))
+    return [step for step in known if step.number not in applied or not _is_done(step, applied[step.number].name)]
+
+
+def _is_done(step: Migration, applied_as: str) -> bool:
+    """Whether a step that was applied under a name needs nothing: a baseline must be recognised first."""
+    return not step.is_baseline or applied_as == step.name
 
 
 async def migrate(
@@ -146,8 +181,9 @@ async def migrate(
 
     `told` is called with the part of a step that was done since, 1 for a whole one. `database` needs two connections.
 
-    Raises: SetupError if the database was made by newer code that this code can't run beside, or if a step never gets
-        its locks; the steps before it stay, and the next call goes on from there.
+    Raises: SetupError if the database was made by newer code that this code can't run beside, or by code that is older
+        than the baseline, if what the older steps made is not the baseline's, or if a step never gets its locks; the
+        steps before it stay, and the next call goes on from there.
     """
     return [step.name for step in await missing_steps(database, steps) if await _apply(database, step, told)]
 
@@ -194,20 +230,19 @@ async def _try(database: Database, step: Migration, gives_way: str, told: Callab
         # What waits here for another process's step may wait longer than what is idle in a transaction otherwise may.
         await connection.execute("set local idle_in_transaction_session_timeout = 0")
         await connection.execute("lock table schema_migration in exclusive mode", timeout=PATIENCE)
-        is_done = await connection.fetchval(_IS_DONE, step.number)
+        applied_as = await connection.fetchval(_NAME, step.number)
         # This also lets go of the question's snapshot, for whose end an index that is built beside would wait.
         await connection.execute(f"set local lock_timeout = '{gives_way}'")
-        if not is_done:
+        if applied_as is None:
             await _run(database, connection, step, gives_way, told)
-            await connection.execute(
-                "insert into schema_migration (number, name, oldest_code) values ($1, $2, $3)",
-                step.number,
-                step.name,
-                step.oldest_code,
-            )
-    if is_done or not step.batches:
+            record = _RECORD_BASELINE if step.is_baseline else _RECORD
+            await connection.execute(record, step.number, step.name, step.oldest_code)
+        elif not _is_done(step, applied_as):
+            await baseline.require_same(connection)
+            await connection.execute(_RECOGNISE, step.number, step.name)
+    if applied_as is not None or not step.batches:
         told(1.0)
-    return not is_done
+    return applied_as is None
 
 
 async def _run(
@@ -231,24 +266,21 @@ async def require_current_schema(database: Database) -> None:
     """
     try:
         applied = await _applied(database)
-    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
+    except asyncpg.UndefinedTableError:
         applied = {}
-    known = known_migrations()
-    _refuse_newer(applied, known)
-    if any(step.number not in applied for step in known):
+    if _missing(applied, known_migrations()):
         raise SetupError("the database's schema is not up to date; run: paydesk migrate")
 
 
-async def _applied(database: Database) -> dict[int, int]:
-    """The steps that the schema has, and for each the oldest code that runs with it."""
-    rows = await database.fetch("select number, coalesce(oldest_code, number) as oldest_code from schema_migration")
-    return {row["number"]: row["oldest_code"] for row in rows}
+async def _applied(database: Database) -> dict[int, _Applied]:
+    """The steps that the schema has, by number."""
+    return {number: _Applied(name, oldest_code) for number, name, oldest_code in await database.fetch(_APPLIED)}
 
 
-def _refuse_newer(applied: dict[int, int], known: Sequence[Migration]) -> None:
+def _refuse_newer(applied: dict[int, _Applied], known: Sequence[Migration]) -> None:
     """Raise SetupError if the schema has a step with which only newer code runs."""
     newest = max((step.number for step in known), default=0)
-    needed = max(applied.values(), default=0)
+    needed = max((step.oldest_code for step in applied.values()), default=0)
     if needed > newest:
         raise SetupError(
             f"the database's schema needs code that knows version {needed} of it, this code knows versions up to "

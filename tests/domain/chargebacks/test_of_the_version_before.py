@@ -1,4 +1,4 @@
-"""Chargebacks as the version before writes them: found by an upgrade, and written beside it until all are restarted."""
+"""Chargebacks as an older version writes them, beside this one until all are restarted."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import pytest
 
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
-from paydesk.database.migrating import known_migrations
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.disputing import purchase_of
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import refund
-
-POST_WON_UNREAD = next(step for step in known_migrations() if step.number == 86)
 
 TEN, NOTHING = Decimal(10), Decimal(0)
 
@@ -115,24 +111,3 @@ async def test_what_a_process_of_the_version_before_won_is_returned_once(
     await record_dispute(database, "simulator", dispute, now=utc_now())
     assert await sums(database, shop) == ("won", TEN, TEN, 1, 1, NOTHING)
     assert await differences(database, shop) == {}
-
-
-async def test_an_upgrade_posts_what_was_won_before_anybody_read_of_it(
-    desk: Desk, shop: Shop, database: Database, buy: Callable[[], Awaitable[int]]
-) -> None:
-    payment_id = await buy()
-    await refund(desk, shop, payment_id, None, requested_by="api", now=utc_now())
-    await database.execute(
-        "insert into chargeback (merchant_id, live, payment_id, state, acquirer, acquirer_reference, amount, currency,"
-        " fee, reason, muted, opened_at, closed_at) values ($1, false, $2, 'won', 'simulator', 'dp_1', 10, 'USD', 0,"
-        " 'fraudulent', array['chargeback', 'chargeback_reversed'], now(), now())",
-        shop.merchant_id,
-        payment_id,
-    )
-    assert set(await differences(database, shop)) == {"chargebacks_posted"}
-    entries = "select count(*) from ledger_entry where merchant_id = $1"
-    before = await database.fetchval(entries, shop.merchant_id)
-    for _ in range(2):
-        await database.execute(POST_WON_UNREAD.sql)
-    assert await differences(database, shop) == {}
-    assert await database.fetchval(entries, shop.merchant_id) == before + 4

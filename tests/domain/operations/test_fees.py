@@ -13,7 +13,6 @@ import pytest
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.units import UNITS, in_currency
-from paydesk.database.migrating import known_migrations
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.acting import refund_limit
@@ -115,29 +114,6 @@ async def test_a_payment_in_yen_costs_yen(database: Database, shop: Shop, pay_in
     assert (payment["fees"], payment["net"], payment["reserve"]) == (60, 890, 50)
     await set_to(database, shop, "JPY", "5", "1500")
     assert (await pay_in("JPY", "1000"))["fees"] == 35
-
-
-async def test_what_was_agreed_before_stays_in_the_currencies_that_are_taken(
-    database: Database, shop: Shop, pay_in: Any, fees: Fees
-) -> None:
-    step = next(step for step in known_migrations() if step.number == 68).sql
-    keep = step[step.index("insert into fee_amount") : step.index("create function fees_in")]
-    await pay_in("JPY", "1000")
-    await database.execute(keep)
-    assert await fees("JPY") == (30, 1500), "the usual terms follow the rule"
-    await database.execute(
-        "update fee_plan set fixed = 40, chargeback_fee = 1800 where merchant_id = $1", shop.merchant_id
-    )
-    async with database.acquire() as connection:
-        change = connection.transaction()
-        await change.start()
-        await connection.execute("delete from fee_amount")
-        await connection.execute(keep)
-        kept = await connection.fetch(
-            "select currency, fixed, chargeback_fee from fee_amount where merchant_id = $1", shop.merchant_id
-        )
-        await change.rollback()
-    assert [tuple(row) for row in kept] == [("JPY", 40, 1800)]
 
 
 def test_limits_are_worth_about_the_same_in_every_currency() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import Database
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.billing.cards import CardChange, NewCard, Replaced, replace_card
 from paydesk.domain.billing.for_customer import find_holding
@@ -278,28 +276,3 @@ async def test_an_acquirer_that_keeps_cards_is_sent_no_number_to_renew(club: Sub
     await give_card(club, subscription)
     assert await kept(club) == (0, 2)
     assert (await club.charge_due(subscription)).counter == 3
-
-
-async def test_numbers_kept_before_are_erased_by_the_migration_unless_they_are_needed(
-    club: Subscriber, database: Database, bank_of_club: ObedientBank
-) -> None:
-    running = await club.subscribe(order="running")
-    await cancel(database, club.shop, (await club.subscribe(order="ended")).id, by="api", now=utc_now())
-    await buy(club, None)
-    bank_of_club.lose = "answer"
-    await buy(club, MONTHLY)
-    sealed = "update card set number_sealed = '\\x01', erased_at = null where merchant_id = $1"
-    await database.execute(sealed, club.shop.merchant_id)
-    assert await kept(club) == (4, 4)
-    text = files("paydesk.database").joinpath("migrations", "0080_card_numbers.sql").read_text()
-    update = text[text.index("update card c") : text.index("-- Serves the walks")]
-    await database.execute(update)
-    assert await kept(club) == (2, 4)
-    left = await database.fetch(
-        "select a.state, p.subscription_id from card c join payment_attempt a on a.card_id = c.id"
-        " and a.merchant_id = c.merchant_id join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id"
-        " where c.merchant_id = $1 and c.number_sealed is not null order by c.id",
-        club.shop.merchant_id,
-    )
-    assert [tuple(row) for row in left] == [("approved", running.id), ("processing", None)]
-    await database.execute("update card set number_sealed = null where merchant_id = $1", club.shop.merchant_id)
