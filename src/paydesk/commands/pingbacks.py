@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Annotated, Any
 
 import msgspec
@@ -16,8 +16,8 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant
-from paydesk.domain.operations.pingbacks import Listed, exhausted_pingbacks, newest_pingbacks, shop_of_pingback
-from paydesk.domain.pingbacks.resending import PingbackAttempt, show_pingback
+from paydesk.domain.operations.pingbacks import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
+from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, show_pingback
 from paydesk.domain.pingbacks.resending import resend as resend_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
@@ -41,21 +41,21 @@ async def list_(
             await find_merchant(here.database, merchant_id)
         found = await newest_pingbacks(here.database, merchant_id=merchant_id, live=live, state=state, most=last)
     if as_json:
-        show_json([_listed(one) for one in found])
+        show_json([_listed(one.merchant_id, one) for one in found])
         return
     show_table(
         ("id", "merchant", "mode", "event", "payment", "state", "attempts", "due", "url"),
         [
             (
-                one.pingback.id,
+                one.id,
                 one.merchant_id,
-                side_word(one.pingback.live),
-                one.pingback.event,
-                one.pingback.payment_id,
-                one.pingback.state,
-                one.pingback.attempts,
-                one.pingback.due_at if one.pingback.state is PingbackState.DUE else None,
-                one.pingback.url,
+                side_word(one.live),
+                one.event,
+                one.payment_id,
+                one.state,
+                one.attempts,
+                one.due_at if one.state is PingbackState.DUE else None,
+                one.url,
             )
             for one in found
         ],
@@ -69,7 +69,7 @@ async def show(pingback_id: PingbackId, as_json: AsJson = False) -> None:
     async with deployment() as here:
         shop = await shop_of_pingback(here.database, pingback_id)
         pingback, attempts = await show_pingback(here.database, shop, pingback_id)
-    listed = _listed(Listed(shop.merchant_id, pingback))
+    listed = _listed(shop.merchant_id, pingback)
     if as_json:
         show_json(listed | {"sent": attempts})
         return
@@ -126,13 +126,10 @@ async def _resend_failed(database: Database, merchant_id: int) -> tuple[list[int
     return resent, without_url
 
 
-def _listed(one: Listed) -> dict[str, Any]:
+def _listed(merchant_id: int, one: Pingback) -> dict[str, Any]:
     """A pingback as JSON: its payload stands in it as the object that it is."""
-    return (
-        {"merchant_id": one.merchant_id}
-        | asdict(one.pingback)
-        | {"payload": msgspec.Raw(one.pingback.payload.encode())}
-    )
+    facts = {each.name: getattr(one, each.name) for each in fields(Pingback)}
+    return {"merchant_id": merchant_id} | facts | {"payload": msgspec.Raw(one.payload.encode())}
 
 
 def _show_attempt(attempt: PingbackAttempt) -> None:

@@ -34,8 +34,8 @@ async def test_each_filter_finds_its_own_and_all_of_them(
     found = []
     page = Page(2)
     while rows := await browse_pingbacks(database, shop, PingbackFilter(state, event=event), page):
-        found += [row.pingback.id for row in rows]
-        page = Page(2, Place(rows[-1].pingback.created_at, rows[-1].pingback.id))
+        found += [row.id for row in rows]
+        page = Page(2, Place(rows[-1].created_at, rows[-1].id))
     assert found == expected[::-1]
 
 

@@ -64,7 +64,7 @@ async def test_a_muted_stop_is_kept_and_not_sent(subscriber: Subscriber, databas
     assert (await states(database, shop))[-1] == (STOPPED, "muted")
     for event in (None, STOPPED):
         (found,) = await browse_pingbacks(database, shop, PingbackFilter(PingbackState.MUTED, event=event), Page(5))
-        assert found.pingback.event == STOPPED
+        assert found.event == STOPPED
 
 
 async def test_one_of_the_two_may_be_muted_alone(subscriber: Subscriber, database: Database, shop: Shop) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound, TooMany
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.business.made_up_events import sample
 from paydesk.domain.merchants.keys import private_key_of
@@ -61,15 +62,27 @@ class Trial:
     why: Why | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Signing:
+    """A merchant's URLs, and how its pingbacks are signed."""
+
+    pingback_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+    pingback_format: str
+    sign_version: str
+    key_id: int
+
+
 async def find_target(database: Database, shop: Shop) -> Target:
     """Where the shop's pingbacks would go now, and how they would be signed. Raises: NotFound."""
-    row = await queries.find_target(database, merchant_id=shop.merchant_id)
-    if row is None:
+    merchant = record_if_any(_Signing, await queries.find_target(database, merchant_id=shop.merchant_id))
+    if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}")
-    account = Account(row["pingback_url"], row["test_pingback_url"], row["went_live_at"])
+    account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
     own = frozenset(url for url in (account.pingback_url, account.test_pingback_url) if url)
     url = destination(None, account, live=shop.live)
-    return Target(url, own, row["sign_version"], row["pingback_format"], row["key_id"], shop.live)
+    return Target(url, own, merchant.sign_version, merchant.pingback_format, merchant.key_id, shop.live)
 
 
 async def count_test_event(database: Database, merchant_id: int, *, now: datetime) -> None:

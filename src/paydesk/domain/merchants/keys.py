@@ -9,9 +9,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "")
@@ -163,30 +166,61 @@ async def rotate(
     return KeyPair(key_id, public, private, until)
 
 
+class SealedKey(msgspec.Struct, frozen=True):
+    """A private key as it rests."""
+
+    merchant_id: int
+    id: int
+    private_key_sealed: bytes
+    vault_key_id: str
+
+
+class _PublicKey(SealedKey, frozen=True):
+    public_key: str
+
+
+class _SigningKey(SealedKey, frozen=True):
+    """A key that a form names, its merchant, and the forms of this minute from one client."""
+
+    scopes: list[str]
+    moves_live: bool
+    name: str
+    test_mode: bool
+    went_live_at: datetime | None
+    test_clock: timedelta
+    suspended_at: datetime | None
+    forms: int
+    refused: int
+    in_a_copy: bool
+
+
 async def find_signer(
     database: Database, vault: Vault, public_key: str, client_address: str, now: datetime
 ) -> Signer | None:
     """The merchant that a form names, or None; counts the form against the client's limit."""
     minute = now.replace(second=0, microsecond=0)
-    row = await queries.find_signer(
-        database, public_key=public_key, client_address=client_address, minute=minute, now=now
+    row = record_if_any(
+        _SigningKey,
+        await queries.find_signer(
+            database, public_key=public_key, client_address=client_address, minute=minute, now=now
+        ),
     )
     if row is None:
         return None
     return Signer(
-        merchant_id=row["merchant_id"],
-        merchant_name=row["name"],
-        key_id=row["id"],
+        merchant_id=row.merchant_id,
+        merchant_name=row.name,
+        key_id=row.id,
         private_key=open_key(vault, row),
-        test_mode=row["test_mode"],
-        went_live_at=row["went_live_at"],
-        forms_this_minute=row["forms"],
-        refused_this_minute=row["refused"],
-        test_clock=row["test_clock"],
-        suspended=row["suspended_at"] is not None,
-        scopes=frozenset(map(Scope, row["scopes"])),
-        moves_live=row["moves_live"],
-        in_a_copy=row["in_a_copy"],
+        test_mode=row.test_mode,
+        went_live_at=row.went_live_at,
+        forms_this_minute=row.forms,
+        refused_this_minute=row.refused,
+        test_clock=row.test_clock,
+        suspended=row.suspended_at is not None,
+        scopes=frozenset(map(Scope, row.scopes)),
+        moves_live=row.moves_live,
+        in_a_copy=row.in_a_copy,
     )
 
 
@@ -195,20 +229,19 @@ async def private_key_of(database: Database, vault: Vault, merchant_id: int, key
 
     Raises: NotFound.
     """
-    row = await queries.sealed_key(database, merchant_id=merchant_id, id=key_id)
-    if row is None:
+    key = record_if_any(SealedKey, await queries.sealed_key(database, merchant_id=merchant_id, id=key_id))
+    if key is None:
         raise NotFound(f"merchant {merchant_id} has no key {key_id}")
-    return open_key(vault, row)
+    return open_key(vault, key)
 
 
 async def pairs_of(database: Database, vault: Vault, merchant_id: int) -> list[tuple[str, str]]:
     """All (public, private) pairs of a merchant, newest first."""
-    # All rows first: an error amid them would keep the connection from going back to the pool.
-    rows = [row async for row in queries.keys_of(database, merchant_id=merchant_id)]
-    return [(row["public_key"], open_key(vault, row)) for row in rows]
+    keys = await records_of(_PublicKey, queries.keys_of(database, merchant_id=merchant_id))
+    return [(key.public_key, open_key(vault, key)) for key in keys]
 
 
-def open_key(vault: Vault, row: Any) -> str:
-    """Unseal the private key in a `merchant_key` row."""
-    sealed = Sealed(row["vault_key_id"], row["private_key_sealed"])
-    return vault.open(sealed, purpose=PURPOSE, merchant_id=row["merchant_id"], row_id=row["id"]).decode()
+def open_key(vault: Vault, key: SealedKey) -> str:
+    """Unseal a private key."""
+    sealed = Sealed(key.vault_key_id, key.private_key_sealed)
+    return vault.open(sealed, purpose=PURPOSE, merchant_id=key.merchant_id, row_id=key.id).decode()

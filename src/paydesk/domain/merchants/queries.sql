@@ -81,10 +81,15 @@ update merchant
 returning *, (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)
-select * from merchant_key where merchant_id = :merchant_id order by id desc;
+select merchant_id, id, private_key_sealed, vault_key_id, public_key
+  from merchant_key
+ where merchant_id = :merchant_id
+ order by id desc;
 
 -- name: sealed_key(merchant_id, id)^
-select * from merchant_key where merchant_id = :merchant_id and id = :id;
+select merchant_id, id, private_key_sealed, vault_key_id
+  from merchant_key
+ where merchant_id = :merchant_id and id = :id;
 
 -- name: find_signer(public_key, client_address, minute, now)^
 -- Who may have signed a form, and how many forms this client has sent the merchant in this minute: finding and
@@ -101,7 +106,9 @@ with found as (
         on conflict (merchant_id, client_address, minute) do update set forms = c.forms + 1
  returning forms
 )
-select found.*, counted.forms, coalesce(refused.forms, 0) as refused, d.copied_at is not null as in_a_copy
+select found.merchant_id, found.id, found.private_key_sealed, found.vault_key_id, found.scopes, found.moves_live,
+       found.name, found.test_mode, found.went_live_at, found.test_clock, found.suspended_at, counted.forms,
+       coalesce(refused.forms, 0) as refused, d.copied_at is not null as in_a_copy
   from found
  cross join counted
  cross join deployment d

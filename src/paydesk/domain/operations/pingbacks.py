@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.resending import Pingback
@@ -15,11 +16,16 @@ queries = load_statements(__package__ or "", "pingbacks.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Pingback):
     """A pingback and whose it is."""
 
     merchant_id: int
-    pingback: Pingback
+
+
+@dataclass(frozen=True, slots=True)
+class _Exhausted:
+    live: bool
+    id: int
 
 
 async def newest_pingbacks(
@@ -32,15 +38,7 @@ async def newest_pingbacks(
 ) -> list[Listed]:
     """The newest pingbacks, newest first: of everybody, or of one merchant, one side, one state."""
     rows = queries.newest_of_all(database, merchant_id=merchant_id, live=live, state=state, most=most)
-    return [
-        Listed(
-            row["merchant_id"],
-            Pingback(
-                **{**{name: row[name] for name in Pingback.__slots__}, "state": PingbackState(row["state"])},
-            ),
-        )
-        async for row in rows
-    ]
+    return await records_of(Listed, rows)
 
 
 async def shop_of_pingback(database: Database, pingback_id: int) -> Shop:
@@ -48,13 +46,13 @@ async def shop_of_pingback(database: Database, pingback_id: int) -> Shop:
 
     Raises: NotFound.
     """
-    row = await queries.side_of(database, id=pingback_id)
-    if row is None:
+    shop = record_if_any(Shop, await queries.side_of(database, id=pingback_id))
+    if shop is None:
         raise NotFound(f"there is no pingback {pingback_id}; see: paydesk pingback list")
-    return Shop(row["merchant_id"], row["live"])
+    return shop
 
 
 async def exhausted_pingbacks(database: Database, merchant_id: int) -> list[tuple[Shop, int]]:
     """The merchant's pingbacks whose attempts all failed, oldest first, each with its side."""
     rows = queries.exhausted_of(database, merchant_id=merchant_id)
-    return [(Shop(merchant_id, row["live"]), row["id"]) async for row in rows]
+    return [(Shop(merchant_id, one.live), one.id) for one in await records_of(_Exhausted, rows)]

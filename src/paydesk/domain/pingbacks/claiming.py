@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+
+import msgspec
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -46,6 +48,39 @@ class Claimed:
     def at(self) -> datetime:
         """This moment in the merchant's time."""
         return self.now + timedelta(seconds=time.monotonic() - self.began)
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A row of `claim`: where it goes on, and a pingback (without an id: none was taken, and there is nothing else)."""
+
+    next_merchant_id: int | None
+    next_live: bool | None
+    merchant_id: int
+    live: bool
+    id: int | None
+    url: str
+    sign_version: str
+    format: str
+    payload: str
+    due_at: datetime
+    shop_now: datetime
+    key_id: int
+
+    @property
+    def next_place(self) -> tuple[int, bool]:
+        """The merchant's side that the next claim goes on after."""
+        return _FIRST if self.next_merchant_id is None else (self.next_merchant_id, bool(self.next_live))
+
+    @property
+    def name(self) -> Name:
+        """The pingback that was taken."""
+        assert self.id is not None, "only rows with an id are pingbacks"
+        return self.merchant_id, self.live, self.id
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The key that it is stamped with."""
+        return self.merchant_id, self.key_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +129,9 @@ class Claims:
         """
         began = time.monotonic()
         place = self._place if merchant_id is None else (merchant_id - 1, True)
-        rows = [
-            row
-            async for row in queries.claim(
+        rows = await records_of(
+            _Row,
+            queries.claim(
                 self._database,
                 now=now,
                 merchant_id=merchant_id,
@@ -114,37 +149,37 @@ class Claims:
                 lane_urls=[lane.endpoint[2] for lane in lanes],
                 lane_loads=[lane.load for lane in lanes],
                 lane_rooms=[lane.room for lane in lanes],
-            )
-        ]
+            ),
+        )
         last = rows[0]
         if merchant_id is None:
-            self._place = _FIRST if last["next_merchant_id"] is None else (last["next_merchant_id"], last["next_live"])
-        return await self._opened([row for row in rows if row["id"] is not None], began)
+            self._place = last.next_place
+        return await self._opened([row for row in rows if row.id is not None], began)
 
-    async def _opened(self, rows: list[Any], began: float) -> list[Claimed]:
+    async def _opened(self, rows: Sequence[_Row], began: float) -> list[Claimed]:
         """Add the private keys; what can't be stamped is tried again later, and waits in the operator's list."""
         metrics.CLAIMED.inc(len(rows))
-        keys = await self._keyring.private_keys((row["merchant_id"], row["key_id"]) for row in rows)
-        await self._set_aside([row for row in rows if (row["merchant_id"], row["key_id"]) not in keys])
+        keys = await self._keyring.private_keys(row.key for row in rows)
+        await self._set_aside([row for row in rows if row.key not in keys])
         return [
             Claimed(
-                name=(row["merchant_id"], row["live"], row["id"]),
-                url=row["url"],
-                sign_version=row["sign_version"],
-                body_format=row["format"],
-                payload=row["payload"],
-                private_key=keys[row["merchant_id"], row["key_id"]],
-                due_at=row["due_at"],
-                now=row["shop_now"],
+                name=row.name,
+                url=row.url,
+                sign_version=row.sign_version,
+                body_format=row.format,
+                payload=row.payload,
+                private_key=keys[row.key],
+                due_at=row.due_at,
+                now=row.shop_now,
                 began=began,
             )
             for row in rows
-            if (row["merchant_id"], row["key_id"]) in keys
+            if row.key in keys
         ]
 
-    async def _set_aside(self, rows: list[Any]) -> None:
+    async def _set_aside(self, rows: Sequence[_Row]) -> None:
         """Once a key can be opened again its pingbacks go out, half an hour later at most."""
-        names = [(row["merchant_id"], row["live"], row["id"]) for row in rows]
+        names = [row.name for row in rows]
         await postpone(self._database, names)
         alarms = []
         for name in names:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.reasons import Why, why
@@ -22,11 +22,18 @@ USUAL_EVENT = "payment"
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPingback:
-    """A pingback and the subscription that it is about; one about a payment names that in `pingback` instead."""
+class SeenPingback(Pingback):
+    """A pingback with the subscription that it is about; one about a payment names that instead."""
 
-    pingback: Pingback
     subscription_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _LastAttempt:
+    pingback_id: int
+    status: int | None
+    error: str
+    response_body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +48,9 @@ class PingbackFilter:
 
 async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> list[SeenPingback]:
     """A page of the shop's pingbacks, newest first; the narrowest filter leads, by an index of its own."""
-    return [_seen(row) async for row in _rows(database, shop, wanted, page)]
-
-
-def _rows(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
     state, event = wanted.state, wanted.event
     is_usual = state is None or state is PingbackState.ACKNOWLEDGED
-    found: AsyncIterator[Mapping[str, Any]]
     if wanted.reference is not None or wanted.email is not None:
         email = wanted.email.lower() if wanted.email is not None else None
         found = queries.about(database, **common, reference=wanted.reference, email=email, event=event, state=state)
@@ -60,15 +62,15 @@ def _rows(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) ->
         found = queries.in_state(database, **common, state=state, event=event)
     else:
         found = queries.failed_of_event(database, **common, state=state, event=event)
-    return found
+    return await records_of(SeenPingback, found)
 
 
 async def why_failed(database: Database, shop: Shop, pingback_ids: Sequence[int]) -> dict[int, Why]:
     """Why the last attempt of each of these failed; those that were acknowledged, or never sent, are missing."""
     rows = queries.last_attempts(database, merchant_id=shop.merchant_id, live=shop.live, ids=pingback_ids)
     reasons = {
-        row["pingback_id"]: why(row["status"], row["error"], row["response_body"])
-        for row in [row async for row in rows]
+        last.pingback_id: why(last.status, last.error, last.response_body)
+        for last in await records_of(_LastAttempt, rows)
     }
     return {pingback_id: reason for pingback_id, reason in reasons.items() if reason is not None}
 
@@ -78,10 +80,12 @@ async def find_pingback(database: Database, shop: Shop, pingback_id: int) -> See
 
     Raises: NotFound if the shop has no such pingback in this mode.
     """
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
-    if row is None:
+    found = record_if_any(
+        SeenPingback, await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
+    )
+    if found is None:
         raise NotFound(f"there is no pingback {pingback_id}")
-    return _seen(row)
+    return found
 
 
 async def find_with_attempts(
@@ -94,8 +98,3 @@ async def find_with_attempts(
     seen = await find_pingback(database, shop, pingback_id)
     _, attempts = await show_pingback(database, shop, pingback_id)
     return seen, attempts
-
-
-def _seen(row: Mapping[str, Any]) -> SeenPingback:
-    values = {name: row[name] for name in Pingback.__slots__}
-    return SeenPingback(Pingback(**{**values, "state": PingbackState(row["state"])}), row["subscription_id"])

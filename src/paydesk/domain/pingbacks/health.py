@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.reasons import Why, why
@@ -74,33 +75,63 @@ class Health:
     endpoints: Sequence[Endpoint]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    day_sent: int
+    day_acknowledged: int
+    week_sent: int
+    week_acknowledged: int
+    week_failed: int
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    due: int
+    retried: int
+    soon: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    url: str
+    last_success: datetime | None
+    failing_since: datetime | None
+    failing: int
+    last_failure: datetime | None
+    status: int | None
+    error: str
+    response_body: str
+
+
 async def read_health(database: Database, shop: Shop, *, now: datetime) -> Health:
     """How the shop's pingbacks arrive; `now` is its time, UTC (a test clock may run ahead)."""
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     ago = {"day": now - timedelta(days=1), "week": now - timedelta(days=7)}
-    shares = await queries.shares(database, **side, **ago, most=MOST_COUNTED)
-    waits = await queries.open_ones(database, **side, soon=now + SOON, most=MOST_COUNTED)
+    shares = record_of(_Shares, await queries.shares(database, **side, **ago, most=MOST_COUNTED))
+    waits = record_of(_Waits, await queries.open_ones(database, **side, soon=now + SOON, most=MOST_COUNTED))
     rows = queries.endpoints(database, **side, newest=_NEWEST, far=FAR, most=_MOST_ENDPOINTS)
     return Health(
-        Share(shares["day_sent"], shares["day_acknowledged"]),
-        Share(shares["week_sent"], shares["week_acknowledged"]),
-        shares["week_failed"],
-        shares["since"],
-        waits["due"],
-        waits["retried"],
-        waits["soon"],
-        waits["waiting"],
+        Share(shares.day_sent, shares.day_acknowledged),
+        Share(shares.week_sent, shares.week_acknowledged),
+        shares.week_failed,
+        shares.since,
+        waits.due,
+        waits.retried,
+        waits.soon,
+        waits.waiting,
         [
             Endpoint(
-                row["url"],
-                row["last_success"],
-                row["failing"],
-                row["failing_since"],
-                row["last_failure"],
-                row["status"],
-                row["error"],
-                why(row["status"], row["error"], row["response_body"]) if row["last_failure"] else None,
+                row.url,
+                row.last_success,
+                row.failing,
+                row.failing_since,
+                row.last_failure,
+                row.status,
+                row.error,
+                why(row.status, row.error, row.response_body) if row.last_failure else None,
             )
-            for row in [row async for row in rows]
+            for row in await records_of(_Endpoint, rows)
         ],
     )

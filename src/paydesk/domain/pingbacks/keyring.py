@@ -9,8 +9,9 @@ import structlog
 
 from paydesk.adapters.vault import Vault, VaultError
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.keys import open_key
+from paydesk.domain.merchants.keys import SealedKey, open_key
 
 _SECONDS = 60.0
 _MOST = 10_000
@@ -46,8 +47,8 @@ class Keyring:
         rows = queries.sealed_keys(
             self._database, merchant_ids=[name[0] for name in missing], key_ids=[name[1] for name in missing]
         )
-        async for row in rows:
+        for key in await records_of(SealedKey, rows):
             try:
-                self._kept[row["merchant_id"], row["id"]] = (now + _SECONDS, open_key(self._vault, row))
+                self._kept[key.merchant_id, key.id] = (now + _SECONDS, open_key(self._vault, key))
             except VaultError as error:
-                log.error("pingback_key_not_opened", merchant_id=row["merchant_id"], reason=str(error))
+                log.error("pingback_key_not_opened", merchant_id=key.merchant_id, reason=str(error))

@@ -250,14 +250,19 @@ update pingback p
   from target
  where p.merchant_id = target.merchant_id and p.live = target.live and p.id = target.id
    and p.state <> 'waiting' and target.url is not null
-returning p.*;
+returning p.id, p.live, p.event, p.payment_id, p.url, p.sign_version, p.format, p.payload, p.state, p.attempts,
+          p.due_at, p.created_at, p.finished_at;
 
 -- name: find(merchant_id, live, id)^
-select * from pingback where merchant_id = :merchant_id and live = :live and id = :id;
+select id, live, event, payment_id, url, sign_version, format, payload, state, attempts, due_at, created_at,
+       finished_at
+  from pingback
+ where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: newest(merchant_id, live, state, most)
 -- One side's newest pingbacks, of one state or (null) of all.
-select *
+select id, live, event, payment_id, url, sign_version, format, payload, state, attempts, due_at, created_at,
+       finished_at
   from pingback
  where merchant_id = :merchant_id and live = :live and (:state::text is null or state = :state)
  order by created_at desc, id desc

@@ -13,12 +13,13 @@ import structlog
 from paydesk.adapters.outbound import Answer
 from paydesk.core import card_numbers
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.stamping import masked
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL, PingbackState
 from paydesk.loops.repeating import repeat
 
 _MOST_AT_ONCE = 500
@@ -41,6 +42,14 @@ class Attempt:
     at: datetime
     body: bytes
     answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """How many pingbacks went into a state."""
+
+    state: PingbackState
+    pingbacks: int
 
 
 def is_acknowledged(answer: Answer) -> bool:
@@ -109,8 +118,8 @@ class Recorder:
             most_attempts=MOST_ATTEMPTS,
             resend_interval=RESEND_INTERVAL,
         )
-        async for row in moved:
-            metrics.ATTEMPTS.labels(row["state"]).inc(row["pingbacks"])
+        for outcome in await records_of(_Moved, moved):
+            metrics.ATTEMPTS.labels(outcome.state).inc(outcome.pingbacks)
         for attempt in batch:
             metrics.DURATION.observe(attempt.answer.duration)
         return batch

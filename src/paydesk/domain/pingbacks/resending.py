@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import EARLIEST, LATEST
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
@@ -61,12 +61,27 @@ class PingbackAttempt:
     duration_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A row of a PingbackAttempt: its headers are JSON."""
+
+    number: int
+    at: datetime
+    url: str
+    request_headers: str
+    request_body: str
+    status: int | None
+    response_body: str
+    error: str
+    duration_ms: int
+
+
 async def list_pingbacks(
     database: Database, shop: Shop, state: PingbackState | None = None, most: int = 50
 ) -> list[Pingback]:
     """The shop's newest pingbacks, newest first, of one state or of all."""
     rows = queries.newest(database, merchant_id=shop.merchant_id, live=shop.live, state=state, most=most)
-    return [_pingback(row) async for row in rows]
+    return await records_of(Pingback, rows)
 
 
 async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tuple[Pingback, list[PingbackAttempt]]:
@@ -76,7 +91,20 @@ async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tup
     """
     pingback = await _find(database, shop, pingback_id)
     rows = queries.attempts_of(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
-    return pingback, [_attempt(row) async for row in rows]
+    return pingback, [
+        PingbackAttempt(
+            row.number,
+            row.at,
+            row.url,
+            msgspec.json.decode(row.request_headers),
+            row.request_body,
+            row.status,
+            row.response_body,
+            row.error,
+            row.duration_ms,
+        )
+        for row in await records_of(_Attempt, rows)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +153,15 @@ async def resend(database: Connection, shop: Shop, pingback_id: int, *, now: dat
 
     Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to send it to.
     """
-    row = await queries.resend(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id, now=now)
-    if row is None:
+    sent = record_if_any(
+        Pingback,
+        await queries.resend(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id, now=now),
+    )
+    if sent is None:
         await _find(database, shop, pingback_id)
         kind = "pingback URL" if shop.live else "test pingback URL"
         raise Conflict(f"pingback {pingback_id} has no URL to go to; set the account's {kind} first")
-    return _pingback(row)
+    return sent
 
 
 async def send_waiting(database: Database, merchant: Merchant, *, now: datetime) -> int:
@@ -155,17 +186,10 @@ async def send_all_waiting(database: Database, *, now: datetime) -> None:
 
 
 async def _find(database: Connection, shop: Shop, pingback_id: int) -> Pingback:
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
-    if row is None:
+    found = record_if_any(
+        Pingback, await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
+    )
+    if found is None:
         side = "live" if shop.live else "test"
         raise NotFound(f"there is no {side} pingback {pingback_id}; see: paydesk pingback list")
-    return _pingback(row)
-
-
-def _pingback(row: Any) -> Pingback:
-    values = {name: row[name] for name in Pingback.__slots__}
-    return Pingback(**{**values, "state": PingbackState(row["state"])})
-
-
-def _attempt(row: Any) -> PingbackAttempt:
-    return PingbackAttempt(**{**dict(row), "request_headers": msgspec.json.decode(row["request_headers"])})
+    return found

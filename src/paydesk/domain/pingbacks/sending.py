@@ -19,6 +19,7 @@ from paydesk.adapters.outbound import Answer, OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.claiming import Claimed, Claims, Share
@@ -60,6 +61,14 @@ class SenderSettings:
     lease: float = 40.0
     grace: float = 5.0
     sides_per_claim: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Backlog:
+    """How many pingbacks are due, and for how many seconds the oldest has been."""
+
+    pingbacks: int
+    oldest: float
 
 
 class PingbackSender:
@@ -226,6 +235,6 @@ class PingbackSender:
 
     async def _watch_backlog(self) -> None:
         """Tell the operator how much is due and for how long."""
-        row = await queries.backlog(self._database, now=utc_now())
-        metrics.BACKLOG.set(row["pingbacks"])
-        metrics.OLDEST.set(row["oldest"])
+        backlog = record_of(_Backlog, await queries.backlog(self._database, now=utc_now()))
+        metrics.BACKLOG.set(backlog.pingbacks)
+        metrics.OLDEST.set(backlog.oldest)

@@ -49,7 +49,7 @@ async def show_pingbacks(visit: Visit) -> Response:
     path, before = visit.url("pingbacks"), visit.form.text("before", 60)
     state, reference, email, event = (asked[name] or None for name in ("state", "reference", "email", "event"))
     wanted = PingbackFilter(PingbackState(state) if state else None, reference, email, event)
-    found = [seen.pingback for seen in await browse_pingbacks(visit.database, visit.shop, wanted, page_asked(visit))]
+    found = await browse_pingbacks(visit.database, visit.shop, wanted, page_asked(visit))
     shown = found[:ROWS]
     failed = [one.id for one in shown if one.attempts and one.state in (PingbackState.DUE, PingbackState.EXHAUSTED)]
     older = mark_of(shown[-1].created_at, shown[-1].id) if len(found) > ROWS else ""
@@ -137,13 +137,13 @@ def _share(visit: Visit, share: Share) -> str:
 @section.page(_ONE, needs=Permission.view_pingbacks)
 async def show_pingback(visit: Visit) -> Response:
     """One pingback with its attempts, newest first, and why each failed; the private key in headers is masked."""
-    seen, attempts = await find_with_attempts(visit.database, visit.shop, visit.number("pingback_id"))
-    pingback, now = seen.pingback, await visit.shop_now()
+    pingback, attempts = await find_with_attempts(visit.database, visit.shop, visit.number("pingback_id"))
+    now = await visit.shop_now()
     return visit.part(
         "pingback.html",
         "news",
         pingback=pingback,
-        subscription_id=seen.subscription_id,
+        subscription_id=pingback.subscription_id,
         state=_state(pingback, now),
         content=msgspec.json.format(pingback.payload, indent=2),
         attempts=[(one, why(one.status, one.error, one.response_body)) for one in reversed(attempts)],

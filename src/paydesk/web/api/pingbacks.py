@@ -44,7 +44,7 @@ async def list_pingbacks(
     state = PingbackState(wanted.status) if wanted.status else None
     narrowed = PingbackFilter(state, wanted.merchant_order_id, wanted.email)
     found = await browse_pingbacks(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.pingback.created_at, seen.pingback.id))
+    shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.created_at, seen.id))
     return answer(PingbackList(True, [pingback_shape(seen) for seen in shown], cursor))
 
 

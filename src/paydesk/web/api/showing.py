@@ -191,14 +191,13 @@ def pingback_with_attempts(seen: SeenPingback, attempts: list[PingbackAttempt]) 
     return PingbackWithAttempts(**_pingback_fields(seen), attempts=sent)
 
 
-def _pingback_fields(seen: SeenPingback) -> dict[str, Any]:
-    pingback = seen.pingback
+def _pingback_fields(pingback: SeenPingback) -> dict[str, Any]:
     return {
         "id": pingback.id,
         "event": pingback.event,
         "status": str(pingback.state),
         "payment_id": pingback.payment_id,
-        "subscription_id": seen.subscription_id,
+        "subscription_id": pingback.subscription_id,
         "url": pingback.url,
         "sign_version": pingback.sign_version,
         "format": pingback.format,
