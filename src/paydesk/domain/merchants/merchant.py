@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.terms import TradeTerms
 
 queries = load_statements(__package__ or "")
 
@@ -116,6 +117,7 @@ async def open_account(
 ) -> Merchant:
     """What `create_merchant` does, as a part of the connection's transaction, which an error ends."""
     plan = fees or FeePlan()
+    terms = replace(TradeTerms(), rate=plan.rate, fixed=plan.fixed, reserve_rate=plan.reserve_rate)
     public, private = _pair(public_key, private_key)
     try:
         row = await queries.create_merchant(
@@ -124,9 +126,7 @@ async def open_account(
             email=email,
             pingback_url=pingback_url,
             shipped_goods=shipped_goods,
-            rate=plan.rate,
-            fixed=plan.fixed,
-            reserve_rate=plan.reserve_rate,
+            **asdict(terms),
             now=now,
         )
         await keys.add(connection, vault, row["id"], public=public, private=private, now=now, scopes=scopes)

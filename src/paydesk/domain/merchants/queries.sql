@@ -1,12 +1,12 @@
--- name: create_merchant(name, email, pingback_url, shipped_goods, rate, fixed, reserve_rate, now)^
--- A merchant never stands without a fee plan.
+-- name: create_merchant(name, email, pingback_url, shipped_goods, rate, fixed, reserve_rate, fees_returned, chargeback_fee, settlement_days, reserve_days, now)^
+-- A merchant never stands without its terms, all of which are named: no column has others of its own.
 with made as (
-    insert into merchant (name, email, pingback_url, shipped_goods, created_at)
-    values (:name, :email, :pingback_url, :shipped_goods, :now)
+    insert into merchant (name, email, pingback_url, shipped_goods, settlement_days, reserve_days, created_at)
+    values (:name, :email, :pingback_url, :shipped_goods, :settlement_days, :reserve_days, :now)
  returning *
 ), planned as (
-    insert into fee_plan (merchant_id, rate, fixed, reserve_rate)
-    select id, :rate, :fixed, :reserve_rate from made
+    insert into fee_plan (merchant_id, rate, fixed, reserve_rate, fees_returned, chargeback_fee)
+    select id, :rate, :fixed, :reserve_rate, :fees_returned, :chargeback_fee from made
 )
 select * from made;
 
