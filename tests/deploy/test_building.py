@@ -111,7 +111,7 @@ def test_it_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
     assert paydesk("whence").startswith(str(place))
     assert "migrate" in paydesk("paydesk", "--help")
     assert paydesk("paydesk", "settings").strip() == settings_table()
-    assert paydesk("paydesk", "migrate").startswith("applied 0001")
+    assert paydesk("paydesk", "migrate").startswith("applied 0165_baseline")
 
 
 def test_what_a_running_paydesk_needs_is_listed_with_hashes_and_nothing_else() -> None:
