@@ -35,7 +35,7 @@ from paydesk.adapters.acquirers.interface import (
     FailedRefundPage,
     Finding,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     Outcome,
     Purchase,
     Release,
@@ -176,19 +176,19 @@ class Yes:
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """Nobody asks here."""
-        return NotFound()
+        return NothingHeld()
 
     async def end_challenge(self, of_key: str) -> Finding:
         """Nobody asks here."""
-        return NotFound()
+        return NothingHeld()
 
     async def void(self, key: str, of_key: str) -> Release:
         """Nobody asks here."""
-        return NotFound()
+        return NothingHeld()
 
     async def undo(self, key: str, of_key: str) -> Finding:
         """Nobody asks here."""
-        return NotFound()
+        return NothingHeld()
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Nobody asks here."""
@@ -199,7 +199,7 @@ class Yes:
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """Nobody asks here."""
-        return NotFound()
+        return NothingHeld()
 
     async def disputes(self, after: str) -> DisputePage:
         """There are none."""

@@ -17,7 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Moved,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Refused,
     Voided,
@@ -56,11 +56,11 @@ class TestAuthorizing:
         assert (await counter.standing(purchase.key)).net == TEN
 
     async def test_a_key_that_was_never_seen_is_not_found(self, counter: Counter) -> None:
-        assert await counter.acquirer.find("never seen") == NotFound()
+        assert await counter.acquirer.find("never seen") == NothingHeld()
 
     async def test_looking_before_it_arrives_does_not_stop_a_purchase(self, counter: Counter) -> None:
         purchase = counter.purchase()
-        assert await counter.acquirer.find(purchase.key, purchase.not_after) == NotFound()
+        assert await counter.acquirer.find(purchase.key, purchase.not_after) == NothingHeld()
         assert isinstance(await counter.acquirer.authorize(purchase), Approved)
         assert isinstance(await counter.acquirer.find(purchase.key, purchase.not_after), Approved)
 
@@ -69,7 +69,7 @@ class TestAuthorizing:
         purchase = counter.purchase(amount=amount)
         with pytest.raises(AcquirerRefused, match="not a sum of money"):
             await counter.acquirer.authorize(purchase)
-        assert await counter.acquirer.find(purchase.key) == NotFound()
+        assert await counter.acquirer.find(purchase.key) == NothingHeld()
 
 
 class TestComingTooLate:
@@ -77,7 +77,7 @@ class TestComingTooLate:
         purchase = counter.purchase()
         counter.clock.now = purchase.not_after + timedelta(microseconds=1)
         assert await counter.acquirer.authorize(purchase) == Declined(DeclineReason.TOO_LATE)
-        assert await counter.acquirer.find(purchase.key) in {NotFound(), Declined(DeclineReason.TOO_LATE)}
+        assert await counter.acquirer.find(purchase.key) in {NothingHeld(), Declined(DeclineReason.TOO_LATE)}
         assert (await counter.standing(purchase.key)).net == 0
 
     async def test_a_key_decided_in_time_keeps_its_answer(self, counter: Counter) -> None:
@@ -87,8 +87,8 @@ class TestComingTooLate:
         assert await counter.acquirer.authorize(purchase) == first
 
     async def test_voiding_what_never_arrived_finds_nothing(self, counter: Counter) -> None:
-        assert await counter.acquirer.void("void", "never seen") == NotFound()
-        assert await counter.acquirer.undo("undo", "never seen either") == NotFound()
+        assert await counter.acquirer.void("void", "never seen") == NothingHeld()
+        assert await counter.acquirer.undo("undo", "never seen either") == NothingHeld()
 
 
 class TestChallenging:
@@ -139,7 +139,7 @@ class TestChallenging:
         assert (await counter.standing(key)).net == TEN
 
     async def test_ending_an_unknown_challenge_finds_nothing(self, counter: Counter) -> None:
-        assert await counter.acquirer.end_challenge("never seen") == NotFound()
+        assert await counter.acquirer.end_challenge("never seen") == NothingHeld()
 
     async def test_voiding_ends_an_open_challenge(self, counter: Counter) -> None:
         key, challenge = await challenged(counter)
@@ -216,7 +216,7 @@ class TestVoiding:
         for void in ("void", "void", "another void"):
             assert await counter.acquirer.void(void, key) == Captured(reference, TEN)
         assert isinstance(await counter.acquirer.find(key), Approved)
-        assert await counter.acquirer.find_movement("void", key, reference) == NotFound()
+        assert await counter.acquirer.find_movement("void", key, reference) == NothingHeld()
         assert (await counter.standing(key)).net == TEN
 
     async def test_a_charge_stays_where_it_is_whatever_was_refunded(self, counter: Counter) -> None:
@@ -328,14 +328,14 @@ class TestFindingMovements:
 
     async def test_what_was_never_asked_for_is_not_found(self, counter: Counter) -> None:
         key, reference = await approved(counter, capture=False)
-        assert await counter.acquirer.find_movement("never sent", key, reference) == NotFound()
+        assert await counter.acquirer.find_movement("never sent", key, reference) == NothingHeld()
 
     async def test_a_key_of_another_payments_movement_is_refused(self, counter: Counter) -> None:
         _, reference = await approved(counter)
         other, its_reference = await approved(counter)
         await counter.acquirer.refund("refund", reference, Decimal(1), "USD")
         found = await counter.acquirer.find_movement("refund", other, its_reference)
-        assert isinstance(found, Refused | NotFound)
+        assert isinstance(found, Refused | NothingHeld)
 
 
 class TestListing:

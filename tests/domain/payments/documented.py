@@ -35,7 +35,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     Moved,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     Outcome,
     OutcomeUnknown,
     Purchase,
@@ -129,12 +129,12 @@ class DocumentedBank:
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         account = self.accounts.get(key)
-        return Approved(account.reference) if account else NotFound()
+        return Approved(account.reference) if account else NothingHeld()
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         await self.pause()
         if key not in self._answers:
-            return NotFound()
+            return NothingHeld()
         answer = self._answers[key][1]
         return Refused(str(answer)) if isinstance(answer, Exception) else Moved(answer)
 

@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.interface import (
     FailedRefundPage,
     Finding,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     Outcome,
     OutcomeUnknown,
     Purchase,
@@ -77,7 +77,7 @@ class ObedientBank:
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         if key in self.voided:
             return Voided()
-        return NotFound() if key in self.hidden else self.decided.get(key, NotFound())
+        return NothingHeld() if key in self.hidden else self.decided.get(key, NothingHeld())
 
     async def look_back(self, key: str) -> Earlier | None:
         return None
@@ -99,7 +99,7 @@ class ObedientBank:
         raise AcquirerRefused("not asked for here")
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
-        return NotFound()
+        return NothingHeld()
 
     async def disputes(self, after: str) -> DisputePage:
         return DisputePage((), after)

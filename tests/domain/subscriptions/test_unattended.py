@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Finding,
     KeyUsed,
-    NotFound,
+    NothingHeld,
     Outcome,
     OutcomeUnknown,
     Purchase,
@@ -222,7 +222,7 @@ class TestChallenges:
         club, _, bank = await self.asked(subscriber, unsaid=True)
 
         async def nothing(of_key: str) -> Finding:
-            return NotFound()
+            return NothingHeld()
 
         bank.end_challenge = nothing  # type: ignore[method-assign]
         await club.settle(seconds=6)

@@ -110,7 +110,7 @@ class Voided:
 
 
 @dataclass(frozen=True, slots=True)
-class NotFound:
+class NothingHeld:
     """The acquirer has never seen the key (so far)."""
 
 
@@ -219,9 +219,9 @@ class FailedRefundPage:
 
 
 Outcome = Approved | Declined | Challenged
-Finding = Approved | Declined | Challenged | Voided | NotFound
+Finding = Approved | Declined | Challenged | Voided | NothingHeld
 Release = Finding | Captured
-MovementFinding = Moved | Refused | NotFound
+MovementFinding = Moved | Refused | NothingHeld
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,14 +296,14 @@ class Acquirer(Protocol):
         """Let go of what the purchase `of_key` holds, or end its open challenge; never gives money back. Moves money.
 
         Returns what is true of `of_key` afterwards: Voided (also if it was already), Captured (the money was taken and
-        stays so), NotFound (and it never will be accepted later), or Declined. Raises: AcquirerRefused.
+        stays so), NothingHeld (and it never will be accepted later), or Declined. Raises: AcquirerRefused.
         """
 
     async def undo(self, key: str, of_key: str) -> Finding:
         """Undo a purchase that must not be, whatever it took: end it, let go of it, or give it all back. Moves money.
 
         Only for a purchase that nobody counts on, such as a second approval of a paid order. Returns what is true of
-        `of_key` afterwards: Voided (also if it was already), NotFound (and it never will be accepted later), or
+        `of_key` afterwards: Voided (also if it was already), NothingHeld (and it never will be accepted later), or
         Declined. Raises: AcquirerRefused if it can't be undone any more (refunded or disputed).
         """
 
@@ -326,8 +326,8 @@ class Acquirer(Protocol):
         """What became of the purchase under `key`. Moves no money.
 
         `not_after` is the purchase's own. Until it is past the key is left as it is, since the purchase may still be on
-        its way, and NotFound says nothing of what is to come. Once it is past, NotFound is final: the acquirer has made
-        sure that the key can't be used any more. Without it nothing is made sure of.
+        its way, and NothingHeld says nothing of what is to come. Once it is past, NothingHeld is final: the acquirer
+        has made sure that the key can't be used any more. Without it nothing is made sure of.
         """
 
     async def look_back(self, key: str) -> Earlier | None:
@@ -340,8 +340,8 @@ class Acquirer(Protocol):
         """What became of the capture, void or refund under `key` of the purchase `of_key`/`reference`. Moves no money.
 
         Moved and Refused are final, but for a refund that fails after it was made (see `failed_refunds`): it is Refused
-        from then on. NotFound is not final: a question still on its way may arrive later, and an acquirer may keep no
-        record of refusals; finish it by sending the same key again.
+        from then on. NothingHeld is not final: a question still on its way may arrive later, and an acquirer may keep
+        no record of refusals; finish it by sending the same key again.
         """
 
     async def disputes(self, after: str) -> DisputePage:

@@ -14,7 +14,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Finding,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Voided,
 )
@@ -119,10 +119,10 @@ async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: 
         return not isinstance(await record_ending(desk.database, change, left, reason, now=now), Unsettled)
     if change.state is CardChangeState.CHALLENGED:
         return not isinstance(await record_finding(desk, change, finding, now=now), Unsettled)
-    if isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.change.not_after + GRACE):
+    if isinstance(finding, Voided) or (isinstance(finding, NothingHeld) and now > lookup.change.not_after + GRACE):
         failed, reason = CardChangeState.FAILED, DeclineReason.PROCESSING_ERROR
         return not isinstance(await record_ending(desk.database, change, failed, reason, now=now), Unsettled)
-    if isinstance(finding, NotFound):
+    if isinstance(finding, NothingHeld):
         return False
     return not isinstance(await record(desk, change, finding, now=now), Unsettled)
 

@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Finding,
     KeyUsed,
-    NotFound,
+    NothingHeld,
     Outcome,
     OutcomeUnknown,
     Purchase,
@@ -275,7 +275,7 @@ async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> R
 
 async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, now: datetime) -> Result:
     """Record what a challenge came to. The acquirer knew the key: that it knows nothing now is no answer."""
-    if isinstance(finding, Challenged | NotFound):
+    if isinstance(finding, Challenged | NothingHeld):
         return Unsettled()
     if isinstance(finding, Approved | Declined):
         return await record(desk, change, finding, now=now)

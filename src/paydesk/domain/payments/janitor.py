@@ -23,7 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Finding,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Voided,
     is_earlier,
@@ -190,7 +190,7 @@ async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Fin
     if isinstance(finding, Challenged):
         return await acquirer.end_challenge(lookup.key)
     if not isinstance(finding, Approved):
-        return NotFound()
+        return NothingHeld()
     earlier = await acquirer.look_back(lookup.key)
     if earlier is None:
         return None
@@ -253,7 +253,7 @@ def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending
     """How an attempt ended without money, or None while it may still be approved."""
     if isinstance(finding, Declined):
         state, reason = AttemptState.DECLINED, finding.reason
-    elif isinstance(finding, Voided) or (isinstance(finding, NotFound) and now > lookup.not_after + GRACE):
+    elif isinstance(finding, Voided) or (isinstance(finding, NothingHeld) and now > lookup.not_after + GRACE):
         state, reason = AttemptState.FAILED, DeclineReason.PROCESSING_ERROR
         if lookup.state is AttemptState.CHALLENGED:
             state, reason = AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED

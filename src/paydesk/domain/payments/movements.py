@@ -219,7 +219,7 @@ async def _finish(desk: Desk, movement: Movement) -> Answer | None:
     try:
         acquirer = desk.acquirers[movement.acquirer]
         finding = await acquirer.find_movement(movement.key, movement.of_key, movement.reference)
-        answer = await _ask(desk, movement) if isinstance(finding, bank.NotFound) else finding
+        answer = await _ask(desk, movement) if isinstance(finding, bank.NothingHeld) else finding
         await _correct(desk.database, movement, answer)
         return answer
     except bank.OutcomeUnknown:

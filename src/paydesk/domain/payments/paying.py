@@ -18,7 +18,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Purchase,
     Voided,
@@ -302,12 +302,12 @@ async def _record_finding(
     desk: Desk,
     checkout: Checkout,
     attempt: Attempt,
-    finding: Approved | Declined | Challenged | Voided | NotFound,
+    finding: Approved | Declined | Challenged | Voided | NothingHeld,
     *,
     now: datetime,
 ) -> Result:
     # The acquirer knew the key when it asked for the challenge: that it knows nothing now is no answer.
-    if isinstance(finding, Challenged | NotFound):
+    if isinstance(finding, Challenged | NothingHeld):
         return Unsettled()
     if isinstance(finding, Approved | Declined):
         result = await _record(desk, checkout, attempt.id, finding, now=now)

@@ -11,7 +11,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Finding,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Voided,
 )
@@ -41,6 +41,6 @@ async def end_challenge(acquirer: Acquirer, key: str) -> Approved | Declined:
     ended = await acquirer.end_challenge(key)
     if isinstance(ended, Voided):
         return Declined(DeclineReason.AUTHENTICATION_FAILED)
-    if isinstance(ended, NotFound | Challenged):
+    if isinstance(ended, NothingHeld | Challenged):
         raise OutcomeUnknown("the bank asked for a customer who is not there, and its question can't be ended")
     return ended

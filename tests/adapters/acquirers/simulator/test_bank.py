@@ -21,7 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     DisputePage,
     DisputeStatus,
     KeyUsed,
-    NotFound,
+    NothingHeld,
     Refused,
     Voided,
 )
@@ -107,7 +107,7 @@ class TestComingTooLate:
     async def test_after_its_time_a_key_is_refused_for_good(self, counter: Counter) -> None:
         purchase = counter.purchase()
         counter.clock.now = purchase.not_after + timedelta(microseconds=1)
-        assert await counter.acquirer.find(purchase.key) == NotFound()
+        assert await counter.acquirer.find(purchase.key) == NothingHeld()
         assert await counter.acquirer.authorize(purchase) == Declined(DeclineReason.TOO_LATE)
         assert await counter.acquirer.find(purchase.key) == Declined(DeclineReason.TOO_LATE)
         counter.clock.now -= timedelta(hours=1)
@@ -116,9 +116,9 @@ class TestComingTooLate:
 
     async def test_a_key_voided_before_it_arrives_is_refused_for_good(self, counter: Counter) -> None:
         purchase = counter.purchase()
-        assert await counter.acquirer.void("void", purchase.key) == NotFound()
-        assert await counter.acquirer.void("void", purchase.key) == NotFound()
-        assert await counter.acquirer.find(purchase.key) == NotFound()
+        assert await counter.acquirer.void("void", purchase.key) == NothingHeld()
+        assert await counter.acquirer.void("void", purchase.key) == NothingHeld()
+        assert await counter.acquirer.find(purchase.key) == NothingHeld()
         assert await counter.acquirer.authorize(purchase) == Declined(DeclineReason.TOO_LATE)
         assert await counter.acquirer.find(purchase.key) == Declined(DeclineReason.TOO_LATE)
         assert await counter.acquirer.void("void", purchase.key) == Declined(DeclineReason.TOO_LATE)

@@ -3,7 +3,7 @@ from decimal import Decimal
 
 import pytest
 
-from paydesk.adapters.acquirers.interface import Approved, CardDetails, Moved, NotFound, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import Approved, CardDetails, Moved, NothingHeld, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
@@ -54,7 +54,7 @@ async def test_a_purchase_is_hidden_for_its_time(honest: SimulatedAcquirer) -> N
     time = [100.0]
     liar = LyingAcquirer(honest, Lies(hide_for=5), clock=lambda: time[0])
     outcome = await liar.authorize(purchase("one"))
-    assert await liar.find("one") == NotFound()
+    assert await liar.find("one") == NothingHeld()
     time[0] += 5
     assert await liar.find("one") == outcome
 
@@ -65,6 +65,6 @@ async def test_a_refund_is_hidden_for_its_time(honest: SimulatedAcquirer) -> Non
     outcome = await liar.authorize(purchase("one"))
     assert isinstance(outcome, Approved)
     refund = await liar.refund("refund", outcome.reference, Decimal(1), "USD")
-    assert await liar.find_movement("refund", "one", outcome.reference) == NotFound()
+    assert await liar.find_movement("refund", "one", outcome.reference) == NothingHeld()
     time[0] += 5
     assert await liar.find_movement("refund", "one", outcome.reference) == Moved(refund)

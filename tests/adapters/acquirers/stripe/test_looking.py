@@ -21,7 +21,7 @@ from tests.adapters.acquirers.stripe.stub import (
 from paydesk.adapters.acquirers.interface import (
     Approved,
     KeyUsed,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Voided,
 )
@@ -35,9 +35,9 @@ class TestBeforeItsTimeIsOver:
     async def test_a_key_is_left_alone(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         for path in (SEARCH, INTENTS, "/v1/setup_intents"):
             stub.will("GET", path, NOTHING)
-        assert await acquirer.find("one", NOON + timedelta(minutes=1)) == NotFound()
-        assert await acquirer.find("one", NOON) == NotFound()
-        assert await acquirer.find("one") == NotFound()
+        assert await acquirer.find("one", NOON + timedelta(minutes=1)) == NothingHeld()
+        assert await acquirer.find("one", NOON) == NothingHeld()
+        assert await acquirer.find("one") == NothingHeld()
         assert stub.to("POST", INTENTS) == []
 
     async def test_what_search_does_not_have_yet_is_found_in_the_list(
@@ -57,7 +57,7 @@ class TestBeforeItsTimeIsOver:
         for path in (SEARCH, INTENTS, "/v1/setup_intents"):
             stub.will("GET", path, NOTHING)
         asked = (acquirer.find(f"key-{n}", NOON + timedelta(seconds=n)) for n in range(50))
-        assert set(await asyncio.gather(*asked)) == {NotFound()}
+        assert set(await asyncio.gather(*asked)) == {NothingHeld()}
         assert len(stub.to("GET", INTENTS)) < 5
 
     async def test_a_later_look_lists_anew(self, acquirer: StripeAcquirer, stub: Stub) -> None:
@@ -66,7 +66,7 @@ class TestBeforeItsTimeIsOver:
         stub.will("GET", INTENTS, NOTHING)
         stub.will("GET", INTENTS, listed(intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
-        assert await acquirer.find("one", NOON) == NotFound()
+        assert await acquirer.find("one", NOON) == NothingHeld()
         assert await acquirer.find("one", NOON) == Approved("pi_1", "")
 
 
@@ -88,7 +88,7 @@ class TestUnknownOutcomes:
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, intent(id="pi_2", status="requires_payment_method"))
         for _ in range(3):
-            assert await acquirer.find("one", OVER) == NotFound()
+            assert await acquirer.find("one", OVER) == NothingHeld()
         (sent,) = stub.to("POST", INTENTS)
         assert sent.key == "one"
         assert "confirm" not in sent.params

@@ -25,7 +25,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     Moved,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     Outcome,
     OutcomeUnknown,
     Purchase,
@@ -121,14 +121,14 @@ class Bank:
         with self.record.transaction():
             standing = remembering.listed(self.record, of_key)
             if standing is None or standing.status is not Status.CHALLENGED:
-                return standing.finding() if standing else NotFound()
+                return standing.finding() if standing else NothingHeld()
             self._write(standing, Kind.END, key=None, result="ended")
             return Voided()
 
     def find(self, key: str) -> Finding:
         """What became of the purchase under `key`. Moves no money."""
         standing = remembering.listed(self.record, key)
-        return remembering.told(self.record, standing, standing.finding()) if standing else NotFound()
+        return remembering.told(self.record, standing, standing.finding()) if standing else NothingHeld()
 
     def look_back(self, key: str) -> Earlier | None:
         """The purchase that was ever made under `key`; Voided for one that was only used up. Moves no money."""
@@ -147,7 +147,7 @@ class Bank:
         used = self.record.decided(key)
         if used is None:
             refusal = self.record.refused(key, of_key)
-            return Refused(refusal.result) if refusal else NotFound()
+            return Refused(refusal.result) if refusal else NothingHeld()
         if used.kind not in _MOVEMENTS or used.of_key != of_key:
             return Refused(f"the key was used for another {used.kind}")
         if used.kind is Kind.VOID and used.result == Status.DECLINED:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from paydesk.adapters.acquirers.interface import Acquirer, Finding, MovementFinding, NotFound, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import Acquirer, Finding, MovementFinding, NothingHeld, OutcomeUnknown
 from paydesk.adapters.acquirers.passing import PassingAcquirer
 
 _Answer = TypeVar("_Answer")
@@ -44,12 +44,12 @@ class LyingAcquirer(PassingAcquirer):
         self._hidden_until: dict[str, float] = {}
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
-        """NotFound while a purchase is hidden, then the truth. Moves no money."""
-        return NotFound() if self._hides(key) else await self.honest.find(key, not_after)
+        """NothingHeld while a purchase is hidden, then the truth. Moves no money."""
+        return NothingHeld() if self._hides(key) else await self.honest.find(key, not_after)
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
-        """NotFound while a capture, void or refund is hidden, then the truth. Moves no money."""
-        return NotFound() if self._hides(key) else await self.honest.find_movement(key, of_key, reference)
+        """NothingHeld while a capture, void or refund is hidden, then the truth. Moves no money."""
+        return NothingHeld() if self._hides(key) else await self.honest.find_movement(key, of_key, reference)
 
     def _hides(self, key: str) -> bool:
         return self._clock() < self._hidden_until.get(key, float("-inf"))

@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     DisputeStatus,
     Finding,
-    NotFound,
+    NothingHeld,
     Outcome,
     Voided,
 )
@@ -77,7 +77,7 @@ class Standing:
             return approval(self.reference)
         if self.status is Status.CHALLENGED:
             return Challenged(self.reference, url="")
-        return Voided() if self.status is Status.VOIDED else NotFound()
+        return Voided() if self.status is Status.VOIDED else NothingHeld()
 
 
 def approval(reference: str) -> Approved:

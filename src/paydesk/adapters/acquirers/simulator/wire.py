@@ -19,7 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     Moved,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     Refused,
     Release,
     Voided,
@@ -142,7 +142,7 @@ def answer_of(finding: Release) -> Answer:
             return Answer("challenged", reference, until=until)
         case Voided():
             return Answer("voided")
-        case NotFound():
+        case NothingHeld():
             return Answer("not_found")
 
 
@@ -158,7 +158,7 @@ def finding_of(answer: Answer) -> Finding:
         case Answer(kind="voided"):
             return Voided()
         case Answer(kind="not_found"):
-            return NotFound()
+            return NothingHeld()
     raise ValueError(f'"{answer.kind}" is not an answer of the bank')
 
 
@@ -192,7 +192,7 @@ def movement_answer_of(finding: MovementFinding) -> Answer:
             return Answer("moved", reference, amount=amount)
         case Refused(reason):
             return Answer("refused", why=reason)
-        case NotFound():
+        case NothingHeld():
             return Answer("not_found")
 
 
@@ -204,5 +204,5 @@ def movement_finding_of(answer: Answer) -> MovementFinding:
         case Answer(kind="refused"):
             return Refused(answer.why)
         case Answer(kind="not_found"):
-            return NotFound()
+            return NothingHeld()
     raise ValueError(f'"{answer.kind}" is not an answer of the bank')

@@ -23,7 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     KeyUsed,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     Outcome,
     Purchase,
     Release,
@@ -125,7 +125,7 @@ class StripeAcquirer:
         look = self._looking.purchase if over else self._looking.so_far
         intent = await look(key, not_after)
         if intent is None:
-            return NotFound()
+            return NothingHeld()
         return finding_of(intent, voided=await self._looking.is_voided(intent))
 
     async def look_back(self, key: str) -> Earlier | None:
@@ -267,6 +267,6 @@ def _own_key(purchase: Purchase, what: str) -> str:
 
 def _as_outcome(finding: Finding) -> Outcome:
     """A finding as the answer to a purchase: one that never arrived, or was undone, comes too late."""
-    if isinstance(finding, NotFound | Voided):
+    if isinstance(finding, NothingHeld | Voided):
         return Declined(DeclineReason.TOO_LATE)
     return finding

@@ -17,7 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     Moved,
     MovementFinding,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Refused,
     Release,
@@ -103,7 +103,7 @@ class Movements:
         for _ in range(2):
             intent = await self._looking.purchase(of_key)
             if intent is None:
-                return NotFound()
+                return NothingHeld()
             standing = finding_of(intent, voided=await self._looking.is_voided(intent))
             if intent.status not in {*_OPEN, "succeeded"} or isinstance(standing, Voided):
                 return standing
@@ -125,7 +125,7 @@ class Movements:
         for _ in range(2):
             intent = await self._looking.purchase(of_key)
             if intent is None:
-                return NotFound()
+                return NothingHeld()
             if intent.status != "requires_action":
                 return finding_of(intent, voided=await self._looking.is_voided(intent))
             try:
@@ -142,7 +142,7 @@ class Movements:
         """
         intent = await self._looking.intent(reference) or await self._looking.purchase(of_key)
         if intent is None or intent.metadata.get(KEY) != of_key:
-            return NotFound()
+            return NothingHeld()
         if intent.metadata.get(CAPTURE) == key and intent.status == "succeeded":
             return Moved(intent.id)
         if intent.metadata.get(VOID) == key and (intent.status == "canceled" or intent.is_setup):
@@ -150,7 +150,7 @@ class Movements:
         # Not by what the charge says was refunded: the amount of a refund that failed is taken out of that again.
         refund = None if intent.is_setup else _under(key, await self._looking.refunds(intent))
         if refund is None:
-            return NotFound()
+            return NothingHeld()
         if not refund.counts:
             return Refused(_why_not_made(refund))
         return Moved(_made(refund).id, main_units(refund.amount, intent.currency))

@@ -13,7 +13,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     Finding,
-    NotFound,
+    NothingHeld,
     OutcomeUnknown,
     Voided,
 )
@@ -214,5 +214,5 @@ def finding_of(intent: Intent, *, voided: bool) -> Finding:
     if intent.status == "requires_payment_method" and problem is not None:
         return Declined(decline_reason(problem.code, problem.decline_code), until)
     if intent.status in {"requires_payment_method", "requires_confirmation"}:
-        return NotFound()
+        return NothingHeld()
     raise OutcomeUnknown(f"Stripe is not done with {intent.id}: {intent.status[:40]}")
