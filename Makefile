@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIREMENTS := $(VENV)/.requirements
 READY := $(VENV)/.ready
+PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
 FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-containers test-ha test-upgrade lint unit soak bench bench-smoke messages lock dist clean
+.PHONY: help setup run test test-long test-containers test-ha test-upgrade lint unit soak bench bench-smoke messages lock dist clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +35,10 @@ $(READY): $(REQUIREMENTS) $(FRONT_END) pyproject.toml
 run: $(READY) ## Start everything: database, checkout, worker, sample shop
 	@exec $(BIN)/paydesk run
 
-test: lint unit ## Lint, then all tests, on an embedded PostgreSQL
+test: lint unit ## Lint, then all tests in their short form, on an embedded PostgreSQL (five minutes on 2 cores)
+
+test-long: $(READY) ## The long plays in full: each fate at each point, each look of each page, more made-up examples
+	@WHOLE_TESTS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PROCESSES) -m long $(ARGS)
 
 test-ha: $(READY) ## Kill, cut off and freeze a cluster's primary while customers pay (Debian, root; a quarter of an hour)
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -s -m ha tests/ha $(ARGS)
@@ -47,7 +51,7 @@ lint: $(READY) ## Check style, types and the layers of the house
 
 # Where the environment forbids to write bytecode, each process would compile all tests and their asserts again.
 unit: $(READY) ## All tests without the lint step
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PROCESSES) $(ARGS)
 
 soak: $(READY) ## Kill everything at random, for some minutes (the seed is printed)
 	@$(BIN)/python -m pytest -m soak $(ARGS)

@@ -10,21 +10,24 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import httpx
 import pytest
-from hypothesis import HealthCheck
+from hypothesis import HealthCheck, is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
 from starlette.types import Receive, Scope, Send
 from tests.databases import drop_database
+from tests.lengths import WHOLE
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
 from paydesk.app import create_app, payment_desk
 from paydesk.core.clock import utc_now
+from paydesk.database import programs
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
@@ -38,8 +41,11 @@ from paydesk.web.checkout.services import CheckoutServices
 from paydesk_client import Gateway
 
 # A property holds or not, however long a busy machine takes for one example of it.
-hypothesis_settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis_settings.load_profile("unhurried")
+hypothesis_settings.register_profile("whole", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.register_profile(
+    "short", hypothesis_settings.get_profile("whole"), max_examples=12, derandomize=True, database=None
+)
+hypothesis_settings.load_profile("whole" if WHOLE else "short")
 
 LONGEST = (
     *("tests/faults/test_plays.py", "tests/commands/test_running.py", "tests/e2e/test_console_pages.py"),
@@ -48,6 +54,13 @@ LONGEST = (
 """The files that take longest, each one minute or more."""
 LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end at about the same time."""
+APART = ("long", "soak", "ha", "containers")
+"""The marks of what is run by those who ask for it."""
+
+WAITS_FOR_NO_DISK = ("-c", "fsync=off", "-c", "full_page_writes=off")
+"""Nothing here outlives its server; what does is proven under tests/faults, on a server that waits for the disk."""
+_templates: dict[str, str] = {}
+"""The name of a migrated database that others are copied from, by its server's address."""
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +69,12 @@ async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     given = os.environ.get("PAYDESK_DATABASE_URL")
     if given:
         yield given
+        await _drop_template(given)
         return
     server = EmbeddedServer(tmp_path_factory.mktemp("data"))
-    await server.start()
+    command = programs.server_command
+    with patch.object(programs, "server_command", lambda *place: [*command(*place), *WAITS_FOR_NO_DISK]):
+        await server.start()
     try:
         yield server.admin_url
     finally:
@@ -75,15 +91,30 @@ async def migrated_database(server_url: str) -> AsyncIterator[str]:
     """The address of an empty, migrated database, for the length of a block."""
     name = f"paydesk_test_{secrets.token_hex(6)}"
     admin = await asyncpg.connect(server_url)
-    await admin.execute(f"create database {name} template template0")
-    # Nothing here outlives its server; what does is proven under tests/faults, on a server that waits for the disk.
-    await admin.execute(f"alter database {name} set synchronous_commit = off")
-    url = database_at(server_url, name)
     try:
-        async with connected(url, most=2) as pool:
-            await migrate(pool)
-        yield url
+        await admin.execute(f"create database {name} template {await _template(admin, server_url)}")
+        await admin.execute(f"alter database {name} set synchronous_commit = off")
+        yield database_at(server_url, name)
     finally:
+        await drop_database(admin, name)
+        await admin.close()
+
+
+async def _template(admin: asyncpg.Connection, server_url: str) -> str:
+    """The name of a database that is migrated, and that nobody is connected to: a copy takes no time, the steps do."""
+    if server_url not in _templates:
+        name = f"paydesk_test_{secrets.token_hex(6)}"
+        await admin.execute(f"create database {name} template template0")
+        _templates[server_url] = name
+        async with connected(database_at(server_url, name), most=2) as pool:
+            await migrate(pool)
+    return _templates[server_url]
+
+
+async def _drop_template(server_url: str) -> None:
+    """Leave nothing behind on a server that is not ours."""
+    if name := _templates.pop(server_url, ""):
+        admin = await asyncpg.connect(server_url)
         await drop_database(admin, name)
         await admin.close()
 
@@ -308,10 +339,13 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a database, so that it can be run on another server: `pytest -m database`.
 
-    The files that take longest come first. What depends on chance, or on more of a machine than most may touch, is run
-    by those who ask for it: `pytest -m soak`, `pytest -m ha`, `pytest -m containers`.
+    The files that take longest come first. What takes long, depends on chance, or on more of a machine than most may
+    touch, is run by those who ask for it: `pytest -m long`, `pytest -m soak`, `pytest -m ha`, `pytest -m containers`.
     """
-    for apart in ("soak", "ha", "containers"):
+    for item in items if WHOLE else ():
+        if item.get_closest_marker("longer") or is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("long")
+    for apart in APART:
         if apart not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(apart)])
             items[:] = [item for item in items if not item.get_closest_marker(apart)]

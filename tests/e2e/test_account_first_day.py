@@ -14,6 +14,7 @@ from tests.e2e.conftest import serving
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
+from tests.lengths import longer
 
 from paydesk.web.demo.shop import create_shop
 from paydesk_client import Gateway
@@ -174,6 +175,7 @@ async def invite(open_page: OpenPage, running: Running, page: Page, account: str
     return colleague
 
 
+@longer
 async def test_a_merchants_first_day(open_page: OpenPage, running: Running, tmp_path: Path) -> None:
     email = f"ada-{secrets.token_hex(6)}@shop.example"
     page, account = await sign_up(open_page, running, email)

@@ -18,6 +18,7 @@ from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.conftest import accept_waiting, propose_change, submit_profile
 from tests.e2e.looks import flaws, violations
+from tests.lengths import long, longer
 
 import paydesk.app
 from paydesk.adapters.vault import Vault
@@ -273,7 +274,7 @@ async def test_who_waits_for_the_operator_sees_the_answer_without_asking(
     assert complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=long)])
 async def test_a_checkout_in_the_merchants_colours_can_be_read(
     open_page: OpenPage,
     base: str,
@@ -301,6 +302,7 @@ async def test_a_checkout_in_the_merchants_colours_can_be_read(
     assert complaints == []
 
 
+@longer
 async def test_everybody_can_use_the_account_whatever_state_it_is_in(
     sign_up: SignUp, base: str, database: Database
 ) -> None:
@@ -335,6 +337,7 @@ async def test_everybody_can_use_the_account_whatever_state_it_is_in(
     assert not found, "\n".join(found)
 
 
+@longer
 async def test_everybody_can_get_in(sign_up: SignUp, link_to: LinkTo, base: str) -> None:
     page, email = await sign_up()
     await page.goto(await link_to(email))

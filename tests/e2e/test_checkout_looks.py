@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from tests.e2e.looks import Look, violations
+from tests.lengths import long
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.terms import Terms, Trial
@@ -114,7 +115,7 @@ def show(look: Look, base: str) -> Show:
     return show
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=long)])
 @pytest.mark.parametrize("name", STATES)
 async def test_axe_reports_nothing(show: Show, name: str, scheme: str) -> None:
     page = await show(f"/usual/{name}", color_scheme=scheme)

@@ -17,6 +17,7 @@ from playwright.async_api import Page
 from starlette.routing import Route
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+from tests.lengths import longer
 
 from paydesk.domain.accounts.roles import Permission
 from paydesk.web.account.routes import routes as account_routes
@@ -153,6 +154,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
     }
 
 
+@longer
 async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running, ids: dict[str, Any]) -> None:
     nobody = await open_page(running.address + "/account/login")
     wrong = await walk(nobody, running, addresses(account_routes, [Access.anybody], ids))

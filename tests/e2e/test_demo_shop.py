@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import flaws
+from tests.lengths import longer
 
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
@@ -170,6 +171,7 @@ async def test_a_portal_that_paydesk_does_not_name_is_a_calm_page(page: Page, de
     await expect(page.get_by_text("Paydesk did not say where the subscription is managed")).to_be_visible()
 
 
+@longer
 async def test_every_page_suits_everyone(page: Page, desk: Desk) -> None:
     await page.goto(f"{desk.shop}/orders")
     found = await flaws(page)

@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import Look, violations
+from tests.lengths import long
 from tests.links import newest_portal
 from tests.shopfront import pay
 
@@ -208,7 +209,7 @@ async def show(look: Look, portal: Portal, state: str, **options: Any) -> Page:
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=long)])
 @pytest.mark.parametrize("state", STATES)
 async def test_axe_reports_nothing_and_nothing_foreign_is_fetched(
     look: Look, subscribed: Subscribed, base: str, state: str, scheme: str

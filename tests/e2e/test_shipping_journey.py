@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+from tests.lengths import longer
 
 pytestmark = pytest.mark.browser
 
@@ -145,6 +146,7 @@ async def test_the_counter_works_without_javascript(open_page: OpenPage, running
     await expect(page.get_by_role("status")).to_contain_text("Refunded.", timeout=PATIENCE_MS)
 
 
+@longer
 async def test_the_counter_suits_everyone(open_page: OpenPage, running: Running) -> None:
     page = await order(open_page, running)
     assert await flaws(page) == []

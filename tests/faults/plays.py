@@ -12,12 +12,14 @@ from enum import StrEnum
 from functools import partial
 
 import asyncpg
+import pytest
 from tests.faults.customers import APPROVED, DECLINED, LOST_ANSWER, SECURE, Plan
 from tests.faults.fail_points import Stop
 from tests.faults.keeping import PART, Wish
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Order, Stage
 from tests.faults.supervising import answering, kill, supervised
+from tests.lengths import long
 
 from paydesk.database.pool import AWAY
 from paydesk_client.calls import ApiError
@@ -33,6 +35,12 @@ class Fate(StrEnum):
     LOSES_THE_DATABASE = "PostgreSQL is killed, and the process goes on"
     IS_TOO_LATE = "others do what it should have done, and the process goes on"
 
+
+EACH_FATE = [
+    pytest.param([*Fate], id="one each"),
+    *(pytest.param([fate], id=fate.name.lower(), marks=long) for fate in Fate),
+]
+"""In the short form each play has one fate of the three, else every one."""
 
 Do = Callable[[Stage, Order], Awaitable[None]]
 
@@ -57,6 +65,11 @@ class Play:
     at: str
     deed: Deed
     order: Order
+
+
+def shared_out(plays: Sequence[Play], fates: Sequence[Fate]) -> list[tuple[Sequence[Play], Fate]]:
+    """Which plays have which fate, where each has one: all the same one if there is no other."""
+    return [(plays[number :: len(fates)], fate) for number, fate in enumerate(fates) if plays[number :: len(fates)]]
 
 
 async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:

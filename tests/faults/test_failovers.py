@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 from tests.faults.failing_over import deployed, lags, shopping
+from tests.lengths import long
 
 pytestmark = pytest.mark.faults
 
-ROUNDS = [pytest.param(2, id="two"), pytest.param(20, id="twenty", marks=pytest.mark.soak)]
+ROUNDS = [
+    pytest.param(1, id="one"),
+    pytest.param(2, id="two", marks=long),
+    pytest.param(20, id="twenty", marks=pytest.mark.soak),
+]
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)

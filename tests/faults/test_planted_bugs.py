@@ -24,6 +24,7 @@ from tests.faults.plays import (
 from tests.faults.settling import settle
 from tests.faults.stage import Cast, staged
 from tests.faults.verifying import contradictions, hear
+from tests.lengths import long
 
 pytestmark = pytest.mark.faults
 
@@ -59,6 +60,7 @@ async def found_with(folder: Path, bugs: Mapping[str, Play], *, in_background: b
         return contradictions(await hear(stage))
 
 
+@long
 @pytest.mark.parametrize("bugs", [OF_THE_WEBS_BUGS, OF_THE_WORKERS_BUGS], ids=["web", "workers"])
 async def test_each_planted_bug_is_found_by_its_play(tmp_path: Path, bugs: Mapping[str, Play]) -> None:
     found = await found_with(tmp_path, bugs, in_background=bugs is OF_THE_WORKERS_BUGS)

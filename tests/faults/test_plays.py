@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.faults.killing import lives
-from tests.faults.plays import OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play
+from tests.faults.plays import EACH_FATE, OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play, shared_out
 from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Stage, staged
 from tests.faults.verifying import contradictions, hear
@@ -17,13 +17,15 @@ from tests.processes import Kept, eventually
 pytestmark = pytest.mark.faults
 
 
-@pytest.mark.parametrize("fate", Fate, ids=[fate.name.lower() for fate in Fate])
-async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: Path, fate: Fate) -> None:
+@pytest.mark.parametrize("fates", EACH_FATE)
+async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: Path, fates: list[Fate]) -> None:
     async with staged(tmp_path, Cast(forks=8)) as stage:
-        await perform(stage, OF_THE_WEB, fate)
+        for plays, fate in shared_out(OF_THE_WEB, fates):
+            await perform(stage, plays, fate)
         await settle(stage)
         async with stage.working():
-            await perform(stage, OF_THE_WORKERS, fate)
+            for plays, fate in shared_out(OF_THE_WORKERS, fates):
+                await perform(stage, plays, fate)
         await settle(stage)
         found = contradictions(await hear(stage))
         assert stage.staff.wrong + stage.staff.failures() == [], found

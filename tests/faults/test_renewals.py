@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from tests.faults.renewing import (
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Cast, stop_workers
 from tests.faults.supervising import answering, kill, supervised
+from tests.lengths import at_length, long, longer
 
 pytestmark = pytest.mark.faults
 
-MEMBERS = 400
+MEMBERS = at_length(400, 150)
 """More than are in hand whenever a process is killed: somebody must be left to come to the next point."""
 EXPECTED = {
     # How long the database needs to recover depends on the machine, and a loop may say that it waits for it.
@@ -36,10 +38,14 @@ POINTS = (
 )
 
 
-async def charge(club: Club, fates: list[Fate], points: tuple[str, ...] = POINTS) -> None:
-    """Charge everybody; on the way each fate comes at each point."""
+SHORT = {Fate.DIES: POINTS[1:3], Fate.LOSES_THE_DATABASE: POINTS[:1], Fate.IS_TOO_LATE: POINTS[3:]}
+"""Each point once."""
+
+
+async def charge(club: Club, fates: Mapping[Fate, tuple[str, ...]]) -> None:
+    """Charge everybody; on the way each fate comes at its points."""
     async with supervised(club.postgres), club.worker.running():
-        for fate in fates:
+        for fate, points in fates.items():
             stops = []
             for point in points:
                 club.points.arm(point)
@@ -64,19 +70,21 @@ async def _befall(club: Club, fate: Fate, stops: list[Stop]) -> None:
         stop.go_on()
 
 
+@longer
 async def test_each_renewal_is_charged_once_whatever_happens_at_a_point(tmp_path: Path) -> None:
     async with club_staged(tmp_path, MEMBERS, Cast()) as club:
-        await charge(club, list(Fate))
+        await charge(club, at_length(dict.fromkeys(Fate, POINTS), SHORT))
         await settle_renewals(club)
         found = await renewal_contradictions(club, MEMBERS)
         assert not found, "\n".join(found)
         assert {event["event"] for event in club.worker.events if event["level"] == "error"} <= EXPECTED
 
 
+@long
 async def test_a_renewal_that_is_charged_before_its_intent_is_found(tmp_path: Path) -> None:
     # Of a batch, the first to be answered would commit the intents of all.
     async with club_staged(tmp_path, 1, Cast(bugs=["charging.begin_renewals"])) as club:
-        await charge(club, [Fate.DIES], ("after bank.charge_stored",))
+        await charge(club, {Fate.DIES: ("after bank.charge_stored",)})
         await settle_renewals(club)
         found = await renewal_contradictions(club, 1)
         assert any(said.startswith("lost: ") for said in found), found

@@ -22,6 +22,7 @@ from tests.faults.stage import PAYDESK, Cast, Stage, staged
 from tests.faults.test_plays import check, unforeseen
 from tests.faults.test_soak import order
 from tests.faults.verifying import contradictions, hear
+from tests.lengths import at_length, longer
 from tests.processes import eventually
 from tests.standing_by import processes, promoted_without_what_it_had_not_written
 
@@ -64,8 +65,10 @@ class Seen:
     seconds: float = 0.0
 
 
+@longer
 async def test_a_standby_that_stands_still_for_seconds_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    await _stand_still(tmp_path, seconds=float(os.environ.get("PAYDESK_FROZEN_SECONDS", "8")), customers=60)
+    seconds = os.environ.get("PAYDESK_FROZEN_SECONDS", at_length("8", "3"))
+    await _stand_still(tmp_path, seconds=float(seconds), customers=at_length(60, 30))
 
 
 @pytest.mark.soak

@@ -13,6 +13,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from tests.lengths import at_length
 
 from paydesk_client.parameters import Value, is_nested, items, leaves, text
 from paydesk_client.readings import ADDRESS_PARTS, SIGNED_FIELDS
@@ -118,7 +119,7 @@ def accepted(fields: Fields, given_hash: str, version: Version) -> bool:
         return False
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=at_length(30, 8), deadline=None, suppress_health_check=SLOW)
 @given(signed=requests("v2"))
 @example(signed={**FORM, "sign_version": "v2", "a": "1", "c": "2;b=3"})
 @example(signed={**FORM, "sign_version": "v2", "m": "1;q=2", "note": "3"})
@@ -163,7 +164,7 @@ def spellings(string: str) -> Iterator[Fields]:
                             yield {**{unquote_plus(key): unquote_plus(one) for key, _, one in rest}, name: value}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=at_length(30, 8), deadline=None, suppress_health_check=SLOW)
 @given(signed=requests("v1"))
 @example(signed={**FORM, "sign_version": "v1", "recurring_trial_amount": "30.00", "recurring_trial_period": "1m"})
 def test_a_version_1_hash_is_accepted_for_one_reading_only(signed: Fields) -> None:

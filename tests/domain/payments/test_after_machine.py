@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.domain.payments.counter import Teller, Till
+from tests.lengths import at_length
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.adapters.vault import Vault
@@ -117,7 +118,9 @@ def _nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=at_length(25, 3),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @example(fees_returned=True, plan=[("wait", 180), ("do", ("settle",), ""), ("do", ("pay out",), "")], seed=0)
 @example(

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lengths import at_length
 from tests.shopfront import buy, ship, ships
 
 from paydesk.adapters.acquirers.interface import (
@@ -188,7 +189,7 @@ DEEDS = st.lists(
 ODDS = st.sampled_from([0.0, 0.3, 0.6])
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=at_length(40, 6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=DEEDS, seed=st.integers(0, 999), questions=ODDS, answers=ODDS, hide_for=st.sampled_from([0.0, 1e9]))
 async def test_whatever_happens_in_whatever_order_an_order_is_charged_once_or_not_at_all(
     till: Any,

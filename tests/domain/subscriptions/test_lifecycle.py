@@ -9,6 +9,7 @@ from decimal import Decimal
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.lengths import at_length
 from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
@@ -233,4 +234,4 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestLife.settings = settings(max_examples=at_length(150, 25), stateful_step_count=40, deadline=None)

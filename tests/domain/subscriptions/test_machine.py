@@ -10,6 +10,7 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.lengths import at_length
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import DeclineReason
@@ -142,7 +143,9 @@ class World:
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=at_length(20, 4),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(terms=agreed, plan=st.lists(steps, min_size=4, max_size=18))
 async def test_any_interleaving_keeps_every_promise(

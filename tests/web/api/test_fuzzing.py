@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
     response_headers_conformance,
     response_schema_conformance,
 )
+from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
@@ -172,18 +173,20 @@ def attempt(
     return call
 
 
+@longer
 async def test_every_call_with_a_key_is_answered_as_the_document_says(
     service: str, ids: Ids, merchant: Merchant
 ) -> None:
-    answered = await asyncio.to_thread(fuzz, service, ids, [{"X-ApiKey": merchant.private_key}], 40)
+    answered = await asyncio.to_thread(fuzz, service, ids, [{"X-ApiKey": merchant.private_key}], at_length(40, 12))
     assert not any(401 in statuses for statuses in answered.values()), answered
     succeeded = {call for call, statuses in answered.items() if 200 in statuses}
     assert len(succeeded) > len(answered) // 2, answered
 
 
+@longer
 async def test_nothing_is_done_or_shown_without_the_right_key(service: str, ids: Ids) -> None:
     keyless = [{}, {"X-ApiKey": ""}, {"X-ApiKey": "guessed"}, {"X-ApiKey": "x" * 5000}]
-    answered = await asyncio.to_thread(fuzz, service, ids, keyless, 12)
+    answered = await asyncio.to_thread(fuzz, service, ids, keyless, at_length(12, 4))
     for call, statuses in answered.items():
         assert 401 in statuses, call
         # What is wrong with the parameters may be said before the key is looked at.
@@ -221,6 +224,7 @@ def confirm_deliveries(service: str, gateway: Gateway, payments: list[int], most
     return answered
 
 
+@longer
 async def test_every_delivery_of_a_real_order_is_answered_as_the_document_says(
     service: str, customers: Any, desk: Desk, merchant: Merchant, gateway: Gateway
 ) -> None:
@@ -229,7 +233,7 @@ async def test_every_delivery_of_a_real_order_is_answered_as_the_document_says(
         await customers.buy()
     rows = await desk.database.fetch("select id from payment where merchant_id = $1", merchant.id)
     payments = [row["id"] for row in rows]
-    answered = await asyncio.to_thread(confirm_deliveries, service, gateway, payments, 60)
+    answered = await asyncio.to_thread(confirm_deliveries, service, gateway, payments, at_length(60, 25))
     assert {200, 400} <= answered
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lengths import at_length
 
 from paydesk_client.signature import MalformedForm, encode_form
 
@@ -17,7 +18,9 @@ CountRows = Callable[[str], Awaitable[int]]
 
 FORM_TYPE = {"Content-Type": "application/x-www-form-urlencoded"}
 PATIENT = settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None,
+    max_examples=at_length(100, 12),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 NAMES = st.sampled_from(

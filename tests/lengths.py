@@ -1,0 +1,22 @@
+"""How far a test goes: `make test` plays the short form of what has no end of its own, `make test-long` the whole."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+WHOLE = bool(os.environ.get("WHOLE_TESTS"))
+
+longer = pytest.mark.longer
+"""Marks what `make test-long` repeats at greater length."""
+long = pytest.mark.long
+"""Marks what `make test-long` alone runs."""
+
+
+def at_length(whole: T, short: T) -> T:
+    """How much of something there is: the whole, or its short form."""
+    return whole if WHOLE else short
