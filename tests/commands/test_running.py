@@ -472,7 +472,7 @@ async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
 ) -> None:
     keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
     vault = Vault.from_settings(keys["VAULT_KEYS"], keys["SECRET_KEY"])
-    settings = {"DATABASE_URL": own_database_url, "DATA_DIR": tmp_path / "data", "SIMULATOR_LATENCY": 2, **keys}
+    settings = {"DATABASE_URL": own_database_url, "DATA_DIR": tmp_path / "data", "SIMULATOR_LATENCY": 1, **keys}
     async with (
         connected(own_database_url, most=2) as database,
         paydesk("serve", "--workers", workers, **settings) as program,
@@ -489,6 +489,7 @@ async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
             # A process that remembers nothing looks through the bank's list first, which is slow here, too.
             while (answer := await browser.post(url, data=CUSTOMER, follow_redirects=False)).status_code == 503:
                 assert answer.headers["Retry-After"]
+                await asyncio.sleep(0.2)
             return answer
 
         paying = asyncio.create_task(pay())
