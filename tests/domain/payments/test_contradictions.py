@@ -15,11 +15,12 @@ from paydesk.adapters.acquirers.interface import Moved, Refused
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import recording
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import LEASE
-from paydesk.domain.payments.recording import Answer, Movement, movement_of, record_answers
+from paydesk.domain.payments.recording import Answer, Movement, MovementRow, movement_of, record_answers
 from paydesk.domain.payments.refunding import refund
 
 Buy = Callable[[], Awaitable[int]]
@@ -36,7 +37,7 @@ async def two_refunds(desk: Desk, shop: Shop, database: Database, buy: Buy) -> l
         await refund(away, shop, payment_id, Decimal(2), requested_by="api", now=utc_now())
     later = utc_now() + timedelta(minutes=2)
     claimed = recording.queries.claim_movements(database, now=later, most=10, lease=LEASE)
-    return [movement_of(row) async for row in claimed]
+    return [movement_of(row) for row in await records_of(MovementRow, claimed)]
 
 
 async def how_it_stands(database: Database, movement: Movement) -> tuple[Any, ...]:

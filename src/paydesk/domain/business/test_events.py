@@ -80,7 +80,7 @@ async def find_target(database: Database, shop: Shop) -> Target:
     if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}")
     account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
-    own = frozenset(url for url in (account.pingback_url, account.test_pingback_url) if url)
+    own = frozenset(url for url in (account.account_url, account.test_pingback_url) if url)
     url = destination(None, account, live=shop.live)
     return Target(url, own, merchant.sign_version, merchant.pingback_format, merchant.key_id, shop.live)
 

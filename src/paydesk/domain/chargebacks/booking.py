@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 from paydesk.adapters.acquirers.interface import Dispute
 from paydesk.core.storable import storable_text
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.chargebacks.reckoning import REVERSED, Step, Verdict, Waits, next_step
-from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.chargebacks.reckoning import REVERSED, Disputed, Step, Verdict, Waits, next_step
 from paydesk.domain.payments.after import told
 from paydesk.domain.pingbacks.payload import ReversalReport
 
@@ -42,12 +41,15 @@ async def record_dispute(
     """
     changed = False
     for _ in range(READ_AGAIN):
-        row = await queries.disputed(
-            database,
-            acquirer=acquirer,
-            of_key=dispute.of_key,
-            acquirer_reference=dispute.reference,
-            real_now=now,
+        row = record_if_any(
+            Disputed,
+            await queries.disputed(
+                database,
+                acquirer=acquirer,
+                of_key=dispute.of_key,
+                acquirer_reference=dispute.reference,
+                real_now=now,
+            ),
         )
         if row is None:
             return await _of_nobody(database, acquirer, dispute)
@@ -69,12 +71,10 @@ async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Boo
     return Booked(changed=False, waits=Waits("no attempt to pay has the key that it names"))
 
 
-async def _book(
-    database: Database, acquirer: str, dispute: Dispute, row: Mapping[str, Any], step: Step, now: datetime
-) -> bool:
+async def _book(database: Database, acquirer: str, dispute: Dispute, row: Disputed, step: Step, now: datetime) -> bool:
     """Write one step down; False if the payment has changed since it was worked out."""
     pingback = told(row, _report(row, dispute, step)) if step.event else {}
-    nothing = dict.fromkeys(("pingback_url", "pingback_format", "payload"))
+    nothing = dict.fromkeys(("send_to", "pingback_format", "payload"))
     booked = await queries.book(
         database,
         **_chargeback(acquirer, dispute, row, step),
@@ -86,29 +86,29 @@ async def _book(
         kinds=[kind for kind, _, _ in step.entries],
         accounts=[account for _, account, _ in step.entries],
         amounts=[amount for _, _, amount in step.entries],
-        step=((row["returns"] if step.event == REVERSED else row["takes"]) or 0) + 1,
+        step=((row.returns if step.event == REVERSED else row.takes) or 0) + 1,
         told=bool(pingback),
         **(nothing | pingback | {"event": step.event}),
-        now=row["shop_now"],
+        now=row.shop_now,
     )
     if booked is not None and step.reckoned:
         await _tell_reckoned(database, dispute, row, step, now)
     return booked is not None
 
 
-def _chargeback(acquirer: str, dispute: Dispute, row: Mapping[str, Any], step: Step) -> dict[str, Any]:
+def _chargeback(acquirer: str, dispute: Dispute, row: Disputed, step: Step) -> dict[str, Any]:
     """What a chargeback is about, and where the step leaves it."""
     return {
-        "merchant_id": row["merchant_id"],
-        "live": row["live"],
-        "payment_id": row["payment_id"],
-        "revision": row["revision"],
-        "id": row["reference_id"],
+        "merchant_id": row.merchant_id,
+        "live": row.live,
+        "payment_id": row.payment_id,
+        "revision": row.revision,
+        "id": row.reference_id,
         "acquirer": acquirer,
         "acquirer_reference": dispute.reference,
         "state": str(step.state),
         "amount": step.sums.amount,
-        "currency": row["currency"],
+        "currency": row.currency,
         "disputed_amount": dispute.amount,
         "disputed_currency": dispute.currency,
         "taken": step.sums.taken,
@@ -121,12 +121,12 @@ def _chargeback(acquirer: str, dispute: Dispute, row: Mapping[str, Any], step: S
     }
 
 
-def _report(row: Mapping[str, Any], dispute: Dispute, step: Step) -> ReversalReport:
-    elsewhere = dispute.currency != row["currency"]
+def _report(row: Disputed, dispute: Dispute, step: Step) -> ReversalReport:
+    elsewhere = dispute.currency != row.currency
     return ReversalReport(
         event=step.event or "",
         status=step.status,
-        reference_id=row["reference_id"],
+        reference_id=row.reference_id,
         chargeback_amount=step.moved,
         reason=None if step.event == REVERSED else storable_text(dispute.reason, longest=LONGEST_REASON),
         disputed_amount=dispute.amount if elsewhere else None,
@@ -134,15 +134,13 @@ def _report(row: Mapping[str, Any], dispute: Dispute, step: Step) -> ReversalRep
     )
 
 
-async def _tell_reckoned(
-    database: Database, dispute: Dispute, row: Mapping[str, Any], step: Step, now: datetime
-) -> None:
+async def _tell_reckoned(database: Database, dispute: Dispute, row: Disputed, step: Step, now: datetime) -> None:
     """Tell the operator that nobody knows what a dispute is worth in the payment's currency."""
     alarm = Alarm(
         AlarmKind.dispute_reckoned,
-        f"chargeback {row['reference_id']}",
-        f"it is over {dispute.amount} {dispute.currency}; {step.sums.amount} {row['currency']} of payment "
-        f"{row['payment_id']} were booked, since the acquirer did not say what it is worth there",
-        Shop(row["merchant_id"], row["live"]),
+        f"chargeback {row.reference_id}",
+        f"it is over {dispute.amount} {dispute.currency}; {step.sums.amount} {row.currency} of payment "
+        f"{row.payment_id} were booked, since the acquirer did not say what it is worth there",
+        row.shop,
     )
     await raise_alarms(database, [alarm], now=now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -14,6 +13,7 @@ from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import surely
 from paydesk.domain.chargebacks.states import ChargebackState
@@ -67,6 +67,39 @@ class Purchase:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Purchase:
+    merchant_id: int
+    live: bool
+    acquirer: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A chargeback with its payment; disputed_amount and disputed_currency are null where they are the payment's."""
+
+    id: int
+    payment_id: int
+    state: ChargebackState
+    amount: Decimal
+    currency: str
+    taken: Decimal
+    returned: Decimal
+    disputed_amount: Decimal | None
+    disputed_currency: str | None
+    fee: Decimal
+    reason: str
+    evidence: str
+    evidence_at: datetime | None
+    opened_at: datetime
+    closed_at: datetime | None
+    acquirer: str
+    acquirer_reference: str
+    merchant_order_id: str
+    subscription_id: int | None
+
+
 async def browse_chargebacks(
     database: Database, shop: Shop, state: ChargebackState | None, page: Page
 ) -> list[Chargeback]:
@@ -78,7 +111,7 @@ async def browse_chargebacks(
         state=state and str(state),
         **page.parameters(),
     )
-    return [_chargeback(row) async for row in rows]
+    return [_chargeback(row) for row in await records_of(_Row, rows)]
 
 
 async def show_chargeback(database: Database, shop: Shop, chargeback_id: int) -> Chargeback:
@@ -107,7 +140,7 @@ async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *
     if row is None:
         raise Conflict(f"chargeback {chargeback_id} is closed; evidence comes too late")
     try:
-        await desk.acquirers[before["acquirer"]].submit_evidence(before["acquirer_reference"], text)
+        await desk.acquirers[before.acquirer].submit_evidence(before.acquirer_reference, text)
     except AcquirerRefused as error:
         raise Conflict(f"the bank does not take the evidence: {error}") from error
     except (OutcomeUnknown, KeyError) as error:
@@ -124,8 +157,8 @@ async def shop_of_chargeback(database: Database, chargeback_id: int) -> Shop:
 
     Raises: NotFound.
     """
-    async for row in queries.shops_of(database, id=chargeback_id):
-        return Shop(row["merchant_id"], row["live"])
+    for shop in await records_of(Shop, queries.shops_of(database, id=chargeback_id)):
+        return shop
     raise NotFound(f"there is no chargeback {chargeback_id}; see: paydesk chargeback list")
 
 
@@ -134,15 +167,18 @@ async def purchase_of(database: Database, payment_id: int) -> Purchase:
 
     Raises: NotFound.
     """
-    async for row in queries.purchase_of(database, payment_id=payment_id):
-        return Purchase(Shop(row["merchant_id"], row["live"]), row["acquirer"], row["idempotency_key"])
+    for row in await records_of(_Purchase, queries.purchase_of(database, payment_id=payment_id)):
+        return Purchase(Shop(row.merchant_id, row.live), row.acquirer, row.idempotency_key)
     raise NotFound(f"there is no payment {payment_id}")
 
 
 async def find_by_reference(database: Database, shop: Shop, acquirer: str, reference: str) -> Chargeback | None:
     """The chargeback that an acquirer calls by this name, None while it is not recorded."""
-    row = await queries.find_by_reference(
-        database, merchant_id=shop.merchant_id, live=shop.live, acquirer=acquirer, acquirer_reference=reference
+    row = record_if_any(
+        _Row,
+        await queries.find_by_reference(
+            database, merchant_id=shop.merchant_id, live=shop.live, acquirer=acquirer, acquirer_reference=reference
+        ),
     )
     return _chargeback(row) if row else None
 
@@ -153,19 +189,35 @@ async def dispute_reference(database: Database, shop: Shop, chargeback_id: int) 
     Raises: NotFound.
     """
     row = await _row(database, shop, chargeback_id)
-    return row["acquirer"], row["acquirer_reference"]
+    return row.acquirer, row.acquirer_reference
 
 
-async def _row(database: Database, shop: Shop, chargeback_id: int) -> Mapping[str, Any]:
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id)
+async def _row(database: Database, shop: Shop, chargeback_id: int) -> _Row:
+    row = record_if_any(
+        _Row, await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id)
+    )
     if row is None:
         raise NotFound(f"there is no chargeback {chargeback_id}")
-    found: Mapping[str, Any] = row
-    return found
+    return row
 
 
-def _chargeback(row: Mapping[str, Any]) -> Chargeback:
-    values = {name: row[name] for name in Chargeback.__slots__}
-    if row["disputed_currency"] is None:
-        values |= {"disputed_amount": row["amount"], "disputed_currency": row["currency"]}
-    return Chargeback(**{**values, "state": ChargebackState(row["state"])})
+def _chargeback(row: _Row) -> Chargeback:
+    return Chargeback(
+        id=row.id,
+        payment_id=row.payment_id,
+        merchant_order_id=row.merchant_order_id,
+        subscription_id=row.subscription_id,
+        state=row.state,
+        amount=row.amount,
+        currency=row.currency,
+        taken=row.taken,
+        returned=row.returned,
+        disputed_amount=row.amount if row.disputed_amount is None else row.disputed_amount,
+        disputed_currency=row.disputed_currency or row.currency,
+        fee=row.fee,
+        reason=row.reason,
+        evidence=row.evidence,
+        evidence_at=row.evidence_at,
+        opened_at=row.opened_at,
+        closed_at=row.closed_at,
+    )

@@ -88,7 +88,7 @@ select a.merchant_id, a.live, a.state as attempt_state, p.attempt_id = a.id as h
     on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
    and c.acquirer_reference = :acquirer_reference;
 
--- name: book(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, state, amount, currency, disputed_amount, disputed_currency, taken, returned, fee, reason, aside, ends_subscription, told_at, asked_at, payment_state, charged_back, pending_taken, reserve_taken, kinds, accounts, amounts, event, step, told, pingback_url, pingback_format, payload, now)^
+-- name: book(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, state, amount, currency, disputed_amount, disputed_currency, taken, returned, fee, reason, aside, ends_subscription, told_at, asked_at, payment_state, charged_back, pending_taken, reserve_taken, kinds, accounts, amounts, event, step, told, send_to, pingback_format, payload, now)^
 -- One step of a dispute, the first or a later one: the payment, its chargeback, the postings (the money, and the fee)
 -- and the pingback, or nothing, if the payment is not any more as this was worked out from. (Each change of a chargeback
 -- changes its payment's revision, so that it is guarded by it too.)
@@ -140,8 +140,8 @@ with moved as (
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, reversal_id, reversal_step, url, sign_version, key_id,
                           format, payload, state, due_at, created_at)
-    select merchant_id, live, :event, id, :id, :step, :pingback_url, sign_version, key_id, :pingback_format, :payload,
-           case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
+    select merchant_id, live, :event, id, :id, :step, :send_to, sign_version, key_id, :pingback_format, :payload,
+           case when :send_to::text is null then 'waiting' else 'due' end, :now, :now
       from moved
      where :event::text is not null and :told::boolean
 )
@@ -173,13 +173,17 @@ update chargeback
 returning id;
 
 -- name: find(merchant_id, live, id)^
-select c.*, p.merchant_order_id, p.subscription_id
+select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.disputed_amount, c.disputed_currency,
+       c.fee, c.reason, c.evidence, c.evidence_at, c.opened_at, c.closed_at, c.acquirer, c.acquirer_reference,
+       p.merchant_order_id, p.subscription_id
   from chargeback c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :id;
 
 -- name: find_by_reference(merchant_id, live, acquirer, acquirer_reference)^
-select c.*, p.merchant_order_id, p.subscription_id
+select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.disputed_amount, c.disputed_currency,
+       c.fee, c.reason, c.evidence, c.evidence_at, c.opened_at, c.closed_at, c.acquirer, c.acquirer_reference,
+       p.merchant_order_id, p.subscription_id
   from chargeback c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
  where c.merchant_id = :merchant_id and c.live = :live and c.acquirer = :acquirer
@@ -187,7 +191,9 @@ select c.*, p.merchant_order_id, p.subscription_id
 
 -- name: browse(merchant_id, live, state, since, until, before_at, before_id, most)
 -- A page of one side's chargebacks, newest first, of one state or (null) all.
-select c.*, p.merchant_order_id, p.subscription_id
+select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.disputed_amount, c.disputed_currency,
+       c.fee, c.reason, c.evidence, c.evidence_at, c.opened_at, c.closed_at, c.acquirer, c.acquirer_reference,
+       p.merchant_order_id, p.subscription_id
   from (
       select *
         from chargeback

@@ -7,11 +7,10 @@ those that wait with its reason. One that can't be booked stops no other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import msgspec
 import structlog
@@ -20,6 +19,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, Outco
 from paydesk.core.clock import utc_now
 from paydesk.core.storable import storable_json
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -72,25 +72,81 @@ async def read_disputes(desk: Desk, *, now: datetime) -> int:
     """
     changed = 0
     for name in desk.acquirers:
-        place = await queries.claim_reading(desk.database, acquirer=name, lease=LEASE, now=now)
-        if place is not None:
-            changed += await _Reading(desk, name, now).whole(place["place"])
+        claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE, now=now))
+        if claimed is not None:
+            changed += await _Reading(desk, name, now).whole(claimed.place)
     await _end_subscriptions(desk.database, now=now)
     return changed
 
 
 async def watch_readings(desk: Desk, *, now: datetime) -> None:
     """Measure how long ago each acquirer's disputes were read, and tell the operator if it is too long."""
-    async for row in queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now):
-        acquirer = row["acquirer"]
-        metrics.READING_AGE.labels(acquirer).set(row["age"])
-        if row["age"] <= UNREAD.total_seconds():
+    rows = queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now)
+    for row in await records_of(_Age, rows):
+        acquirer = row.acquirer
+        metrics.READING_AGE.labels(acquirer).set(row.age)
+        if row.age <= UNREAD.total_seconds():
             kind = AlarmKind.disputes_unread
             await settle_alarms(desk.database, kind, [acquirer], shop=None, by="disputes were read", now=now)
             continue
-        minutes = int(row["age"] // 60)
+        minutes = int(row.age // 60)
         reason = f"the disputes of {acquirer} were last read {minutes} minutes ago"
         await raise_alarms(desk.database, [Alarm(AlarmKind.disputes_unread, acquirer, reason)], now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Up to where an acquirer's disputes were read, and when last."""
+
+    place: str
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Age:
+    acquirer: str
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A dispute that waits, as it was told."""
+
+    told: str
+    acquirer_reference: str
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ToAsk:
+    merchant_id: int
+    live: bool
+    id: int
+    acquirer_reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    acquirer_reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    acquirer_reference: str
+    first_at: datetime
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ToEnd:
+    """A subscription behind a chargeback."""
+
+    merchant_id: int
+    live: bool
+    chargeback_id: int
+    id: int
+    state: SubscriptionState
+    shop_now: datetime
 
 
 @dataclass(slots=True)
@@ -138,27 +194,27 @@ class _Reading:
     async def _waiting(self) -> None:
         """Try those that wait once more."""
         rows = queries.waiting_due(self.database, acquirer=self.acquirer, now=self.now, most=_MOST)
-        found = [row async for row in rows]
+        found = await records_of(_Waiting, rows)
         await self._record(
-            [msgspec.json.decode(row["told"], type=Dispute, strict=False) for row in found],
-            tries={row["acquirer_reference"]: row["tries"] for row in found},
+            [msgspec.json.decode(row.told, type=Dispute, strict=False) for row in found],
+            tries={row.acquirer_reference: row.tries for row in found},
         )
 
     async def _ask(self) -> None:
         """Ask for each chargeback that is not over and was not asked for since a day."""
         rows = queries.to_ask(self.database, acquirer=self.acquirer, before=self.now - ASK_EVERY, most=_MOST)
-        for row in [row async for row in rows]:
+        for row in await records_of(_ToAsk, rows):
             asked_at = self.now
             try:
-                told = await self.desk.acquirers[self.acquirer].find_dispute(row["acquirer_reference"])
+                told = await self.desk.acquirers[self.acquirer].find_dispute(row.acquirer_reference)
             except AWAY:
                 raise
             except Exception as error:
-                log.warning("a dispute can't be asked for", chargeback_id=row["id"], why=reason_of(error))
+                log.warning("a dispute can't be asked for", chargeback_id=row.id, why=reason_of(error))
                 asked_at = self.now - ASK_EVERY + ASK_AGAIN
             else:
-                await self._answered(row["id"], Shop(row["merchant_id"], row["live"]), told)
-            asked = {"merchant_ids": [row["merchant_id"]], "ids": [row["id"]], "at": asked_at}
+                await self._answered(row.id, Shop(row.merchant_id, row.live), told)
+            asked = {"merchant_ids": [row.merchant_id], "ids": [row.id], "at": asked_at}
             await queries.asked(self.database, **asked)
 
     async def _answered(self, chargeback_id: int, shop: Shop, told: Dispute | None) -> None:
@@ -216,7 +272,7 @@ class _Reading:
         if not references:
             return
         rows = queries.wait_no_more(self.database, acquirer=self.acquirer, references=references)
-        subjects = [self._subject(row["acquirer_reference"]) async for row in rows]
+        subjects = [self._subject(one.acquirer_reference) for one in await records_of(_Reference, rows)]
         if subjects:
             kind = AlarmKind.dispute_waits
             await settle_alarms(self.database, kind, subjects, shop=None, by="it was booked", now=self.now)
@@ -235,9 +291,9 @@ class _Reading:
             now=self.now,
         )
         alarms = []
-        for row in [row async for row in rows]:
-            dispute, why = waiting[row["acquirer_reference"]]
-            if not why.soon or self.now - row["first_at"] > PATIENCE:
+        for row in await records_of(_Kept, rows):
+            dispute, why = waiting[row.acquirer_reference]
+            if not why.soon or self.now - row.first_at > PATIENCE:
                 about = f"{dispute.amount} {dispute.currency} for {dispute.reason!r}, {dispute.status}"
                 alarms.append(
                     Alarm(AlarmKind.dispute_waits, self._subject(dispute.reference), f"{why.reason} ({about})")
@@ -259,18 +315,18 @@ async def _end_subscriptions(database: Database, *, now: datetime) -> None:
     One that can't be ended waits in the operator's list and stops no other.
     """
     rows = queries.subscriptions_to_end(database, real_now=now, aside_since=now - ASIDE)
-    worked = await one_by_one([row async for row in rows], partial(_end_subscription, database))
+    worked = await one_by_one(await records_of(_ToEnd, rows), partial(_end_subscription, database))
     await set_aside(database, worked, _named, doing="the subscription behind it can't be ended")
 
 
-async def _end_subscription(database: Database, row: Mapping[str, Any]) -> None:
-    shop = Shop(row["merchant_id"], row["live"])
-    if row["state"] in (SubscriptionState.TRIAL, SubscriptionState.ACTIVE):
-        await cancel(database, shop, row["id"], by="chargeback", now=row["shop_now"])
-    about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": row["chargeback_id"]}
+async def _end_subscription(database: Database, row: _ToEnd) -> None:
+    shop = Shop(row.merchant_id, row.live)
+    if row.state in (SubscriptionState.TRIAL, SubscriptionState.ACTIVE):
+        await cancel(database, shop, row.id, by="chargeback", now=row.shop_now)
+    about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": row.chargeback_id}
     await queries.subscription_ended(database, **about)
 
 
-def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+def _named(row: _ToEnd) -> tuple[Shop, str]:
     """What a chargeback is called in the operator's list."""
-    return Shop(row["merchant_id"], row["live"]), f"chargeback {row['chargeback_id']}"
+    return Shop(row.merchant_id, row.live), f"chargeback {row.chargeback_id}"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from enum import Enum
-from typing import Any
 
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.money import LARGEST, LEDGER_DIGITS, split_reversal
 from paydesk.domain.chargebacks.states import AGAINST, ChargebackState
-from paydesk.domain.payments.after import REVERSAL_STATUS, funds_of, state_after
+from paydesk.domain.payments.after import REVERSAL_STATUS, Reversible, funds_of, state_after
 from paydesk.domain.payments.states import TAKEN, AttemptState, PaymentState
 
 OPENED, REVERSED = "chargeback", "chargeback_reversed"
@@ -35,6 +35,35 @@ _TAKES: Mapping[DisputeStatus, bool] = {
 """Whether money moved, where the acquirer tells nothing but how it stands."""
 
 _UNKNOWN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED})
+
+
+class Disputed(Reversible, frozen=True):
+    """The payment that a dispute is about, and the chargeback if it is known: a row of `disputed`.
+
+    `holds` says whether the disputed attempt is the one that holds the payment.
+    """
+
+    attempt_state: AttemptState
+    holds: bool | None
+    chargeback_fee: Decimal
+    chargeback_id: int | None
+    chargeback_payment_id: int | None
+    chargeback_state: ChargebackState | None
+    chargeback_amount: Decimal | None
+    taken: Decimal | None
+    returned: Decimal | None
+    takes: int | None
+    returns: int | None
+    aside: bool | None
+    told_at: datetime | None
+    reference_id: int
+
+    @property
+    def sums(self) -> Sums | None:
+        """What is booked of the chargeback, None if it is not known."""
+        if self.chargeback_amount is None or self.taken is None or self.returned is None:
+            return None
+        return Sums(self.chargeback_amount, self.taken, self.returned)
 
 
 class Verdict(Enum):
@@ -91,56 +120,56 @@ class Step:
         return self.state in AGAINST
 
 
-def next_step(row: Mapping[str, Any], told: Dispute, *, confirmed: bool) -> Step | Waits | Verdict:
-    """What is to be written next, from a row of `disputed`; `confirmed` if the acquirer was just asked for it."""
+def next_step(row: Disputed, told: Dispute, *, confirmed: bool) -> Step | Waits | Verdict:
+    """What is to be written next, `confirmed` if the acquirer was just asked for it."""
     problem = _why_not_yet(row) or _why_nonsense(row, told)
     if problem is not None:
         return problem
     sums = _sums(row, told)
     state = _state(told, sums)
-    if row["chargeback_id"] is None:
+    before = row.sums
+    if before is None:
         return _moving(row, Sums(sums.amount, ZERO, ZERO), sums, state, reckoned=_is_reckoned(row, told))
-    before = Sums(row["chargeback_amount"], row["taken"], row["returned"])
     grown = _grown(before, sums)
-    if (state, grown) == (row["chargeback_state"], before):
+    if (state, grown) == (row.chargeback_state, before):
         return Verdict.KNOWN
-    older = row["told_at"] is not None and told.at < row["told_at"]
+    older = row.told_at is not None and told.at < row.told_at
     if not confirmed and (older or sums.taken < before.taken or sums.returned < before.returned):
         return Verdict.DOUBTFUL
     return _moving(row, before, grown, state)
 
 
-def _why_not_yet(row: Mapping[str, Any]) -> Waits | None:
+def _why_not_yet(row: Disputed) -> Waits | None:
     """Why a payment has to be waited for."""
-    if row["chargeback_id"] is not None:
+    if row.chargeback_id is not None:
         return None
-    if row["attempt_state"] in _UNKNOWN:
+    if row.attempt_state in _UNKNOWN:
         return Waits("the outcome of its payment is not known yet", soon=True)
-    if row["holds"] and row["state"] == PaymentState.AUTHORIZED:
+    if row.holds and row.state == PaymentState.AUTHORIZED:
         return Waits("its payment is held and not captured, as far as we know", soon=True)
     return None
 
 
-def _why_nonsense(row: Mapping[str, Any], told: Dispute) -> Waits | None:
+def _why_nonsense(row: Disputed, told: Dispute) -> Waits | None:
     """What is wrong with a telling that no books can hold."""
     for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
         if not amount.is_finite() or not 0 <= amount <= LARGEST:
             return Waits(f"its {name} {amount} is no sum of money")
     if told.amount == 0:
         return Waits("it is over nothing")
-    if row["chargeback_payment_id"] not in (None, row["payment_id"]):
-        return Waits(f"it was told of payment {row['chargeback_payment_id']} before, and now of {row['payment_id']}")
-    if told.currency != row["currency"] and told.of_payment is None and row["amount"] == 0:
+    if row.chargeback_payment_id not in (None, row.payment_id):
+        return Waits(f"it was told of payment {row.chargeback_payment_id} before, and now of {row.payment_id}")
+    if told.currency != row.currency and told.of_payment is None and row.amount == 0:
         return Waits("it is in another currency than its payment, which cost nothing")
     return None
 
 
-def _is_reckoned(row: Mapping[str, Any], told: Dispute) -> bool:
+def _is_reckoned(row: Disputed, told: Dispute) -> bool:
     """Whether nobody told what the dispute is worth in the payment's currency."""
-    return told.currency != row["currency"] and told.of_payment is None
+    return told.currency != row.currency and told.of_payment is None
 
 
-def _sums(row: Mapping[str, Any], told: Dispute) -> Sums:
+def _sums(row: Disputed, told: Dispute) -> Sums:
     """What a telling says, in the payment's currency."""
     taken, returned = told.taken, told.returned
     if taken is None:
@@ -157,20 +186,20 @@ def _sums(row: Mapping[str, Any], told: Dispute) -> Sums:
     return Sums(whole, part(taken), part(returned))
 
 
-def _worth(row: Mapping[str, Any], told: Dispute) -> Decimal:
+def _worth(row: Disputed, told: Dispute) -> Decimal:
     """The disputed amount in the payment's currency.
 
     Where the acquirer does not say it, the dispute is taken to be over all that no other dispute has taken: too much
     rather than too little is kept from being paid out, and an operator hears of it.
     """
-    if told.currency == row["currency"]:
+    if told.currency == row.currency:
         return told.amount.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
     if told.of_payment is not None:
         return told.of_payment.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
-    if row["chargeback_amount"] is not None:
-        return Decimal(row["chargeback_amount"])
-    left = Decimal(row["amount"] - row["charged_back"])
-    return left if left > 0 else Decimal(row["amount"])
+    if row.chargeback_amount is not None:
+        return row.chargeback_amount
+    left = row.amount - row.charged_back
+    return left if left > 0 else row.amount
 
 
 def _state(told: Dispute, sums: Sums) -> ChargebackState:
@@ -189,11 +218,9 @@ def _grown(before: Sums, told: Sums) -> Sums:
     return Sums(told.amount, taken + max(missing, ZERO), returned + max(-missing, ZERO))
 
 
-def _moving(
-    row: Mapping[str, Any], before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False
-) -> Step:
+def _moving(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False) -> Step:
     """The step from one state of the sums towards another: what was taken comes first."""
-    aside = row["aside"] if row["aside"] is not None else not (row["holds"] and PaymentState(row["state"]) in TAKEN)
+    aside = row.aside if row.aside is not None else not (row.holds and row.state in TAKEN)
     if after.taken > before.taken:
         return _taking(row, before, after, state, aside=aside, reckoned=reckoned)
     if after.returned > before.returned:
@@ -201,12 +228,10 @@ def _moving(
     return Step(state, Sums(after.amount, before.taken, before.returned), aside=aside, reckoned=reckoned)
 
 
-def _taking(
-    row: Mapping[str, Any], before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool
-) -> Step:
+def _taking(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool) -> Step:
     """The bank took money: out of reserve, pending, then available money, with a fee on top the first time."""
     moved = after.taken - before.taken
-    fee = ZERO if row["takes"] else row["chargeback_fee"]
+    fee = ZERO if row.takes else row.chargeback_fee
     charges = (("chargeback_fee", "available", fee), ("chargeback_fee", "fees", -fee)) if fee else ()
     step = Step(
         state=state if after.returned == before.returned else ChargebackState.OPEN,
@@ -234,16 +259,16 @@ def _taking(
         charged_back=moved,
         pending_taken=parts.pending,
         reserve_taken=parts.reserve,
-        payment_state=state_after(row["amount"], row["refunded"], row["charged_back"] + moved),
+        payment_state=state_after(row.amount, row.refunded, row.charged_back + moved),
     )
 
 
-def _returning(row: Mapping[str, Any], before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> Step:
+def _returning(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> Step:
     """The bank gave money back: it becomes available. The fee is kept."""
     moved = after.returned - before.returned
-    stands = PaymentState(row["state"])
+    stands = row.state
     if not aside:
-        stands = state_after(row["amount"], row["refunded"], row["charged_back"] - moved)
+        stands = state_after(row.amount, row.refunded, row.charged_back - moved)
     return Step(
         state=state,
         sums=Sums(after.amount, before.taken, after.returned),

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound
 from paydesk.core.money import plain_number
-from paydesk.database.statements import load_statements
+from paydesk.database.records import record_if_any, records_of
+from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.states import TAKES_MONEY
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import Refused, carry_out, find_intent, first_look
-from paydesk.domain.payments.recording import movement_of
+from paydesk.domain.payments.recording import MovementRow, movement_of
 from paydesk.domain.payments.states import TAKEN, MovementKind, PaymentState
 
 queries = load_statements(__package__ or "")
@@ -117,19 +116,25 @@ async def _record(
     Raises: Conflict with the acquirer's reason.
     """
     key = drawn_key()
-    write = partial(
-        queries.record_delivery,
-        merchant_id=shop.merchant_id,
-        live=shop.live,
-        payment_id=found.payment_id,
-        takes_money=takes_money,
-        pads=desk.pads,
-        request_key=key,
-        lookup_at=first_look(),
-        now=now,
-        digest=delivery.digest(),
-        **_columns(delivery),
-    )
+
+    async def write(connection: Connection) -> MovementRow | None:
+        return record_if_any(
+            MovementRow,
+            await queries.record_delivery(
+                connection,
+                merchant_id=shop.merchant_id,
+                live=shop.live,
+                payment_id=found.payment_id,
+                takes_money=takes_money,
+                pads=desk.pads,
+                request_key=key,
+                lookup_at=first_look(),
+                now=now,
+                digest=delivery.digest(),
+                **_columns(delivery),
+            ),
+        )
+
     look = partial(find_intent, shop=shop, request_key=key)
     row = await surely(desk.database, write, look, unsure=_UNSURE)
     if row is None:
@@ -169,7 +174,7 @@ async def _find(desk: Desk, shop: Shop, order: Order, delivery: Delivery) -> _Fo
         reference=order.reference,
         digest=delivery.digest(),
     )
-    rows = [row async for row in asked]
+    rows = await records_of(_Found, asked)
     if not rows:
         raise NotFound(
             f"there is no payment {order.payment_id}"
@@ -178,17 +183,13 @@ async def _find(desk: Desk, shop: Shop, order: Order, delivery: Delivery) -> _Fo
         )
     if len(rows) > 1:
         raise Conflict(f'"{order.reference}" is the reference of two payments; send payment_order_id')
-    found = _found(rows[0])
+    found = rows[0]
     if order.reference is not None and found.merchant_order_id != order.reference:
         raise Malformed(
             f"payment_order_id {found.payment_id} and merchant_reference_id don't belong together; send one of them",
             "merchant_reference_id",
         )
     return found
-
-
-def _found(row: Mapping[str, Any]) -> _Found:
-    return _Found(**{**dict(row), "state": PaymentState(row["state"])})
 
 
 def _refuse_part(order: Order, found: _Found) -> None:

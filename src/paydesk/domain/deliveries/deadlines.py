@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
-from paydesk.domain.payments.recording import Movement, movement_of
+from paydesk.domain.payments.recording import Movement, MovementRow, movement_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -36,7 +38,7 @@ async def act_on_due(
     await desk.gate.require()
     if merchant_id is None:
         waiting = queries.sides_waiting(desk.database, real_now=real_now)
-        sides = [(row["merchant_id"], row["live"], row["shop_now"]) async for row in waiting]
+        sides = [(side.merchant_id, side.live, side.shop_now) for side in await records_of(_Side, waiting)]
     else:
         sides = [(merchant_id, False, at or real_now)]
     if not sides:
@@ -51,6 +53,15 @@ async def act_on_due(
     return reminders + len(movements)
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a merchant, with its time."""
+
+    merchant_id: int
+    live: bool
+    shop_now: datetime
+
+
 async def _begin(desk: Desk, asked: Mapping[str, Any], real_now: datetime) -> tuple[int, list[Movement]]:
     """How many reminders were queued, and the voids whose intent was committed; what can't be begun stops no other."""
     database = desk.database
@@ -61,7 +72,7 @@ async def _begin(desk: Desk, asked: Mapping[str, Any], real_now: datetime) -> tu
     async def begin_voids(only: Sequence[int] | None) -> list[Movement]:
         called = {"real_now": real_now, "lookup_at": first_look()}
         begun = queries.begin_due_voids(database, **asked, **called, pads=desk.pads, only=only)
-        return [movement_of(row) async for row in begun]
+        return [movement_of(row) for row in await records_of(MovementRow, begun)]
 
     async def due() -> list[DueRow]:
         return due_rows([row async for row in queries.due_of_shipping(database, **asked)])

@@ -49,7 +49,9 @@ with held as (
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *
 )
-select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+select b.merchant_id, b.live, b.id, b.payment_id, b.kind, b.amount, b.currency, b.idempotency_key, b.acquirer,
+       b.created_at, b.lookups, b.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
+       interval '0' as clock, null::timestamptz as paid_at
   from begun b
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
@@ -174,8 +176,9 @@ with side as (
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *
 )
-select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference,
-       b.created_at - :real_now::timestamptz as clock
+select b.merchant_id, b.live, b.id, b.payment_id, b.kind, b.amount, b.currency, b.idempotency_key, b.acquirer,
+       b.created_at, b.lookups, b.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
+       b.created_at - :real_now::timestamptz as clock, null::timestamptz as paid_at
   from begun b
   join payment p on p.merchant_id = b.merchant_id and p.live = b.live and p.id = b.payment_id
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id;

@@ -11,7 +11,7 @@ from typing import Any
 from paydesk.core.money import Funds, Split, split_reversal
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import MovementKind, PaymentState
-from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
+from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.pingbacks.payload import PaymentReport, ReversalReport, reversal_envelope
 
 ZERO = Decimal(0)
@@ -51,14 +51,64 @@ class Change:
     fees_taken: Decimal = ZERO
     funds_due_at: datetime | None = None
     event: str | None = None
-    pingback_url: str | None = None
+    send_to: str | None = None
     pingback_format: str | None = None
     payload: str | None = None
 
 
-def change_of(row: Mapping[str, Any], *, now: datetime) -> Change:
-    """The change that a movement brings, from a row of `movements_to_record`; now is the shop's time, UTC."""
-    match MovementKind(row["kind"]):
+class Reversible(Addressed, frozen=True):
+    """A payment as it stands, with what a reversal of it changes and tells.
+
+    `net`, `reserve` and `fees` are null, and not asked for, before it is paid. `shop_now` is its shop's time, UTC.
+    """
+
+    merchant_id: int
+    payment_id: int
+    merchant_order_id: str
+    state: PaymentState
+    revision: int
+    amount: Decimal
+    currency: str
+    net: Decimal
+    reserve: Decimal
+    fees: Decimal
+    refunded: Decimal
+    charged_back: Decimal
+    pending_taken: Decimal
+    reserve_taken: Decimal
+    fees_taken: Decimal
+    settled_at: datetime | None
+    reserve_released_at: datetime | None
+    paid_at: datetime | None
+    subscription_id: int | None
+    first_name: str
+    last_name: str
+    username: str
+    country: str
+    email: str
+    muted_events: list[str]
+    shop_now: datetime
+
+    @property
+    def shop(self) -> Shop:
+        """Whose payment it is."""
+        return Shop(self.merchant_id, self.live)
+
+
+class ToRecord(Reversible, frozen=True):
+    """A movement that is still open, and its payment: a row of `movements_to_record`."""
+
+    movement_id: int
+    kind: MovementKind
+    moved: Decimal
+    fees_returned: bool
+    fees_returned_of: Decimal
+    settlement_days: int
+
+
+def change_of(row: ToRecord, *, now: datetime) -> Change:
+    """The change that a movement brings; now is the shop's time, UTC."""
+    match row.kind:
         case MovementKind.CAPTURE:
             return _captured(row, now)
         case MovementKind.VOID:
@@ -81,90 +131,90 @@ def state_after(amount: Decimal, refunded: Decimal, charged_back: Decimal) -> Pa
     return PaymentState.CAPTURED
 
 
-def funds_of(row: Mapping[str, Any]) -> Funds:
+def funds_of(row: Reversible) -> Funds:
     """Where a payment's money is, from its columns; what a chargeback took was given back too."""
     return Funds(
-        split=Split(row["amount"], row["net"], row["reserve"], row["fees"]),
-        given_back=row["refunded"] + row["charged_back"],
-        pending_taken=row["pending_taken"],
-        reserve_taken=row["reserve_taken"],
-        fees_taken=row["fees_taken"],
-        settled=row["settled_at"] is not None,
-        released=row["reserve_released_at"] is not None,
+        split=Split(row.amount, row.net, row.reserve, row.fees),
+        given_back=row.refunded + row.charged_back,
+        pending_taken=row.pending_taken,
+        reserve_taken=row.reserve_taken,
+        fees_taken=row.fees_taken,
+        settled=row.settled_at is not None,
+        released=row.reserve_released_at is not None,
     )
 
 
-def payment_report(row: Mapping[str, Any]) -> PaymentReport:
+def payment_report(row: Reversible) -> PaymentReport:
     """The payment as its pingbacks show it."""
     return PaymentReport(
-        payment_id=row["payment_id"],
-        merchant_order_id=row["merchant_order_id"],
-        currency=row["currency"],
-        split=Split(row["amount"], row["net"], row["reserve"], row["fees"]),
-        at=row["paid_at"] or row["shop_now"],
-        first_name=row["first_name"],
-        last_name=row["last_name"],
-        username=row["username"],
-        country=row["country"],
-        email=row["email"],
+        payment_id=row.payment_id,
+        merchant_order_id=row.merchant_order_id,
+        currency=row.currency,
+        split=Split(row.amount, row.net, row.reserve, row.fees),
+        at=row.paid_at or row.shop_now,
+        first_name=row.first_name,
+        last_name=row.last_name,
+        username=row.username,
+        country=row.country,
+        email=row.email,
     )
 
 
-def told(row: Mapping[str, Any], reversal: ReversalReport) -> dict[str, Any]:
+def told(row: Reversible, reversal: ReversalReport) -> dict[str, Any]:
     """The pingback of a reversal and where it goes, as fields of a change; nothing if the account has muted it."""
-    if reversal.event in row["muted_events"]:
+    if reversal.event in row.muted_events:
         return {}
     return {
         "event": reversal.event,
-        "pingback_url": destination(row["form_url"], account_of(row), live=row["live"]),
-        "pingback_format": body_format(row),
-        "payload": reversal_envelope(payment_report(row), reversal, one_time=row["subscription_id"] is None),
+        "send_to": row.send_to,
+        "pingback_format": row.body_format,
+        "payload": reversal_envelope(payment_report(row), reversal, one_time=row.subscription_id is None),
     }
 
 
-def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+def _named(row: ToRecord) -> dict[str, Any]:
     return {
-        "shop": Shop(row["merchant_id"], row["live"]),
-        "movement_id": row["movement_id"],
-        "revision": row["revision"],
+        "shop": row.shop,
+        "movement_id": row.movement_id,
+        "revision": row.revision,
     }
 
 
-def _captured(row: Mapping[str, Any], now: datetime) -> Change:
+def _captured(row: ToRecord, now: datetime) -> Change:
     """The money is taken: it becomes pending. The merchant was told of the payment when it was authorized."""
-    split = Split(row["amount"], row["net"], row["reserve"], row["fees"])
+    split = Split(row.amount, row.net, row.reserve, row.fees)
     return Change(
         **_named(row),
         state=PaymentState.CAPTURED,
         entries=capture_entries(split),
-        funds_due_at=now + timedelta(days=row["settlement_days"]),
+        funds_due_at=now + timedelta(days=row.settlement_days),
     )
 
 
-def _voided(row: Mapping[str, Any]) -> Change:
+def _voided(row: ToRecord) -> Change:
     """The hold is let go: nothing was posted, and to the merchant it is a refund of all."""
     report = ReversalReport(
         event=REFUND,
         status=WHOLE,
-        reference_id=row["movement_id"],
-        refund_amount=row["amount"],
-        total_refunded_amount=row["amount"],
+        reference_id=row.movement_id,
+        refund_amount=row.amount,
+        total_refunded_amount=row.amount,
     )
     return Change(**_named(row), state=PaymentState.VOIDED, **told(row, report))
 
 
-def _refunded(row: Mapping[str, Any]) -> Change:
+def _refunded(row: ToRecord) -> Change:
     """Money went back to the customer: out of reserve, returned fees, pending, then available money."""
-    moved, before = row["moved"], PaymentState(row["state"])
-    total = row["refunded"] + moved
-    whole = total == row["amount"]
+    moved, before = row.moved, row.state
+    total = row.refunded + moved
+    whole = total == row.amount
     after = PaymentState.REFUNDED if whole else PaymentState.PARTIALLY_REFUNDED
-    funds = replace(funds_of(row), fees_returned_of=row["fees_returned_of"])
-    parts = split_reversal(funds, moved, fees_returned=row["fees_returned"])
+    funds = replace(funds_of(row), fees_returned_of=row.fees_returned_of)
+    parts = split_reversal(funds, moved, fees_returned=row.fees_returned)
     report = ReversalReport(
         event=REFUND if whole else PARTIAL_REFUND,
         status=WHOLE if whole else PART,
-        reference_id=row["movement_id"],
+        reference_id=row.movement_id,
         refund_amount=moved,
         total_refunded_amount=total,
     )

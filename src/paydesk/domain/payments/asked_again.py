@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.errors import Busy
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import PATIENCE
 from paydesk.domain.merchants.shop import Shop
@@ -32,6 +32,16 @@ LONGEST_WAIT = 3 * PATIENCE
 _SOON = 0.02
 
 
+@dataclass(frozen=True, slots=True)
+class _Unanswered:
+    """A movement that nobody was told of, for so long; `gives_all` if it left nothing of its payment."""
+
+    id: int
+    amount: Decimal
+    age: timedelta
+    gives_all: bool
+
+
 async def find_unanswered(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> int | None:
     """The refund or void of which an equal request, without a key, is the repeat; None if this one is a new wish.
 
@@ -41,8 +51,8 @@ async def find_unanswered(database: Database, shop: Shop, payment_id: int, amoun
     """
     until = time.monotonic() + LONGEST_WAIT
     while (same := await _equal(database, shop, payment_id, amount)) is not None:
-        if same["age"] >= AT_WORK and await _take(database, shop, same["id"]):
-            return int(same["id"])
+        if same.age >= AT_WORK and await _take(database, shop, same.id):
+            return same.id
         if time.monotonic() > until:
             raise Busy(f"equal refunds of payment {payment_id} are being made; ask anew in a moment")
         await asyncio.sleep(_SOON)
@@ -55,7 +65,7 @@ async def mark_answered(database: Database, shop: Shop, movement_id: int) -> Non
         await _take(database, shop, movement_id)
 
 
-async def _equal(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> Mapping[str, Any] | None:
+async def _equal(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> _Unanswered | None:
     """The oldest that nobody was told of and that gives back the same: this amount, or (None) all that was left."""
     rows = queries.unanswered(
         database,
@@ -64,8 +74,10 @@ async def _equal(database: Database, shop: Shop, payment_id: int, amount: Decima
         payment_id=payment_id,
         taken_for_the_same=TAKEN_FOR_THE_SAME,
     )
-    same = [row async for row in rows if (row["gives_all"] if amount is None else row["amount"] == amount)]
-    return same[0] if same else None
+    for each in await records_of(_Unanswered, rows):
+        if each.gives_all if amount is None else each.amount == amount:
+            return each
+    return None
 
 
 async def _take(database: Database, shop: Shop, movement_id: int) -> bool:

@@ -6,12 +6,10 @@ Acquirers tell of them up to a month later. They are read like disputes, by one 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -19,13 +17,13 @@ from paydesk.adapters.acquirers.interface import FailedRefund
 from paydesk.core.clock import utc_now
 from paydesk.core.money import fees_due_again
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
-from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics, recording
-from paydesk.domain.payments.after import PART, funds_of, told
+from paydesk.domain.payments.after import PART, Reversible, funds_of, told
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.states import MovementState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
@@ -48,6 +46,32 @@ ALARM_AFTER = timedelta(hours=6)
 READ_AGAIN = 10
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Age:
+    acquirer: str
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    read_at: datetime | None
+
+
+class _FailedRefund(Reversible, frozen=True):
+    """A refund that was made under a key, with its payment."""
+
+    movement_id: int
+    movement_state: MovementState
+    moved: Decimal
+    fees_returned: bool
+    fees_returned_of: Decimal
+
+
 async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
     """Read of failed refunds until told to stop."""
 
@@ -66,16 +90,17 @@ async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
     """
     changed = 0
     for name in desk.acquirers:
-        place = await queries.claim_reading(desk.database, acquirer=name, lease=LEASE)
-        if place is not None:
-            changed += await _read(desk, name, place["place"], now=now)
+        claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE))
+        if claimed is not None:
+            changed += await _read(desk, name, claimed.place, now=now)
     return changed
 
 
 async def watch_readings(desk: Desk, *, now: datetime) -> None:
     """Measure how long ago each acquirer's failed refunds were read, for the operator."""
-    async for row in queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now):
-        metrics.REFUNDS_READ_AGE.labels(row["acquirer"]).set(row["age"])
+    rows = queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now)
+    for row in await records_of(_Age, rows):
+        metrics.REFUNDS_READ_AGE.labels(row.acquirer).set(row.age)
 
 
 async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
@@ -109,8 +134,8 @@ async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
 
 async def _report_unread(database: Database, acquirer: str, why: str, *, now: datetime) -> None:
     """Raise an alarm for an acquirer that could not be read for long."""
-    row = await queries.reading_stands(database, acquirer=acquirer)
-    if row is not None and row["read_at"] is not None and now - row["read_at"] < ALARM_AFTER:
+    row = record_if_any(_Stands, await queries.reading_stands(database, acquirer=acquirer))
+    if row is not None and row.read_at is not None and now - row.read_at < ALARM_AFTER:
         return
     await raise_alarms(database, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
 
@@ -121,11 +146,13 @@ async def record_failed(database: Database, acquirer: str, failed: FailedRefund,
     `now` is real time (UTC): a test side's own time is ahead by its clock.
     """
     for _ in range(READ_AGAIN):
-        row = await queries.failed_refund(database, acquirer=acquirer, key=failed.key, real_now=now)
-        if row is None or failed.currency != row["currency"] or failed.amount != row["moved"]:
+        row = record_if_any(
+            _FailedRefund, await queries.failed_refund(database, acquirer=acquirer, key=failed.key, real_now=now)
+        )
+        if row is None or failed.currency != row.currency or failed.amount != row.moved:
             await _report_unknown(database, acquirer, failed, row, now=now)
             return False
-        match MovementState(row["movement_state"]):
+        match row.movement_state:
             case MovementState.FAILED | MovementState.REFUSED:
                 return False
             case MovementState.PROCESSING:
@@ -134,70 +161,71 @@ async def record_failed(database: Database, acquirer: str, failed: FailedRefund,
                 written = await _book_back(database, row, failed)
         if written:
             return True
-    raise TimeoutError(f"payment {row['payment_id']} changes all the time")
+    assert row is not None, "it was found each time"
+    raise TimeoutError(f"payment {row.payment_id} changes all the time")
 
 
-async def _refuse(database: Database, row: Mapping[str, Any], failed: FailedRefund) -> bool:
+async def _refuse(database: Database, row: _FailedRefund, failed: FailedRefund) -> bool:
     """It failed before anybody recorded that it was made: nothing was booked, and what it reserved is free again."""
     rows = recording.queries.record_refusals(
         database,
-        merchant_ids=[row["merchant_id"]],
-        lives=[row["live"]],
-        movement_ids=[row["movement_id"]],
+        merchant_ids=[row.merchant_id],
+        lives=[row.live],
+        movement_ids=[row.movement_id],
         refusals=[f"it failed: {failed.reason}"],
-        now=row["shop_now"],
+        now=row.shop_now,
     )
     return bool([one async for one in rows])
 
 
-async def _book_back(database: Database, row: Mapping[str, Any], failed: FailedRefund) -> bool:
+async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefund) -> bool:
     """The payment is given back by so much less, and the merchant has the money, available at once.
 
     Fees that were returned with the refund are due again: the payment stands as if it had never been made.
     """
-    total = row["refunded"] - row["moved"]
-    before = PaymentState(row["state"])
+    total = row.refunded - row.moved
+    before = row.state
     after = PaymentState.PARTIALLY_REFUNDED if total else PaymentState.CAPTURED
     report = ReversalReport(
         event=FAILED,
         status=PART if total else "successful",
-        reference_id=row["movement_id"],
-        refund_amount=row["moved"],
+        reference_id=row.movement_id,
+        refund_amount=row.moved,
         total_refunded_amount=total,
         reason=failed.reason,
     )
-    pingback = dict.fromkeys(("event", "pingback_url", "pingback_format", "payload")) | told(row, report)
+    pingback = dict.fromkeys(("event", "send_to", "pingback_format", "payload")) | told(row, report)
     written = await queries.record_failed_refund(
         database,
-        merchant_id=row["merchant_id"],
-        live=row["live"],
-        payment_id=row["payment_id"],
-        movement_id=row["movement_id"],
-        revision=row["revision"],
+        merchant_id=row.merchant_id,
+        live=row.live,
+        payment_id=row.payment_id,
+        movement_id=row.movement_id,
+        revision=row.revision,
         fees=_fees_due_again(row),
         state=str(before if before is PaymentState.CHARGED_BACK else after),
         reason=failed.reason,
         **pingback,
-        now=row["shop_now"],
+        now=row.shop_now,
     )
     return written is not None
 
 
-def _fees_due_again(row: Mapping[str, Any]) -> Decimal:
-    if not row["fees_returned"]:
+def _fees_due_again(row: _FailedRefund) -> Decimal:
+    if not row.fees_returned:
         return Decimal(0)
-    return fees_due_again(replace(funds_of(row), fees_returned_of=row["fees_returned_of"]), row["moved"])
+    return fees_due_again(replace(funds_of(row), fees_returned_of=row.fees_returned_of), row.moved)
 
 
 async def _report_unknown(
-    database: Database, acquirer: str, failed: FailedRefund, row: Mapping[str, Any] | None, *, now: datetime
+    database: Database, acquirer: str, failed: FailedRefund, row: _FailedRefund | None, *, now: datetime
 ) -> None:
     """Raise an alarm for a refund that is not ours as the acquirer tells it."""
     why = "nobody knows of it; a second charge that was undone may be the customer's loss again"
     shop = None
     if row is not None:
-        why = f"it is refund {row['movement_id']} here, of {row['moved']} {row['currency']}"
-        shop = Shop(row["merchant_id"], row["live"])
+        why = f"it is refund {row.movement_id} here, of {row.moved} {row.currency}"
+        shop = row.shop
     told_as = f"{failed.amount} {failed.currency} came back to {acquirer} ({failed.reason})"
     details = {"acquirer": acquirer, "key": failed.key, "reason": failed.reason}
     alarm = Alarm(AlarmKind.refund_unknown, failed.reference, f"{told_as}: {why}", shop, details)

@@ -43,7 +43,7 @@ select m.merchant_id, m.live, m.id as movement_id, m.state as movement_state, m.
   join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id;
 
--- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, fees, reason, event, pingback_url, pingback_format, payload, now)^
+-- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, fees, reason, event, send_to, pingback_format, payload, now)^
 -- A refund that was made has failed: payment and refund go back, its money is the merchant's again, available at once,
 -- but for the fees that it had returned, and the merchant is told; or nothing, if the payment is not any more as this was worked out from.
 with held as materialized (
@@ -83,8 +83,8 @@ with held as materialized (
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
-    select merchant_id, live, :event, id, :movement_id, :pingback_url, sign_version, key_id, :pingback_format, :payload,
-           case when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
+    select merchant_id, live, :event, id, :movement_id, :send_to, sign_version, key_id, :pingback_format, :payload,
+           case when :send_to::text is null then 'waiting' else 'due' end, :now, :now
       from moved
      where :event::text is not null
 )

@@ -7,16 +7,16 @@ acquirer has never seen it, sends the same key once more, which an acquirer take
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
@@ -25,6 +25,7 @@ from paydesk.domain.payments.recording import (
     CAPTURED_MEANWHILE,
     Answer,
     Movement,
+    MovementRow,
     movement_of,
     record_answers,
     record_at_their_times,
@@ -67,12 +68,12 @@ class Corrected:
 Result = Done | Refused | Unsettled | Corrected
 
 
-async def find_intent(connection: Connection, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
+async def find_intent(connection: Connection, shop: Shop, request_key: str) -> MovementRow | None:
     """The row of a movement that was begun under a key and whose outcome nobody has recorded, None if there is none."""
-    row: Mapping[str, Any] | None = await queries.find_intent(
-        connection, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key
+    return record_if_any(
+        MovementRow,
+        await queries.find_intent(connection, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key),
     )
-    return row
 
 
 async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
@@ -201,7 +202,7 @@ async def finish_movements(desk: Desk, *, now: datetime, most: int = 100) -> int
     Acquirers live in real time, so `now` is real time (UTC).
     """
     claimed = queries.claim_movements(desk.database, now=now, most=most, lease=LEASE)
-    movements = [movement_of(row) async for row in claimed]
+    movements = [movement_of(row) for row in await records_of(MovementRow, claimed)]
     answers = await asyncio.gather(*(_finish(desk, movement) for movement in movements))
     found = list(zip(movements, answers, strict=True))
     recorded = await record_at_their_times(desk.database, found, real_now=now)

@@ -17,7 +17,9 @@ with held as (
       join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
  returning *
 )
-select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+select b.merchant_id, b.live, b.id, b.payment_id, b.kind, b.amount, b.currency, b.idempotency_key, b.acquirer,
+       b.created_at, b.lookups, b.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
+       interval '0' as clock, null::timestamptz as paid_at
   from begun b
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
@@ -72,7 +74,9 @@ with asked as materialized (
      cross join lateral (select nextval('movement_id_seq') as id) fresh
  returning *
 )
-select b.*, a.idempotency_key as of_key, a.acquirer_reference as reference, h.paid_at
+select b.merchant_id, b.live, b.id, b.payment_id, b.kind, b.amount, b.currency, b.idempotency_key, b.acquirer,
+       b.created_at, b.lookups, b.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
+       interval '0' as clock, h.paid_at
   from begun b
   join held h on h.merchant_id = b.merchant_id and h.id = b.payment_id
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id;
@@ -99,12 +103,16 @@ returning m.id;
 
 -- name: find_by_request(merchant_id, live, request_key)^
 -- The movement that a caller's key has begun before.
-select * from movement where merchant_id = :merchant_id and live = :live and request_key = :request_key;
+select id, payment_id, kind, amount, unanswered_since
+  from movement
+ where merchant_id = :merchant_id and live = :live and request_key = :request_key;
 
 -- name: find_intent(merchant_id, live, request_key)^
 -- The movement that was begun under a key and is still to be carried out, as the statement that began it gave it back:
 -- its answer was lost.
-select m.*, a.idempotency_key as of_key, a.acquirer_reference as reference
+select m.merchant_id, m.live, m.id, m.payment_id, m.kind, m.amount, m.currency, m.idempotency_key, m.acquirer,
+       m.created_at, m.lookups, m.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
+       interval '0' as clock, null::timestamptz as paid_at
   from movement m
   join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
@@ -112,7 +120,7 @@ select m.*, a.idempotency_key as of_key, a.acquirer_reference as reference
 
 -- name: movements_to_record(merchant_ids, lives, movement_ids)
 -- What a movement changes and tells: it with its payment as it stands, customer, fee plan and where the merchant hears.
-select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.payment_id, m.requested_by,
+select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.payment_id,
        p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
        p.charged_back, p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
        p.subscription_id, p.pingback_url as form_url, p.sign_version,
@@ -123,7 +131,7 @@ select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.
          where x.merchant_id = p.merchant_id and x.live = p.live and x.payment_id = p.id and x.kind = 'refund'
            and x.state = 'done' and coalesce(x.fees_returned, p.fees_taken > 0)) as fees_returned_of,
        s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
-       s.settlement_days
+       s.settlement_days, now() + case when m.live then interval '0' else s.test_clock end as shop_now
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
   join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id
   join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
@@ -356,8 +364,9 @@ update movement m
   join payment p on p.merchant_id = same.merchant_id and p.live = same.live and p.id = same.payment_id
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
  where m.merchant_id = due.merchant_id and m.id = due.id
-returning m.*, a.idempotency_key as of_key, a.acquirer_reference as reference,
-          case when m.live then interval '0' else s.test_clock end as clock;
+returning m.merchant_id, m.live, m.id, m.payment_id, m.kind, m.amount, m.currency, m.idempotency_key, m.acquirer,
+          m.created_at, m.lookups, m.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
+          case when m.live then interval '0' else s.test_clock end as clock, null::timestamptz as paid_at;
 
 -- name: schedule_movements(merchant_ids, lives, movement_ids, lookup_ats, alerted_ats)!
 -- Nothing was learnt: ask again later. Locked in the order in which movements end.

@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any
+
+import msgspec
 
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.after import Change, change_of
+from paydesk.domain.payments.after import Change, ToRecord, change_of
 from paydesk.domain.payments.states import MovementKind, MovementState
 
 queries = load_statements(__package__ or "", "movements.sql")
@@ -68,25 +70,68 @@ _Try = tuple[int, bool]
 """A movement's id, and whether its outcome was written."""
 
 
-def movement_of(row: Mapping[str, Any]) -> Movement:
-    """The movement of a row of `begin_…` or `claim_movements`."""
-    clock = row.get("clock", timedelta(0))
+class MovementRow(msgspec.Struct, frozen=True):
+    """A movement to be carried out, as all statements give it that begin or claim one."""
+
+    merchant_id: int
+    live: bool
+    id: int
+    payment_id: int
+    kind: MovementKind
+    amount: Decimal
+    currency: str
+    idempotency_key: str
+    acquirer: str
+    created_at: datetime
+    lookups: int
+    alerted_at: datetime | None
+    of_key: str
+    reference: str
+    clock: timedelta
+    paid_at: datetime | None
+
+
+class _Recorded(msgspec.Struct, frozen=True):
+    """A movement that was written down."""
+
+    merchant_id: int
+    live: bool
+    payment_id: int
+    movement_id: int
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """A void that ended since its money was captured; the rest, if the bank let go of one, is a refund of its own."""
+
+    movement_id: int
+    captured: bool
+    released_id: int | None
+    rest: Decimal | None
+
+
+class _State(msgspec.Struct, frozen=True):
+    id: int
+    state: MovementState
+
+
+def movement_of(row: MovementRow) -> Movement:
+    """The movement of a row."""
     return Movement(
-        shop=Shop(row["merchant_id"], row["live"]),
-        id=row["id"],
-        payment_id=row["payment_id"],
-        kind=MovementKind(row["kind"]),
-        amount=row["amount"],
-        currency=row["currency"],
-        key=row["idempotency_key"],
-        acquirer=row["acquirer"],
-        of_key=row["of_key"],
-        reference=row["reference"],
-        created_at=row["created_at"] - clock,
-        number=row["lookups"],
-        alerted=row["alerted_at"] is not None,
-        clock=clock,
-        paid_at=row.get("paid_at"),
+        shop=Shop(row.merchant_id, row.live),
+        id=row.id,
+        payment_id=row.payment_id,
+        kind=row.kind,
+        amount=row.amount,
+        currency=row.currency,
+        key=row.idempotency_key,
+        acquirer=row.acquirer,
+        of_key=row.of_key,
+        reference=row.reference,
+        created_at=row.created_at - row.clock,
+        number=row.lookups,
+        alerted=row.alerted_at is not None,
+        clock=row.clock,
+        paid_at=row.paid_at,
     )
 
 
@@ -150,7 +195,7 @@ async def _changes(database: Database, movements: Sequence[Movement], *, now: da
         lives=[movement.shop.live for movement in movements],
         movement_ids=[movement.id for movement in movements],
     )
-    return [change_of(row, now=now) async for row in rows]
+    return [change_of(row, now=now) for row in await records_of(ToRecord, rows)]
 
 
 async def _write(
@@ -172,7 +217,7 @@ async def _write(
         fees_taken=[change.fees_taken for change in changes],
         funds_due_ats=[change.funds_due_at for change in changes],
         events=[change.event for change in changes],
-        pingback_urls=[change.pingback_url for change in changes],
+        pingback_urls=[change.send_to for change in changes],
         pingback_formats=[change.pingback_format for change in changes],
         payloads=[change.payload for change in changes],
         answered=[done[change.movement_id][0].answered for change in changes],
@@ -181,7 +226,7 @@ async def _write(
         posting_amounts=[amount for _, _, amount in entries],
         now=now,
     )
-    return {row["movement_id"] async for row in rows}
+    return {row.movement_id for row in await records_of(_Recorded, rows)}
 
 
 async def record_at_their_times(
@@ -235,7 +280,7 @@ async def _record_refusals(database: Database, refused: Sequence[tuple[Movement,
         refusals=[reason for _, reason in refused],
         now=now,
     )
-    return {row["movement_id"] async for row in rows}
+    return {row.movement_id for row in await records_of(_Recorded, rows)}
 
 
 async def record_captured(
@@ -282,15 +327,15 @@ async def _record_captured(
             refusal=CAPTURED_MEANWHILE,
             now=now,
         )
-        ended = [row async for row in rows]
+        ended = await records_of(_Ended, rows)
         await _record_released(connection, captured, ended, now=now)
-    return [(row["movement_id"], row["captured"]) for row in ended]
+    return [(row.movement_id, row.captured) for row in ended]
 
 
 async def _record_released(
     connection: Connection,
     captured: Sequence[tuple[Movement, bank.Captured]],
-    ended: Sequence[Mapping[str, Any]],
+    ended: Sequence[_Ended],
     *,
     now: datetime,
 ) -> None:
@@ -300,9 +345,9 @@ async def _record_released(
     """
     voids = {movement.id: movement for movement, _ in captured}
     released: list[_Happened] = [
-        (replace(voids[row["movement_id"]], id=row["released_id"], kind=MovementKind.REFUND, amount=row["rest"]), "")
+        (replace(voids[row.movement_id], id=row.released_id, kind=MovementKind.REFUND, amount=row.rest), "")
         for row in ended
-        if row["released_id"] is not None
+        if row.released_id is not None and row.rest is not None
     ]
     if released:
         tried = await _record_done(connection, released, now=now)
@@ -321,7 +366,7 @@ async def _report_contradictions(
         lives=[movement.shop.live for movement in movements],
         movement_ids=[movement.id for movement in movements],
     )
-    states = {row["id"]: row["state"] async for row in rows}
+    states = {row.id: row.state for row in await records_of(_State, rows)}
     alarms = [
         Alarm(
             AlarmKind.contradiction,

@@ -16,6 +16,7 @@ from paydesk.core.money import fits, minor_digits, plain_number, written
 from paydesk.core.units import in_currency
 from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import PATIENCE, drawn_key, surely
 from paydesk.domain.merchants.shop import Shop
@@ -24,7 +25,7 @@ from paydesk.domain.payments.after import PART, WHOLE
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found import name_refund
 from paydesk.domain.payments.movements import Corrected, Unsettled, carry_out, find_intent, first_look
-from paydesk.domain.payments.recording import movement_of
+from paydesk.domain.payments.recording import MovementRow, movement_of
 from paydesk.domain.payments.states import MovementKind, MovementState, PaymentState
 
 queries = load_statements(__package__ or "", "refunding.sql")
@@ -89,6 +90,47 @@ class SeenRefund:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Refundable:
+    """How a payment stands, as far as it can be given back; `moving` is what its hold is being ended by."""
+
+    merchant_order_id: str
+    state: PaymentState
+    amount: Decimal
+    currency: str
+    refunded: Decimal
+    refunding: Decimal
+    charged_back: Decimal
+    moving: MovementKind | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A movement that was begun under a caller's key."""
+
+    id: int
+    payment_id: int
+    kind: MovementKind
+    amount: Decimal
+    unanswered_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A refund or void, and its payment: what was paid, and given back in all."""
+
+    id: int
+    payment_id: int
+    kind: MovementKind
+    state: MovementState
+    amount: Decimal
+    currency: str
+    refusal: str
+    merchant_order_id: str
+    paid: Decimal
+    refunded: Decimal
+
+
 async def refund(
     desk: Desk,
     shop: Shop,
@@ -127,7 +169,7 @@ async def refund(
             if before is not None:
                 return replace(await _shown(desk.database, shop, before), again=True)
         await desk.gate.require()
-        row = await queries.refundable(desk.database, **names)
+        row = record_if_any(_Refundable, await queries.refundable(desk.database, **names))
         if row is None:
             raise NotFound(f"there is no payment {payment_id}")
         kind = _what_to_do(row, payment_id, amount)
@@ -140,43 +182,43 @@ async def refund(
             "now": now,
         }
         await _refuse_over(desk.database, shop, row, amount, limits, requested_by=requested_by, now=now)
-        seen = row["refunded"] + row["refunding"]
+        seen = row.refunded + row.refunding
         begun = await _begin(desk.database, kind, amount, names | asked, limits, seen=seen)
         if begun is not None:
             outcome = await carry_out(desk, movement_of(begun), now=now)
             if isinstance(outcome, Corrected):
                 continue
             if isinstance(outcome, Unsettled) and request_key is None:
-                await asked_again.mark_answered(desk.database, shop, begun["id"])
+                await asked_again.mark_answered(desk.database, shop, begun.id)
             return await _shown_or_begun(desk.database, shop, row, begun)
     raise Unavailable(f"payment {payment_id} is being changed by many at once; nothing was begun, try again")
 
 
-def _what_to_do(row: Mapping[str, Any], payment_id: int, amount: Decimal | None) -> MovementKind:
+def _what_to_do(row: _Refundable, payment_id: int, amount: Decimal | None) -> MovementKind:
     """Whether to refund or to void, from how the payment stands.
 
     Raises: Malformed, Conflict.
     """
-    state = PaymentState(row["state"])
+    state = row.state
     if state in GIVEN_BACK:
         raise Malformed(NOTHING_LEFT)
     if state not in REFUNDABLE and state is not PaymentState.AUTHORIZED:
         raise Conflict(f"payment {payment_id} is {state}: it is not paid, there is nothing to give back")
-    if row["amount"] == 0:
+    if row.amount == 0:
         raise Conflict(f"payment {payment_id} cost nothing, there is nothing to give back")
-    left = row["amount"] - row["refunded"] - row["refunding"] - max(row["charged_back"], Decimal(0))
+    left = row.amount - row.refunded - row.refunding - max(row.charged_back, Decimal(0))
     # What refunds on their way have reserved is free again if the acquirer refuses them.
-    reserved = row["refunding"] > 0
+    reserved = row.refunding > 0
     if left <= 0 and state is PaymentState.CHARGED_BACK and not reserved:
         raise Conflict(f"payment {payment_id} was charged back: the customer has the money already")
     if left <= 0:
         raise Malformed(NOTHING_LEFT, passing=reserved)
     if amount is not None:
-        _refuse_amount(amount, row["currency"], left, row["refunding"])
+        _refuse_amount(amount, row.currency, left, row.refunding)
     if state in REFUNDABLE:
         return MovementKind.REFUND
-    if row["moving"] is not None:
-        under_way = "captured" if row["moving"] == MovementKind.CAPTURE else "voided"
+    if row.moving is not None:
+        under_way = "captured" if row.moving == MovementKind.CAPTURE else "voided"
         raise Busy(f"payment {payment_id} is just being {under_way}; ask anew in a moment")
     if amount not in (None, left):
         raise Malformed(
@@ -212,7 +254,7 @@ def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Dec
 async def _refuse_over(
     database: Database,
     shop: Shop,
-    row: Mapping[str, Any],
+    row: _Refundable,
     amount: Decimal | None,
     limits: RefundLimits | None,
     *,
@@ -225,8 +267,8 @@ async def _refuse_over(
     """
     if limits is None:
         return
-    currency, before = row["currency"], row["refunded"] + row["refunding"]
-    asked = row["amount"] - before - max(row["charged_back"], Decimal(0)) if amount is None else amount
+    currency, before = row.currency, row.refunded + row.refunding
+    asked = row.amount - before - max(row.charged_back, Decimal(0)) if amount is None else amount
     most = in_currency(limits.of_payment, currency)
     if before + asked > most:
         raise OverLimit(f"more than {written(most, currency)} {currency} of one payment needs your password")
@@ -246,29 +288,29 @@ async def _begin(
     limits: RefundLimits | None,
     *,
     seen: Decimal,
-) -> Mapping[str, Any] | None:
+) -> MovementRow | None:
     """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
 
-    async def write(connection: Connection) -> Mapping[str, Any] | None:
-        row: Mapping[str, Any] | None
+    async def write(connection: Connection) -> MovementRow | None:
         if kind is MovementKind.VOID:
-            row = await movements.queries.begin_void(connection, **asked)
-        else:
-            row = await movements.queries.begin_refund(
+            return record_if_any(MovementRow, await movements.queries.begin_void(connection, **asked))
+        return record_if_any(
+            MovementRow,
+            await movements.queries.begin_refund(
                 connection,
                 **asked,
                 amount=amount,
                 seen=seen,
                 most_of_payment=limits.of_payment if limits else None,
                 most_of_day=limits.of_day if limits else None,
-            )
-        return row
+            ),
+        )
 
-    async def look(connection: Connection) -> Mapping[str, Any] | None:
+    async def look(connection: Connection) -> MovementRow | None:
         found = await find_intent(connection, Shop(asked["merchant_id"], asked["live"]), asked["request_key"])
-        if found is None or found["payment_id"] != asked["payment_id"] or found["kind"] != kind:
+        if found is None or found.payment_id != asked["payment_id"] or found.kind != kind:
             return None
-        return found if amount in (None, found["amount"]) else None
+        return found if amount in (None, found.amount) else None
 
     try:
         return await surely(database, write, look, unsure=_unsure(asked))
@@ -285,44 +327,44 @@ def _unsure(asked: Mapping[str, Any]) -> str:
     )
 
 
-async def _known(database: Database, shop: Shop, request_key: str) -> Mapping[str, Any] | None:
+async def _known(database: Database, shop: Shop, request_key: str) -> _Known | None:
     """The movement that was begun under a caller's key."""
-    row: Mapping[str, Any] | None = await movements.queries.find_by_request(
-        database, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key
+    return record_if_any(
+        _Known,
+        await movements.queries.find_by_request(
+            database, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key
+        ),
     )
-    return row
 
 
-async def _same(
-    database: Database, shop: Shop, known: Mapping[str, Any], payment_id: int, amount: Decimal | None
-) -> Refund:
+async def _same(database: Database, shop: Shop, known: _Known, payment_id: int, amount: Decimal | None) -> Refund:
     """What became of a request that was made before.
 
     Raises: Conflict if the key named something else then.
     """
-    is_refund = known["kind"] in (MovementKind.REFUND, MovementKind.VOID) and known["payment_id"] == payment_id
-    if not is_refund or amount not in (None, known["amount"]):
+    is_refund = known.kind in (MovementKind.REFUND, MovementKind.VOID) and known.payment_id == payment_id
+    if not is_refund or amount not in (None, known.amount):
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
     # Who is told of it relies on it: a commit that was broken off can be seen, and a failover forgets it.
     await make_durable(database, patience=PATIENCE)
-    if known["unanswered_since"] is not None:
-        await asked_again.mark_answered(database, shop, known["id"])
-    return replace(await _shown(database, shop, known["id"]), again=True)
+    if known.unanswered_since is not None:
+        await asked_again.mark_answered(database, shop, known.id)
+    return replace(await _shown(database, shop, known.id), again=True)
 
 
-async def _shown_or_begun(database: Database, shop: Shop, row: Mapping[str, Any], begun: Mapping[str, Any]) -> Refund:
+async def _shown_or_begun(database: Database, shop: Shop, row: _Refundable, begun: MovementRow) -> Refund:
     """A refund as it stands now; if the database is away, it is on its way, as far as anybody can say."""
     try:
-        return await _shown(database, shop, begun["id"])
+        return await _shown(database, shop, begun.id)
     except AWAY:
         return Refund(
-            payment_id=begun["payment_id"],
-            reference_id=begun["id"],
+            payment_id=begun.payment_id,
+            reference_id=begun.id,
             status=RefundStatus.PROCESSING,
-            merchant_order_id=row["merchant_order_id"],
-            currency=begun["currency"],
-            amount=begun["amount"],
-            total=row["refunded"],
+            merchant_order_id=row.merchant_order_id,
+            currency=begun.currency,
+            amount=begun.amount,
+            total=row.refunded,
         )
 
 
@@ -331,22 +373,25 @@ async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
 
     Raises: Conflict if the acquirer refused it, or it failed later.
     """
-    row = await queries.show_refund(database, merchant_id=shop.merchant_id, live=shop.live, id=reference_id)
-    state = MovementState(row["state"])
+    row = record_of(
+        _Shown,
+        await queries.show_refund(database, merchant_id=shop.merchant_id, live=shop.live, id=reference_id),
+    )
+    state = row.state
     if state is MovementState.REFUSED:
-        raise Conflict(f"the bank refused the refund: {row['refusal']}")
+        raise Conflict(f"the bank refused the refund: {row.refusal}")
     if state is MovementState.FAILED:
-        raise Conflict(f"the refund was made and came back: {row['refusal']}; the customer has not got the money")
+        raise Conflict(f"the refund was made and came back: {row.refusal}; the customer has not got the money")
     done = state is MovementState.DONE
-    total = row["paid"] if done and row["kind"] == MovementKind.VOID else row["refunded"]
-    status = RefundStatus.WHOLE if total == row["paid"] else RefundStatus.PART
+    total = row.paid if done and row.kind == MovementKind.VOID else row.refunded
+    status = RefundStatus.WHOLE if total == row.paid else RefundStatus.PART
     return Refund(
-        payment_id=row["payment_id"],
-        reference_id=row["id"],
+        payment_id=row.payment_id,
+        reference_id=row.id,
         status=status if done else RefundStatus.PROCESSING,
-        merchant_order_id=row["merchant_order_id"],
-        currency=row["currency"],
-        amount=row["amount"],
+        merchant_order_id=row.merchant_order_id,
+        currency=row.currency,
+        amount=row.amount,
         total=total,
     )
 
@@ -354,7 +399,7 @@ async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
 async def refunds_of(database: Database, shop: Shop, payment_id: int) -> list[SeenRefund]:
     """What was given back of a payment, is on its way, or was refused, first to last."""
     rows = queries.refunds_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
-    return [SeenRefund(row["id"], row["amount"], MovementState(row["state"]), row["at"]) async for row in rows]
+    return await records_of(SeenRefund, rows)
 
 
 async def forget_refund_days(database: Database, *, before: datetime) -> None:
@@ -367,7 +412,7 @@ async def shop_of_payment(database: Database, payment_id: int) -> Shop:
 
     Raises: NotFound.
     """
-    row = await queries.side_of_payment(database, id=payment_id)
-    if row is None:
+    shop = record_if_any(Shop, await queries.side_of_payment(database, id=payment_id))
+    if shop is None:
         raise NotFound(f"there is no payment {payment_id}")
-    return Shop(row["merchant_id"], row["live"])
+    return shop

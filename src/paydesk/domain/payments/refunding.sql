@@ -24,7 +24,7 @@ select m.id, m.payment_id, m.kind, m.state, m.amount, m.currency, m.refusal, p.m
 
 -- name: refunds_of(merchant_id, live, payment_id)
 -- What was given back of a payment, or is on its way, first to last.
-select id, amount, state, coalesce(failed_at, finished_at, created_at) as at
+select id as reference_id, amount, state, coalesce(failed_at, finished_at, created_at) as at
   from movement
  where merchant_id = :merchant_id and live = :live and payment_id = :payment_id and kind in ('refund', 'void')
  order by id;

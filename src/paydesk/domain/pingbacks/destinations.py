@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
     """What an account says about pingbacks: its URLs, and when it went live (None: it has not)."""
 
-    pingback_url: str | None
+    account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
 
@@ -24,10 +26,33 @@ def destination(form_url: str | None, account: Account, *, live: bool) -> str | 
     merchant is live, test pingbacks go to the account's test URL and nowhere else (interface.md §9.3).
     """
     if live:
-        return form_url or account.pingback_url or None
+        return form_url or account.account_url or None
     if account.went_live_at is not None:
         return account.test_pingback_url or None
-    return form_url or account.test_pingback_url or account.pingback_url or None
+    return form_url or account.test_pingback_url or account.account_url or None
+
+
+class Addressed(msgspec.Struct, frozen=True):
+    """What a row says of where a pingback goes and in which form; statements that are told of name these columns."""
+
+    live: bool
+    form_url: str | None
+    account_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+    sign_version: str
+    pingback_format: str
+
+    @property
+    def send_to(self) -> str | None:
+        """The URL that it is sent to, None if it has to wait for one."""
+        account = Account(self.account_url, self.test_pingback_url, self.went_live_at)
+        return destination(self.form_url, account, live=self.live)
+
+    @property
+    def body_format(self) -> str:
+        """The body that it gets: version 2 is always JSON, version 1 as the account says (interface.md §4.4)."""
+        return "json" if self.sign_version == "v2" else self.pingback_format
 
 
 def account_of(row: Mapping[str, Any]) -> Account:
