@@ -1,17 +1,10 @@
 -- name: balances(merchant_id, live)
--- What is owed to the merchant in each currency: a balance is a sum, of the closings and of what came after them.
+-- What is owed to the merchant in each currency.
 select currency,
        coalesce(-sum(amount) filter (where account = 'pending'), 0) as pending,
        coalesce(-sum(amount) filter (where account = 'available'), 0) as available,
        coalesce(-sum(amount) filter (where account = 'reserve'), 0) as reserve
-  from (select currency, account, amount
-          from balance_closing
-         where merchant_id = :merchant_id and live = :live
-         union all
-        select currency, account, amount
-          from ledger_entry
-         where merchant_id = :merchant_id and live = :live and account in ('pending', 'available', 'reserve')
-           and id > (select case when :live then closed_id else 0 end from ledger_horizon)) parts
+  from balance_parts(:merchant_id, :live)
  group by currency
  order by currency;
 
@@ -101,14 +94,8 @@ select *
 -- none, and none while its bank account is too new or its profile is not accepted, unless the operator says that it shall be.
 with available as (
     select coalesce(-sum(amount), 0) as amount
-      from (select amount
-              from balance_closing
-             where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
-             union all
-            select amount
-              from ledger_entry
-             where merchant_id = :merchant_id and live = :live and account = 'available' and currency = :currency
-               and id > (select case when :live then closed_id else 0 end from ledger_horizon)) parts
+      from balance_parts(:merchant_id, :live)
+     where account = 'available' and currency = :currency
 ), paid as (
     insert into payout (merchant_id, live, currency, amount, reference, recorded_by, request_key, at)
     select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :request_key, :now

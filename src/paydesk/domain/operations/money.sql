@@ -8,14 +8,8 @@ select m.id as merchant_id, m.name as merchant_name, b.currency, b.available,
   left join business_profile p on p.merchant_id = m.id
  cross join lateral (
      select currency, -sum(amount) as available
-       from (select currency, amount
-               from balance_closing
-              where merchant_id = m.id and live = :live and account = 'available'
-              union all
-             select currency, amount
-               from ledger_entry
-              where merchant_id = m.id and live = :live and account = 'available'
-                and id > (select case when :live then closed_id else 0 end from ledger_horizon)) parts
+       from balance_parts(m.id, :live)
+      where account = 'available'
       group by currency
      having sum(amount) < 0
  ) b
