@@ -16,6 +16,7 @@ from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
 from tests.lengths import longer
 
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo.shop import create_shop
 from paydesk_client import Gateway
 
@@ -185,7 +186,7 @@ async def test_a_merchants_first_day(open_page: OpenPage, running: Running, tmp_
     gateway = Gateway(*await copy_keys(page, account), base_url=running.address)
     late = LateShop()
     async with serving(late) as shop:
-        late.app = create_shop(gateway, gateway, base_url=shop, folder=tmp_path)
+        late.app = create_shop(gateway, gateway, base_url=shop, folder=tmp_path, time_to_ship=TIME_TO_SHIP)
         order = await buy(open_page, shop, "House espresso", "Pay 10.00 USD")
         await give_part_back(page, account, order)
         await resend(page, account)

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import flaws
 from tests.lengths import longer
 
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
 from paydesk_client.signature import parse_form, pingback_signature
@@ -101,6 +102,7 @@ async def desk(serve: Serve, tmp_path: Path) -> AsyncIterator[Desk]:
             Gateway("shipping", "x" * 32, base),
             base_url=desk.shop,
             folder=tmp_path,
+            time_to_ship=TIME_TO_SHIP,
         )
         yield desk
 

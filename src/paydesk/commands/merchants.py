@@ -37,7 +37,7 @@ from paydesk.domain.merchants.merchant import (
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
 from paydesk.domain.operations.merchants import inspect_merchant, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed import charge_all_missed
-from paydesk.domain.payments.hold_periods import require_holds
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.settings import Settings
 
@@ -67,7 +67,8 @@ async def create(
     shipped_goods: Annotated[
         bool,
         typer.Option(
-            "--shipped-goods", help="Goods are shipped: money is held until delivery is confirmed, 7 days at most."
+            "--shipped-goods",
+            help=f"Goods are shipped: money is held until delivery is confirmed, {in_words(TIME_TO_SHIP)} at most.",
         ),
     ] = False,
     scope: Annotated[

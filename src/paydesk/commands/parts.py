@@ -28,6 +28,7 @@ from paydesk.commands.starting import raise_file_limit
 from paydesk.commands.supervising import READY, Channel
 from paydesk.database.metrics import measure_pools
 from paydesk.database.pool import connected
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.logs import set_up_logs
 from paydesk.loops.watching import watched
 from paydesk.settings import Settings, load_settings
@@ -92,7 +93,8 @@ def _shop_of(settings: Settings, sample: Sample) -> Any:
         Gateway(*pair, base_url=settings.address, header_prefix=settings.pingback_header_prefix)
         for pair in (sample.keys, sample.shipping_keys)
     )
-    return create_shop(gateway, shipping, base_url=demo_address(settings), folder=settings.data_dir / "demo")
+    folder = settings.data_dir / "demo"
+    return create_shop(gateway, shipping, base_url=demo_address(settings), folder=folder, time_to_ship=TIME_TO_SHIP)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
 
@@ -57,7 +58,7 @@ class Staff(httpx.AsyncClient):
 
 def open_shop(folder: Path) -> Staff:
     gateways = Gateway("usual", KEY, PAYDESK), Gateway("shipping", SHIPPING_KEY, PAYDESK)
-    shop = create_shop(*gateways, base_url=SHOP, folder=folder)
+    shop = create_shop(*gateways, base_url=SHOP, folder=folder, time_to_ship=TIME_TO_SHIP)
     return Staff(transport=httpx.ASGITransport(shop), base_url=SHOP, follow_redirects=True)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
 from paydesk_client.signature import Parameters, canonical_string, encode_form, pingback_signature
@@ -83,7 +84,7 @@ def pingbacks_on(page: str) -> int:
 def visit(folder: Path, **more: Any) -> Visitor:
     """A visitor of a shop that is started now."""
     gateways = Gateway(PUBLIC_KEY, PRIVATE_KEY, PAYDESK, **more), Gateway("shipping", SHIPPING_KEY, PAYDESK, **more)
-    shop = create_shop(*gateways, base_url=SHOP, folder=folder)
+    shop = create_shop(*gateways, base_url=SHOP, folder=folder, time_to_ship=TIME_TO_SHIP)
     return Visitor(transport=httpx.ASGITransport(shop), base_url=SHOP, follow_redirects=True)
 
 

@@ -22,6 +22,7 @@ from paydesk.domain.pingbacks.payload import (
 )
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin
 from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.schedule import MOST_RETRIES
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms
 
@@ -60,7 +61,7 @@ def _ended(event: str, now: datetime) -> str:
     if event == "subscription_expired":
         ended = replace(ended, date_end=now, date_expired=now)
     elif event == "subscription_stopped":
-        ended = replace(ended, failures=4, date_cancelled=now, date_stopped=now, cancelled_by="retries")
+        ended = replace(ended, failures=MOST_RETRIES + 1, date_cancelled=now, date_stopped=now, cancelled_by="retries")
     else:
         ended = replace(ended, date_cancelled=now, cancelled_by="customer")
     return subscription_envelope(event, subscription_object(ended))

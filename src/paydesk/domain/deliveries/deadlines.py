@@ -1,4 +1,4 @@
-"""What happens to authorized orders that nobody ships: a reminder a day before, and after seven days a void."""
+"""What happens to authorized orders that nobody ships: a reminder a day before, and then a void."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ select 'pingback' as table_name, t.merchant_id, t.id,
                and not coalesce(case when c.returns = 1 then t.chargeback_amount = c.returned
                                      else t.chargeback_amount > 0 and t.chargeback_amount <= c.returned end, false));
 
--- name: dates_in_range(now, merchant_id)
+-- name: dates_in_range(now, merchant_id, resend_interval, time_to_ship, longest_pause)
 -- What is due is due soon: no date is so far ahead that nobody would ever look at it again. Each side has its own time.
 with side as (
     select id as merchant_id, true as live, :now::timestamptz as now from merchant
@@ -144,7 +144,7 @@ with side as (
 ), dated as (
     select 'pingback' as table_name, s.merchant_id, g.id, 'due_at' as what, g.due_at as at,
            g.created_at - interval '1 day' as earliest,
-           greatest(s.now, g.created_at + (g.attempts + 1) * interval '31 minutes') + interval '1 day' as latest
+           greatest(s.now, g.created_at + (g.attempts + 1) * (:resend_interval::interval + interval '1 minute')) + interval '1 day' as latest
       from side s
       join pingback g on g.merchant_id = s.merchant_id and g.live = s.live and g.state = 'due'
      union all
@@ -163,7 +163,8 @@ with side as (
       from side s
       join card_change c on c.merchant_id = s.merchant_id and c.live = s.live and c.lookup_at is not null
      union all
-    select 'payment', s.merchant_id, p.id, 'ship_by', p.ship_by, p.paid_at, p.paid_at + interval '7 days 1 hour'
+    select 'payment', s.merchant_id, p.id, 'ship_by', p.ship_by, p.paid_at,
+           p.paid_at + :time_to_ship::interval + interval '1 hour'
       from side s
       join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.ship_by is not null
      union all
@@ -172,10 +173,11 @@ with side as (
       from side s
       join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.shipping_due_at is not null
      union all
-    -- The calendar's own day, or soon after a charge that failed by now; 4 days after one that was refused again and again.
+    -- The calendar's own day, or soon after a charge that failed by now: a pause later, of those that it can have.
     select 'subscription', s.merchant_id, u.id, 'date_next', u.date_next, u.date_start - interval '1 day',
-           greatest(s.now + interval '3 days', u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
-                                               * (v.period_length || ' ' || v.period_unit)::interval)
+           greatest(s.now + :longest_pause::interval - interval '1 day',
+                    u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
+                               * (v.period_length || ' ' || v.period_unit)::interval)
            + interval '2 days'
       from side s
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_next is not null

@@ -21,8 +21,10 @@ from paydesk.adapters.acquirers.simulator.standing import standing_of
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.janitor import ALERT_AFTER
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.subscriptions.schedule import longest_pause
 
 queries = load_statements(__package__ or "", "checks.sql")
 figures = load_statements(__package__ or "", "check_figures.sql")
@@ -96,7 +98,11 @@ FIGURE_RULES = (
     Rule("uncaptured_unposted", "of a payment that was not captured nothing is given back or in the ledger"),
     Rule("funds_settle", "captured money has a day on which its next part becomes available, until all of it is"),
     Rule("payloads_agree", "a pingback tells the figures of its payment, refund or chargeback"),
-    Rule("dates_in_range", "what is due is due soon, by its side's own time", ("now", "merchant_id")),
+    Rule(
+        "dates_in_range",
+        "what is due is due soon, by its side's own time",
+        ("now", "merchant_id", "resend_interval", "time_to_ship", "longest_pause"),
+    ),
 )
 """What is kept beside what it follows from: figures, dates and texts."""
 
@@ -162,6 +168,9 @@ class Scope:
             "merchant_id": self.merchant_id,
             "log_kept_since": this_month - relativedelta(months=self.retention_months),
             "most_attempts": MOST_ATTEMPTS,
+            "resend_interval": RESEND_INTERVAL,
+            "time_to_ship": TIME_TO_SHIP,
+            "longest_pause": longest_pause(),
             "opened_before": self.now - ALERT_AFTER,
             "read_since": self.now,
             "now": self.now,

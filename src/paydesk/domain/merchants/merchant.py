@@ -116,8 +116,7 @@ async def open_account(
     scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
 ) -> Merchant:
     """What `create_merchant` does, as a part of the connection's transaction, which an error ends."""
-    plan = fees or FeePlan()
-    terms = replace(TradeTerms(), rate=plan.rate, fixed=plan.fixed, reserve_rate=plan.reserve_rate)
+    terms = replace(TradeTerms(), **asdict(fees)) if fees else TradeTerms()
     public, private = _pair(public_key, private_key)
     try:
         row = await queries.create_merchant(

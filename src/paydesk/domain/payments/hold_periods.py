@@ -10,6 +10,9 @@ from paydesk.core.errors import Unavailable
 TIME_TO_SHIP = timedelta(days=7)
 """How long an authorization waits for a confirmed shipment before it is voided (interface.md §7.4)."""
 
+REMINDED_BEFORE = timedelta(days=1)
+"""How long before that the merchant is reminded to ship."""
+
 
 def require_holds(acquirer: Acquirer) -> None:
     """Make sure that an acquirer holds money for as long as an order may wait to be shipped.
@@ -18,11 +21,12 @@ def require_holds(acquirer: Acquirer) -> None:
     """
     if acquirer.hold_period < TIME_TO_SHIP:
         raise Unavailable(
-            f"{acquirer.name} holds money for {_in_words(acquirer.hold_period)}, and goods that are shipped need "
-            f"{_in_words(TIME_TO_SHIP)}; choose another acquirer or sell without --shipped-goods"
+            f"{acquirer.name} holds money for {in_words(acquirer.hold_period)}, and goods that are shipped need "
+            f"{in_words(TIME_TO_SHIP)}; choose another acquirer or sell without --shipped-goods"
         )
 
 
-def _in_words(period: timedelta) -> str:
+def in_words(period: timedelta) -> str:
+    """A time to ship in English: `7 days`, `156 hours`."""
     hours = int(period / timedelta(hours=1))
     return f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours"

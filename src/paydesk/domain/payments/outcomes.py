@@ -15,6 +15,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
 from paydesk.domain.payments.late import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
@@ -143,6 +144,8 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         period_numbers=[step.period if (step := steps.get(row["attempt_id"])) else None for row in rows],
         subscriptions=rows_to_write(list(steps.values())),
         leads_back=[row["attempt_id"] in leading for row in rows],
+        time_to_ship=TIME_TO_SHIP,
+        reminded_before=REMINDED_BEFORE,
         now=now,
     )
     written = {row["attempt_id"] async for row in moved}

@@ -168,7 +168,7 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
   cross join lateral fees_in(a.merchant_id, a.currency) f
   left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
--- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, now)
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, time_to_ship, reminded_before, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
 -- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
 -- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from; its card's
@@ -201,8 +201,8 @@ with outcome as (
     update payment p
        set state = case when a.capture then 'captured' else 'authorized' end,
            net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
-           ship_by = case when not a.capture then :now::timestamptz + interval '7 days' end,
-           shipping_due_at = case when not a.capture then :now::timestamptz + interval '6 days' end,
+           ship_by = case when not a.capture then :now::timestamptz + :time_to_ship::interval end,
+           shipping_due_at = case when not a.capture then :now::timestamptz + :time_to_ship::interval - :reminded_before::interval end,
            captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
            funds_due_at = case when a.capture and p.amount > 0
                                then :now::timestamptz + (select make_interval(days => m.settlement_days) from merchant m

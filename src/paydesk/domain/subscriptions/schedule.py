@@ -74,6 +74,11 @@ def retry_at(failed_at: datetime, failures: int) -> datetime | None:
     return failed_at + RETRY_AFTER if failures <= MOST_RETRIES else None
 
 
+def longest_pause() -> timedelta:
+    """The longest time from a charge that took nothing to the next try."""
+    return max(RETRY_AFTER, *REFUSED_PAUSES, *UNREACHED_PAUSES)
+
+
 def refused_retry_at(refused_at: datetime, refusals: int) -> datetime | None:
     """When a charge that was refused as a request is tried again, or None at the end; `refusals` counts it too."""
     return refused_at + REFUSED_PAUSES[refusals - 1] if refusals <= len(REFUSED_PAUSES) else None

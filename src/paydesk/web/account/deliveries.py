@@ -17,6 +17,7 @@ from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.states import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE
@@ -54,6 +55,7 @@ async def show_waiting(visit: Visit) -> Response:
         "deliveries.html",
         orders=shown,
         views=_views(visit),
+        days=TIME_TO_SHIP.days,
         now=await visit.shop_now(),
         first=path if after else "",
         further=list_address(path, {"after": further}) if further else "",

@@ -24,7 +24,7 @@ from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.problems import with_retry
 from paydesk.web.console.visit import Visit
-from paydesk.web.texts import mark
+from paydesk.web.texts import Texts, mark
 
 section = Section(FACE)
 _DEVELOPERS = "/account/{merchant_id}/developers"
@@ -128,7 +128,25 @@ async def ask_for_keys(visit: Visit) -> Response:
     """Whether to make new keys, and how long the old ones may go on."""
     keys = await integration.public_keys(visit.database, visit.merchant_id)
     may_move = visit.can(Permission.refund) or not visit.session.went_live_at
-    return visit.page("developers_keys.html", newest=keys[0], scopes=SCOPES, may_move=may_move)
+    return visit.page(
+        "developers_keys.html", newest=keys[0], scopes=SCOPES, may_move=may_move, periods=_grace_periods(visit.texts)
+    )
+
+
+def _grace_periods(texts: Texts) -> list[tuple[int, str]]:
+    """How long old keys may go on, in hours, with its words; the shortest first, but at once is the last."""
+    periods = sorted(integration.GRACE_PERIODS, key=lambda period: (not period, period))
+    return [(hours := round(period / timedelta(hours=1)), _ending(hours, texts)) for period in periods]
+
+
+def _ending(hours: int, texts: Texts) -> str:
+    """`In 24 hours`, `In 7 days`: the first day is told in hours."""
+    days = hours // 24
+    if not hours:
+        return texts.get("At once, if somebody else may know them")
+    if days > 1 and hours % 24 == 0:
+        return texts.translations.ngettext("In %(num)s day", "In %(num)s days", days) % {"num": days}
+    return texts.translations.ngettext("In %(num)s hour", "In %(num)s hours", hours) % {"num": hours}
 
 
 @section.action(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)

@@ -16,6 +16,7 @@ from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import Scope, require_scope
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.delivery_shapes import DeliveryConfirmed, OneDelivery
@@ -99,10 +100,21 @@ BODY: dict[str, Any] = {
 """What may be sent, as the OpenAPI document tells it."""
 
 
+_CONFIRMING = f"""Say what became of an order's goods; each confirmation is kept in the order's timeline.
+
+If the account ships goods, the money of a one-time payment is only held until `order_shipped` (or, for digital
+goods, `delivered`) takes it. After {in_words(TIME_TO_SHIP)} without it the hold is let go. The same confirmation
+again changes nothing and gets the same answer. 409 if the order is not paid, was voided, or if the bank would not
+capture; the message gives its reason, and the order stays as it is. Instead of `X-ApiKey` the body may be signed:
+`public_key`, `sign_version` and `hash`. `"N/A"` and empty fields count as absent;
+fields that are not known are ignored, and your account shows their names."""
+
+
 @router.post(
     "/api/v1/deliveries",
     summary="Confirm a delivery",
     operation_id="confirm_delivery",
+    description=_CONFIRMING,
     responses=described(OneDelivery, 403, 404, 409, 413),
     openapi_extra={
         "security": [{}],
@@ -121,15 +133,7 @@ async def post_delivery(
     once: ByIdempotencyKey,
     private_key: Annotated[str | None, Security(KEY_HEADER)],
 ) -> Response:
-    """Say what became of an order's goods; each confirmation is kept in the order's timeline.
-
-    If the account ships goods, the money of a one-time payment is only held until `order_shipped` (or, for digital
-    goods, `delivered`) takes it. After 7 days without it the hold is let go. The same confirmation again changes
-    nothing and gets the same answer. 409 if the order is not paid, was voided, or if the bank would not capture; the
-    message gives its reason, and the order stays as it is. Instead of `X-ApiKey` the body may be signed: `public_key`,
-    `sign_version` and `hash`. `"N/A"` and empty fields count as absent;
-    fields that are not known are ignored, and your account shows their names.
-    """
+    """Say what became of an order's goods (interface.md §8.6)."""
     fields = _exact(await read_fields(request))
     caller = await _caller(request, services, private_key, fields)
 

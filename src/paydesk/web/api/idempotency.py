@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError
-from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call
+from paydesk.domain.merchants.api_calls import KEPT, Answer, ApiCall, begin_call
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.bodies import media_type, raw_body
 from paydesk.web.api.services import ApiServices, Services
@@ -89,8 +89,9 @@ async def _once(
         str | None,
         Header(
             alias=NAME,
-            description="A key of your own for this very request, such as a UUID. Sent again within 7 days with the "
-            "same body, it is answered alike and nothing is done twice; with another body it is a 409.",
+            description="A key of your own for this very request, such as a UUID. Sent again within "
+            f"{KEPT.days} days with the same body, it is answered alike and nothing is done twice; with another body "
+            "it is a 409.",
         ),
     ] = None,
 ) -> Once:

@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from paydesk.web.demo.articles import Article, Plan
 from paydesk.web.demo.reversals import Reversal, amount_of, read_reversal, verdict_on
 from paydesk_client.signature import Version
-
-TIME_TO_SHIP: Final = timedelta(days=7)
-"""How long Paydesk holds the money of goods that are shipped (interface.md §7.4)."""
 
 Standing: TypeAlias = Literal[
     "waiting",
@@ -134,11 +131,10 @@ class Sheet:
         """Whether a pingback said that the subscription is over."""
         return any(pingback.ends for pingback in self.pingbacks)
 
-    @property
-    def ship_by(self) -> datetime | None:
-        """Until when Paydesk holds the money of an order that is paid, UTC."""
+    def ship_by(self, time_to_ship: timedelta) -> datetime | None:
+        """Until when Paydesk, which gives an order that is paid so long, holds its money, UTC."""
         paid = next((pingback for pingback in self.pingbacks if pingback.fulfils), None)
-        return (paid.paid_at or paid.received_at) + TIME_TO_SHIP if paid else None
+        return (paid.paid_at or paid.received_at) + time_to_ship if paid else None
 
     @property
     def shipped(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, cast
@@ -47,7 +47,13 @@ _VERSIONS: Final = ("v1", "v2")
 
 
 def create_shop(
-    gateway: Gateway, shipping: Gateway, *, base_url: str, folder: Path, clock: Callable[[], datetime] = utc_now
+    gateway: Gateway,
+    shipping: Gateway,
+    *,
+    base_url: str,
+    folder: Path,
+    time_to_ship: timedelta,
+    clock: Callable[[], datetime] = utc_now,
 ) -> Starlette:
     """Make the sample shop as an ASGI application; it needs no lifespan.
 
@@ -55,13 +61,14 @@ def create_shop(
         gateway: the shop's key pair and where Paydesk is; its `header_prefix` must be the service's.
         shipping: the same for the shop's second account, whose goods are shipped (interface.md §7.4).
         base_url: where the shop itself is, such as `http://127.0.0.1:8001`; Paydesk sends pingbacks there.
+        time_to_ship: how long Paydesk holds the money of goods that are shipped.
         folder: for the shop's records; made if there is none. One process at a time may use it.
         clock: the time now, UTC.
 
     Raises: OSError if the folder can't be used.
     """
     records = Records(folder)
-    shop = _Shop(gateway, shipping, base_url.rstrip("/"), records, clock)
+    shop = _Shop(gateway, shipping, base_url.rstrip("/"), records, time_to_ship, clock)
     receiver, of_shipped = Receiver(gateway, records, clock), Receiver(shipping, records, clock)
     return Starlette(
         routes=[
@@ -89,6 +96,7 @@ class _Shop:
     shipping: Gateway
     base_url: str
     records: Records
+    time_to_ship: timedelta
     clock: Callable[[], datetime]
 
     async def shelf(self, request: Request) -> Response:
@@ -96,7 +104,15 @@ class _Shop:
         single = [article for article in ARTICLES.values() if article.plan is None and not article.shipped]
         shipped = [article for article in ARTICLES.values() if article.shipped]
         monthly = [article for article in ARTICLES.values() if article.plan is not None]
-        return _page(request, "shelf.html", single=single, shipped=shipped, monthly=monthly, version=_version(request))
+        return _page(
+            request,
+            "shelf.html",
+            single=single,
+            shipped=shipped,
+            monthly=monthly,
+            version=_version(request),
+            time_to_ship=self.time_to_ship,
+        )
 
     async def buy(self, request: Request) -> Response:
         """Make an order, and go on to a page that a reload doesn't buy again with."""
@@ -137,6 +153,7 @@ class _Shop:
             "thanks.html",
             sheet=sheet,
             order=sheet.order,
+            time_to_ship=self.time_to_ship,
             pingbacks=pingbacks,
             carriers=CARRIERS,
             tracking_id=EXAMPLE_TRACKING_ID,
@@ -189,7 +206,12 @@ class _Shop:
         """List the shop's orders, and the pingbacks that belong to none."""
         version = _version(request)
         return _page(
-            request, "orders.html", sheets=self.records.sheets(), strays=self.records.strays(), version=version
+            request,
+            "orders.html",
+            sheets=self.records.sheets(),
+            strays=self.records.strays(),
+            version=version,
+            time_to_ship=self.time_to_ship,
         )
 
     def _sheet(self, reference: str) -> Sheet:
