@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from babel.dates import format_date
+from babel.dates import format_date, format_timedelta
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.web.texts import Texts, mark
+
+_NEVER_LARGER = 10_000
+"""Of a unit are there so many before the next larger one is taken, which would round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,12 @@ class Telling:
         """A fact that is a moment, in the merchant's time zone."""
         text = self.fact(name)
         return datetime.fromisoformat(text).astimezone(ZoneInfo(self.time_zone)) if text else None
+
+    def lasting(self, period: timedelta) -> str:
+        """A length of time in the mail's language, in whole hours if it is: `30 minutes`, `2 hours`."""
+        unit: Literal["minute", "hour"] = "minute" if period % timedelta(hours=1) else "hour"
+        words = format_timedelta(period, granularity=unit, threshold=_NEVER_LARGER, locale=self.texts.date_locale)
+        return str(words)
 
     def card(self) -> str:
         """The card by its brand's name and its last digits: `Visa •••• 4242`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.domain.accounts.links import Link
+from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.web.browsers import browser_of
 from paydesk.web.mails.content import Content, Telling, account_button, known
 from paydesk.web.texts import mark
@@ -92,16 +93,19 @@ def chargeback_alert(telling: Telling) -> Content:
 
 def failing_endpoint(telling: Telling) -> Content:
     """The merchant's server does not take pingbacks."""
-    say = telling.say
+    say, ngettext = telling.say, telling.texts.translations.ngettext
+    resends = MOST_ATTEMPTS - 1
     return Content(
         say(mark("Your server does not accept our pingbacks")),
         (
-            say(
-                mark(
-                    "We could not deliver pingbacks to your server. We keep trying every half hour, up to ten times "
-                    "for each; after that you can send them again from your account."
-                )
-            ),
+            ngettext(
+                "We could not deliver pingbacks to your server. We keep trying every %(pause)s, up to %(times)s time "
+                "for each; after that you can send them again from your account.",
+                "We could not deliver pingbacks to your server. We keep trying every %(pause)s, up to %(times)s times "
+                "for each; after that you can send them again from your account.",
+                resends,
+            )
+            % {"pause": telling.lasting(RESEND_INTERVAL), "times": resends},
         ),
         known(
             (say(mark("Address")), telling.fact("url")),
