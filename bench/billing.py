@@ -1,10 +1,10 @@
 """How fast renewals are charged, and how much memory that takes.
 
-Paydesk's billing run claims N due subscriptions, charges each stored card at an acquirer that approves at once (or
-after 200 ms), and writes payment, attempt, ledger and pingback; one process, embedded PostgreSQL, durable. The floor
-beside it moves the same rows in the same tables by one bare set-based statement per 500, without any calendar, card or
-call.
-The memory is the peak of the billing process, which is fresh for each size.
+Paydesk's billing run claims N due subscriptions, charges each stored card at an acquirer that
+approves at once (or after 200 ms), and writes payment, attempt, ledger and pingback; one process,
+embedded PostgreSQL, durable. The floor beside it moves the same rows in the same tables by one bare
+set-based statement per 500, without any calendar, card or call. The memory is the peak of the
+billing process, which is fresh for each size.
 """
 
 from __future__ import annotations
@@ -252,7 +252,9 @@ async def embedded_database() -> AsyncIterator[Database]:
 
 
 async def subscribe(database: Database, vault: Vault, number: int) -> list[int]:
-    """So many subscriptions, due within the last day, spread over some merchants; returns the merchants' ids."""
+    """So many subscriptions, due within the last day, spread over some merchants;
+    returns the merchants' ids.
+    """
     began = utc_now() - timedelta(days=31)
     merchants = []
     share = -(-number // MERCHANTS)

@@ -1,8 +1,9 @@
 """How many full payments a second one web process takes: form, page, pay; everything durable.
 
-Measured in turns against the same three routes and statements as a bare FastAPI and asyncpg program (the floor of
-the framework), and against pgbench running the statements alone (the floor of the database). Same PostgreSQL, same
-number of clients, same load generator; the median of the rounds counts.
+Measured in turns against the same three routes and statements as a bare FastAPI and asyncpg program
+(the floor of the framework), and against pgbench running the statements alone (the floor of the
+database). Same PostgreSQL, same number of clients, same load generator; the median of the
+rounds counts.
 """
 
 from __future__ import annotations

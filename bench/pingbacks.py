@@ -1,11 +1,12 @@
 """How fast pingbacks go out, and whether a dead neighbour delays anybody.
 
-Speed: acknowledged pingbacks per second, claimed, signed, posted and recorded by one sender, against a bare aiohttp
-client that posts the same bodies to the same receiver (a process of its own) with as many requests at once: what one
-sender does for four merchants. Both are one process; they take turns, and the median of the rounds counts.
+Speed: acknowledged pingbacks per second, claimed, signed, posted and recorded by one sender,
+against a bare aiohttp client that posts the same bodies to the same receiver (a process of its own)
+with as many requests at once: what one sender does for four merchants. Both are one process; they
+take turns, and the median of the rounds counts.
 
-Fairness: how long a healthy merchant's pingbacks take from due to acknowledged, alone and beside a merchant with
-thousands due at an endpoint that hangs.
+Fairness: how long a healthy merchant's pingbacks take from due to acknowledged, alone and beside a
+merchant with thousands due at an endpoint that hangs.
 """
 
 from __future__ import annotations
@@ -188,7 +189,9 @@ async def sending(database: Database, vault: Vault) -> AsyncIterator[None]:
 
 
 async def acknowledged(number: int, before: float) -> None:
-    """Wait until so many more than `before` are recorded as acknowledged (the sender counts what it has recorded)."""
+    """Wait until so many more than `before` are recorded as acknowledged
+    (the sender counts what it has recorded).
+    """
     while acknowledged_so_far() - before < number:
         await asyncio.sleep(0.01)
 
@@ -200,7 +203,9 @@ def acknowledged_so_far() -> float:
 
 
 async def our_rate(database: Database, vault: Vault, url: str, number: int) -> float:
-    """Acknowledged and recorded per second by a sender, from its start to the last one in the database."""
+    """Acknowledged and recorded per second by a sender, from its start to the last one
+    in the database.
+    """
     for _ in range(MERCHANTS):
         merchant = await create_merchant(database, vault, name="Speed", email="s@shop.example", now=utc_now())
         await queue(database, merchant, url, number // MERCHANTS)
@@ -215,7 +220,9 @@ async def our_rate(database: Database, vault: Vault, url: str, number: int) -> f
 
 
 async def fairness(database: Database, vault: Vault, base: str, seconds: float, neighbours_due: int) -> Fairness:
-    """A healthy merchant's delays while `neighbours_due` pingbacks of another one are due at a URL that hangs."""
+    """A healthy merchant's delays while `neighbours_due` pingbacks of another one are due at a URL
+    that hangs.
+    """
     neighbour = await create_merchant(database, vault, name="Dead", email="d@shop.example", now=utc_now())
     healthy = await create_merchant(database, vault, name="Healthy", email="h@shop.example", now=utc_now())
     if neighbours_due:

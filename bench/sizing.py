@@ -1,12 +1,15 @@
-"""What a payment, a renewal and a pingback cost: CPU time of each process, WAL, bytes kept, connections.
+"""What a payment, a renewal and a pingback cost: CPU time of each process, WAL,
+bytes kept, connections.
 
-One `paydesk serve`, one `paydesk work`, a simulated bank and a shop that answers, each a process of its own, on one
-embedded PostgreSQL. Each kind of work is done so many times; what processes and log have grown by in the meantime, less
-what they use when nothing is done, is divided by that number. A payment is the form, the page, the card, and the
-pingback that follows; a renewal is charged by the worker and told by a pingback; a pingback alone is neither.
+One `paydesk serve`, one `paydesk work`, a simulated bank and a shop that answers, each a process of
+its own, on one embedded PostgreSQL. Each kind of work is done so many times; what processes and log
+have grown by in the meantime, less what they use when nothing is done, is divided by that number. A
+payment is the form, the page, the card, and the pingback that follows; a renewal is charged by the
+worker and told by a pingback; a pingback alone is neither.
 
-WAL is measured without full-page images, whose number depends on checkpoints and not on payments. Bytes are those of
-tables and indexes that are packed (`vacuum full`): room for what changes comes on top.
+WAL is measured without full-page images, whose number depends on checkpoints and not on payments.
+Bytes are those of tables and indexes that are packed (`vacuum full`): room for what changes comes
+on top.
 """
 
 from __future__ import annotations
@@ -55,12 +58,15 @@ WAITING = "select count(*) from pingback where state = 'due'"
 RATES = (10, 100)
 YEAR = 1_000_000
 SETTLES = 3.0
-"""Seconds after which what has been done leaves nothing to do: what workers sum up and settle each second."""
+"""Seconds after which what has been done leaves nothing to do:
+what workers sum up and settle each second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What processes and log have used until now: CPU seconds by process, bytes of WAL, time in seconds."""
+    """What processes and log have used until now: CPU seconds by process, bytes of WAL,
+    time in seconds.
+    """
 
     cpu: dict[str, float]
     wal: int
@@ -152,7 +158,9 @@ def used(process: psutil.Process) -> float:
 
 
 async def cost(rig: Rig, work: Callable[[], Awaitable[None]], number: int, idle: Reading | None) -> dict[str, float]:
-    """What one of so many costs: CPU milliseconds by process, bytes of WAL; idle is used in a second of rest."""
+    """What one of so many costs: CPU milliseconds by process, bytes of WAL;
+    idle is used in a second of rest.
+    """
     before = await rig.read()
     await work()
     await rig.told()
@@ -260,7 +268,9 @@ def without_full_pages(usual: Callable[..., list[str]]) -> Callable[..., list[st
 
 
 def settings(address: str, folder: str, keys: tuple[str, str], port: int, bank: int) -> dict[str, str]:
-    """The settings of the processes: no limits that one client reaches, a bank that answers at once."""
+    """The settings of the processes: no limits that one client reaches, a bank that answers
+    at once.
+    """
     unlimited = ("FORMS_PER_MINUTE", "DECLINES_PER_HOUR", "TRIES_PER_CARD", "WRONG_CVCS_PER_CARD", "CHECKS_PER_CARD")
     given = {
         "DATABASE_URL": address,

@@ -1,7 +1,8 @@
 """Build what is handed out, byte for byte the same wherever it is built: `make dist`.
 
-`dist/` then holds the wheel and the source of the newest commit, and `requirements.txt`: of requirements.lock what a
-running Paydesk needs, with its hashes. What is not committed is not in them. Times are those of the commit.
+`dist/` then holds the wheel and the source of the newest commit, and `requirements.txt`: of
+requirements.lock what a running Paydesk needs, with its hashes. What is not committed is not in
+them. Times are those of the commit.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def main() -> int:
 
 
 def export(tree: Path) -> int:
-    """Write the newest commit's files into a folder, and the front-end files with them; returns the commit's time.
+    """Write the newest commit's files into a folder, and the front-end files with them;
+    returns the commit's time.
 
     The time is in seconds since 1970. The front-end files are those that `make setup` has brought.
     """
@@ -55,7 +57,9 @@ def export(tree: Path) -> int:
 
 
 def build(tree: Path, out: Path, epoch: int) -> None:
-    """Build wheel and source of a folder as of a time; what they hold depends on nothing else of this machine."""
+    """Build wheel and source of a folder as of a time;
+    what they hold depends on nothing else of this machine.
+    """
     ran = subprocess.run(  # noqa: S603 (no shell, fixed words)
         [sys.executable, "-m", "hatchling", "build", "-d", str(out)],
         cwd=tree,
@@ -68,14 +72,18 @@ def build(tree: Path, out: Path, epoch: int) -> None:
 
 
 def needed(lock: str) -> str:
-    """Of a lock file what `paydesk` itself needs, by what the packages of this environment say that they need."""
+    """Of a lock file what `paydesk` itself needs, by what the packages of this environment say
+    that they need.
+    """
     blocks = {canonicalize_name(found[1]): found[0] for found in _LOCKED.finditer(lock)}
     wanted = set(_closure("paydesk"))
     return "".join(block for name, block in blocks.items() if name in wanted)
 
 
 def _closure(package: str) -> Iterator[str]:
-    """What a package needs on whatever system, and what that needs; extras only where somebody asks for them."""
+    """What a package needs on whatever system, and what that needs;
+    extras only where somebody asks for them.
+    """
     seen, ahead = set[tuple[str, str]](), [(canonicalize_name(package), "")]
     while ahead:
         name, extra = ahead.pop()
@@ -89,7 +97,9 @@ def _closure(package: str) -> Iterator[str]:
 
 
 def _requirements(name: str) -> list[str]:
-    """What an installed package needs; one for another system is not here, and needs nothing that we could know."""
+    """What an installed package needs; one for another system is not here,
+    and needs nothing that we could know.
+    """
     try:
         return requires(name) or []
     except PackageNotFoundError:
@@ -97,7 +107,9 @@ def _requirements(name: str) -> list[str]:
 
 
 def _applies(requirement: Requirement, extra: str) -> bool:
-    """Whether a requirement counts when this extra (or none) is asked for; the lock knows the system's own marks."""
+    """Whether a requirement counts when this extra (or none) is asked for;
+    the lock knows the system's own marks.
+    """
     named = re.findall(r"""extra\s*==\s*["']([^"']+)["']""", str(requirement.marker or ""))
     return extra in named if extra else not named
 

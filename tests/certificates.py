@@ -12,7 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def own_certificate(folder: Path, host: str) -> ssl.SSLContext:
-    """A server's side with a self-signed certificate for a host, also left in certificate.pem, its key in key.pem."""
+    """A server's side with a self-signed certificate for a host, also left in certificate.pem,
+    its key in key.pem.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     today = datetime.now(UTC)

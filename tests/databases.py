@@ -17,7 +17,9 @@ select conrelid::regclass::text as called, conname as name, pg_get_constraintdef
 
 
 async def drop_database(admin: asyncpg.Connection, name: str) -> None:
-    """Drop a database, whoever is connected; the server's own vacuum in it is nobody's to end, and soon done."""
+    """Drop a database, whoever is connected; the server's own vacuum in it is nobody's to end,
+    and soon done.
+    """
     for _ in range(40):
         try:
             await admin.execute(f"drop database if exists {name} with (force)")
@@ -30,7 +32,8 @@ async def drop_database(admin: asyncpg.Connection, name: str) -> None:
 
 @asynccontextmanager
 async def unguarded(connection: Any, *, again: bool = True) -> AsyncIterator[None]:
-    """Within a transaction of the caller's, let rows be written that no foreign key and no trigger would allow.
+    """Within a transaction of the caller's, let rows be written that no foreign key
+    and no trigger would allow.
 
     Afterwards they hold again, unless the transaction is rolled back anyway (`again` False).
     """

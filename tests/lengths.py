@@ -1,4 +1,6 @@
-"""How far a test goes: `make test` plays the short form of what has no end of its own, `make test-long` the whole."""
+"""How far a test goes: `make test` plays the short form of what has no end of its own,
+`make test-long` the whole.
+"""
 
 from __future__ import annotations
 

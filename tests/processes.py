@@ -1,4 +1,6 @@
-"""Processes as a supervisor keeps them: whatever dies is started again at once, and what it says is kept."""
+"""Processes as a supervisor keeps them: whatever dies is started again at once,
+and what it says is kept.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,16 @@ PATIENCE = 120.0
 
 
 PORTS = range(12_000, 32_000)
-"""Below those that systems give to outgoing connections: one of these could come between us and our server."""
+"""Below those that systems give to outgoing connections:
+one of these could come between us and our server."""
 
 _reserved: list[IO[str]] = []
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that no other test run on this machine is given while we live."""
+    """A port that nobody listens on, and that no other test run on this machine is given
+    while we live.
+    """
     folder = Path(tempfile.gettempdir(), f"paydesk-test-ports-{os.getuid()}")
     folder.mkdir(exist_ok=True)
     for port in random.sample(PORTS, len(PORTS)):
@@ -47,14 +52,17 @@ def free_port() -> int:
 
 def environment(settings: Mapping[str, object]) -> dict[str, str]:
     """Our environment with these PAYDESK_ settings and no others."""
-    # Starting is most of the work here, and what is not buffered mixes the lines of processes that share a pipe.
+    # Starting is most of the work here, and what is not buffered mixes the lines of processes that
+    # share a pipe.
     unwanted = ("PAYDESK_", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return clean | {f"PAYDESK_{name}": str(value) for name, value in settings.items()}
 
 
 async def eventually(condition: Callable[[], bool], what: str, *said: Callable[[], str]) -> None:
-    """Wait for what must come, in whatever time a busy machine takes; `said` gives what processes said last."""
+    """Wait for what must come, in whatever time a busy machine takes;
+    `said` gives what processes said last.
+    """
     try:
         async with asyncio.timeout(PATIENCE):
             while not condition():  # noqa: ASYNC110 (processes send no event)
@@ -64,7 +72,9 @@ async def eventually(condition: Callable[[], bool], what: str, *said: Callable[[
 
 
 class Kept:
-    """A command that is kept running until it is stopped; `ready` holds the pids that said so and were not killed."""
+    """A command that is kept running until it is stopped;
+    `ready` holds the pids that said so and were not killed.
+    """
 
     def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], ready_event: str) -> None:
         self.name = name
@@ -146,7 +156,8 @@ class Kept:
             listening = asyncio.create_task(self._listen(process.pid, process.stderr))
             self._listening.add(listening)
             await process.wait()
-            # Its children hold the pipe too, so the listener goes on for as long as one of them lives.
+            # Its children hold the pipe too, so the listener goes on for as long as one of
+            # them lives.
             await asyncio.sleep(0.05)
 
     async def _listen(self, pid: int, said: asyncio.StreamReader) -> None:

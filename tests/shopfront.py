@@ -1,8 +1,9 @@
-"""What happens at a shop, written once: a customer orders, pays or subscribes, and the merchant ships.
+"""What happens at a shop, written once: a customer orders, pays or subscribes,
+and the merchant ships.
 
-These go through the domain, over a desk with a test bank, as the doors do; nothing here writes into a table. What a
-browser does at the checkout's door is another thing (fields, redirects, headers): `open_page` and `press_pay` below do
-it over HTTP.
+These go through the domain, over a desk with a test bank, as the doors do; nothing here writes into
+a table. What a browser does at the checkout's door is another thing (fields, redirects, headers):
+`open_page` and `press_pay` below do it over HTTP.
 """
 
 from __future__ import annotations
@@ -53,9 +54,11 @@ async def order(
     now: datetime | None = None,
     **asked: Any,
 ) -> Link:
-    """A customer is sent to a checkout: over 10 USD, or by a subscription's terms, for a new order or the one named.
+    """A customer is sent to a checkout: over 10 USD, or by a subscription's terms,
+    for a new order or the one named.
 
-    `asked` are other fields of the shop's request. Each call opens a checkout of its own unless it brings a `form`.
+    `asked` are other fields of the shop's request. Each call opens a checkout of its own unless it
+    brings a `form`.
     """
     price = amount or (terms.price if terms else "10.00")
     usual: dict[str, Any] = {
@@ -88,7 +91,9 @@ def payer(
     agreed: str = "",
     language: str = "en",
 ) -> Payer:
-    """Somebody with a card in their hand; `agreed` is the wording of a subscription's terms that they saw."""
+    """Somebody with a card in their hand; `agreed` is the wording of a subscription's terms
+    that they saw.
+    """
     return Payer(CardDetails(number, 12, 2040, name, cvc), email, "GB", address, agreed, language)
 
 
@@ -120,7 +125,9 @@ async def buy(
 async def subscribe(
     desk: Desk, shop: Shop, terms: Terms = MONTHLY, *, reference: str = "club-1", **asked: Any
 ) -> Subscription:
-    """A customer takes out a subscription and has paid for its beginning. `asked` is what `buy` takes."""
+    """A customer takes out a subscription and has paid for its beginning.
+    `asked` is what `buy` takes.
+    """
     await buy(desk, shop, reference, terms=terms, **asked)
     return await subscription_of(desk.database, shop, reference)
 
@@ -139,7 +146,9 @@ async def ship(desk: Desk, shop: Shop, payment_id: int, *, now: datetime | None 
 
 
 async def ships(database: Database, shop: Shop, *, shipped: bool = True) -> None:
-    """The merchant ships its goods from now on, or doesn't any more: new payments wait for the shipment."""
+    """The merchant ships its goods from now on, or doesn't any more:
+    new payments wait for the shipment.
+    """
     await change_merchant(database, shop.merchant_id, shipped_goods=shipped)
 
 
@@ -167,7 +176,9 @@ async def subscription_of(database: Database, shop: Shop, reference: str) -> Sub
 
 
 async def open_page(web: httpx.AsyncClient, form: Mapping[str, Value]) -> str:
-    """A browser is sent to the checkout's door with a shop's signed form; the path of the page that it gets."""
+    """A browser is sent to the checkout's door with a shop's signed form;
+    the path of the page that it gets.
+    """
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
     assert answer.status_code == 303, answer.text
@@ -177,6 +188,8 @@ async def open_page(web: httpx.AsyncClient, form: Mapping[str, Value]) -> str:
 async def press_pay(
     web: httpx.AsyncClient, path: str, number: str = GOOD, *, accept: str = "*/*", language: str = "", **typed: str
 ) -> httpx.Response:
-    """A browser sends what was typed into the checkout's page; for a subscription, the box is ticked by `agree`."""
+    """A browser sends what was typed into the checkout's page;
+    for a subscription, the box is ticked by `agree`.
+    """
     headers = {"Accept": accept, **({"Accept-Language": language} if language else {})}
     return await web.post(f"{path}/pay", data={**TYPED, "number": number, **typed}, headers=headers)

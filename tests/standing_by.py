@@ -1,4 +1,6 @@
-"""Second servers: what a primary's commits wait for, real or not, and two servers of which either takes over."""
+"""Second servers: what a primary's commits wait for, real or not,
+and two servers of which either takes over.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ _SETTINGS = {
 
 @asynccontextmanager
 async def replicated(folder: Path) -> AsyncIterator[EmbeddedServer]:
-    """A server whose commits wait for the standby `second`, and that lets its log be received; for a block."""
+    """A server whose commits wait for the standby `second`, and that lets its log be received;
+    for a block.
+    """
     server = EmbeddedServer(folder)
     await server.start()
     try:
@@ -69,7 +73,9 @@ def replication_url(primary: EmbeddedServer, name: str) -> str:
 async def received(
     primary: EmbeddedServer, admin: Database, folder: Path, name: str = SECOND
 ) -> subprocess.Popen[bytes]:
-    """Begin to receive the log under a name, as a standby would; returns once the server knows of it."""
+    """Begin to receive the log under a name, as a standby would;
+    returns once the server knows of it.
+    """
     url = replication_url(primary, name)
     program = [str(binary("pg_receivewal")), "--synchronous", "--no-loop", f"--directory={folder}", f"--dbname={url}"]
     receiver = await asyncio.to_thread(subprocess.Popen, program, stderr=subprocess.DEVNULL)
@@ -89,7 +95,9 @@ async def ended(receiver: subprocess.Popen[bytes], admin: Database) -> None:
 
 @asynccontextmanager
 async def standing_by(primary: EmbeddedServer, folder: Path) -> AsyncIterator[EmbeddedServer]:
-    """A standby that commits on the primary wait for; promoted, it waits for nobody itself; for a block."""
+    """A standby that commits on the primary wait for; promoted, it waits for nobody itself;
+    for a block.
+    """
     server, user = EmbeddedServer(folder), server_user()
     layout = prepare_data_dir(folder)
     restrict(layout.cluster, user)
@@ -112,7 +120,9 @@ def processes(server: EmbeddedServer) -> list[psutil.Process]:
 
 
 async def promoted_without_what_it_had_not_written(standby: EmbeddedServer) -> None:
-    """Let a frozen standby go on as primary; what its machine has received and not written is lost."""
+    """Let a frozen standby go on as primary; what its machine has received
+    and not written is lost.
+    """
     stopped = processes(standby)
     for process in stopped:
         if "walreceiver" in " ".join(process.cmdline()):
@@ -225,7 +235,9 @@ class Pair:
         await _until(lambda: self.primary.say("select count(*) = 0 from pg_stat_replication"))
 
     async def fail_over(self) -> None:
-        """Kill the primary and promote the standby, whatever it has not heard of; the old one is lost."""
+        """Kill the primary and promote the standby, whatever it has not heard of;
+        the old one is lost.
+        """
         await self.primary.stop(signal.SIGQUIT)
         await self._promote()
 
@@ -249,7 +261,9 @@ class Pair:
 
 @asynccontextmanager
 async def pair_of_servers(folder: Path) -> AsyncIterator[Pair]:
-    """A primary with the empty database `paydesk`, and a standby that follows it, for the length of a block."""
+    """A primary with the empty database `paydesk`, and a standby that follows it,
+    for the length of a block.
+    """
     home = folder / "servers"
     restrict(home, server_user())
     pair = Pair(Server(home), Server(home))
@@ -276,7 +290,9 @@ async def _until(ask: Callable[[], Awaitable[object]]) -> None:
 
 
 async def _copied(folder: Path, data: Path, source: str) -> None:
-    """Make the cluster of a standby from its primary at `source`; `folder` is where the programs' user may write."""
+    """Make the cluster of a standby from its primary at `source`;
+    `folder` is where the programs' user may write.
+    """
     await _run(
         folder, "pg_basebackup", f"--pgdata={data}", f"--dbname={source}", "--checkpoint=fast", "--wal-method=stream",
         "--write-recovery-conf", "--no-sync",

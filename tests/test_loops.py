@@ -1,4 +1,6 @@
-"""Every background loop, driven with everything full: others have their turn all the same, and a stop ends it."""
+"""Every background loop, driven with everything full: others have their turn all the same,
+and a stop ends it.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ def replace(monkeypatch: pytest.MonkeyPatch, place: str, work: Callable[..., Awa
 async def run_worker_until(
     settled: Callable[[], bool], settings: Settings, database: Database, vault: Vault, desk: Desk
 ) -> None:
-    """Let a whole worker work until something is true, and end it by its stop; the test run's timeout ends the rest."""
+    """Let a whole worker work until something is true, and end it by its stop;
+    the test run's timeout ends the rest.
+    """
     stop, history = asyncio.Event(), History()
     history.gate.say(Standing.OPEN)
     working = asyncio.create_task(work(settings, database, vault, desk, stop, history=history, mailbox=Mailbox()))

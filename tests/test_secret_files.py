@@ -1,4 +1,6 @@
-"""A secret may stand in a file; whoever gets that wrong is told which setting and file, never what is in it."""
+"""A secret may stand in a file; whoever gets that wrong is told which setting and file,
+never what is in it.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,8 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_start_warns_of_secrets_that_everybody_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Whether everybody may pass the directories above is the machine's affair; the root's are passable.
+    # Whether everybody may pass the directories above is the machine's affair; the root's
+    # are passable.
     monkeypatch.setattr(Path, "parents", property(lambda _: ()))
     closed, opened = written(tmp_path / "closed"), written(tmp_path / "opened", mode=0o644)
     monkeypatch.setenv("PAYDESK_SECRET_KEY_FILE", str(closed))

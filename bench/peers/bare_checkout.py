@@ -1,6 +1,8 @@
-"""The floor for bench/checkout.py: the same three routes and the same statements, as bare FastAPI and asyncpg.
+"""The floor for bench/checkout.py: the same three routes and the same statements,
+as bare FastAPI and asyncpg.
 
-No card checks, no encryption, no bank, no templates: one kind of signature, the statements, a page of the same size.
+No card checks, no encryption, no bank, no templates: one kind of signature, the statements, a page
+of the same size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What every bench has in common: `--smoke` with numbers of its own, and where its result is kept."""
+"""What every bench has in common: `--smoke` with numbers of its own,
+and where its result is kept.
+"""
 
 from __future__ import annotations
 

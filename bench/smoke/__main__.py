@@ -1,6 +1,8 @@
-"""Runs every bench from end to end with small numbers: a measurement that can't run any more is a failure.
+"""Runs every bench from end to end with small numbers:
+a measurement that can't run any more is a failure.
 
-Each bench checks its own counts. The limit is no measurement: it only ends what would never end by itself.
+Each bench checks its own counts. The limit is no measurement: it only ends what would never end
+by itself.
 """
 
 from __future__ import annotations

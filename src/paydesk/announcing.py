@@ -1,4 +1,6 @@
-"""The file in which a running service tells other processes what it runs with; a lock proves that it lives."""
+"""The file in which a running service tells other processes what it runs with;
+a lock proves that it lives.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from pathlib import Path
 
 
 def is_held(path: Path) -> bool:
-    """Whether the process lives that announces itself in a file: it holds a lock, which the system lets go of."""
+    """Whether the process lives that announces itself in a file:
+    it holds a lock, which the system lets go of.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -27,7 +31,9 @@ def is_held(path: Path) -> bool:
 
 
 def announced_ports(path: Path, settings: Iterable[str]) -> dict[str, str]:
-    """The ports that a running service has got, by the setting; those that it does not tell are left out."""
+    """The ports that a running service has got, by the setting;
+    those that it does not tell are left out.
+    """
     written = path.read_text()
     found = {setting: re.search(rf"^{setting}='([0-9]+)'$", written, re.MULTILINE) for setting in settings}
     return {setting: match[1] for setting, match in found.items() if match is not None}
@@ -35,7 +41,9 @@ def announced_ports(path: Path, settings: Iterable[str]) -> dict[str, str]:
 
 @contextmanager
 def announcing(path: Path, lines: Iterable[str]) -> Iterator[None]:
-    """Keep lines in a file of the owner's for the length of a block, unless another process does so."""
+    """Keep lines in a file of the owner's for the length of a block,
+    unless another process does so.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "w") as file:
         if _lock(descriptor):
@@ -46,7 +54,9 @@ def announcing(path: Path, lines: Iterable[str]) -> Iterator[None]:
 
 
 def _lock(descriptor: int) -> bool:
-    """Take the lock, unless another service on this directory has it; a command looks at it for a moment only."""
+    """Take the lock, unless another service on this directory has it;
+    a command looks at it for a moment only.
+    """
     for _ in range(20):
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -105,8 +105,9 @@ def create_app(settings: Settings) -> FastAPI:
             database = await stack.enter_async_context(pool)
             # People at the account can't take the connections that customers pay over.
             console_database = await stack.enter_async_context(met(most=settings.console_connections, name="console"))
-            # The command looked at the schema before; a worker that takes the place of another while the database is
-            # away answers 503 until it is back, and must not end the whole service by failing to start.
+            # The command looked at the schema before; a worker that takes the place of another
+            # while the database is away answers 503 until it is back, and must not end the whole
+            # service by failing to start.
             with suppress(*AWAY):
                 await require_current_schema(database)
             stack.enter_context(_ending_with_parent())
@@ -128,7 +129,8 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Paydesk",
         openapi_url=None,
-        # A redirect to the path without a slash would lose the sandbox's prefix: a test would go live.
+        # A redirect to the path without a slash would lose the sandbox's prefix: a test would
+        # go live.
         redirect_slashes=False,
         lifespan=lifespan,
         middleware=[
@@ -142,7 +144,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.router.routes.extend(
         [
-            # Not include_router: it would work out every call's parameters anew for each application.
+            # Not include_router: it would work out every call's parameters anew for each
+            # application.
             *api_routes.router.routes,
             *routes.routes,
             *portal.routes,
@@ -166,7 +169,8 @@ def history_of(settings: Settings) -> History:
 
 @asynccontextmanager
 async def history_watched(settings: Settings, desk: Desk, history: History) -> AsyncIterator[None]:
-    """Watch for the length of a block whether the database still knows what it knew, and beat if no worker does.
+    """Watch for the length of a block whether the database still knows what it knew,
+    and beat if no worker does.
 
     Where that is wanted, also whether a standby has what is committed.
     """
@@ -185,7 +189,7 @@ async def history_watched(settings: Settings, desk: Desk, history: History) -> A
 
 @contextmanager
 def _ending_with_parent() -> Iterator[None]:
-    """Stop gracefully when the process dies that started this worker, or the port would stay taken; for that block."""
+    """Stop when the process dies that started this worker, or the port would stay taken."""
     parent = multiprocessing.parent_process()
     if parent is None:
         yield
@@ -210,7 +214,7 @@ def vault_of(settings: Settings) -> Vault:
 
 
 def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
-    """What letting people in needs. Raises: SetupError if the list of leaked passwords can't be read."""
+    """What letting people in needs. Raises: SetupError for an unreadable list of passwords."""
     leaked = settings.breached_passwords
     return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
 
@@ -231,7 +235,7 @@ def test_acquirer(settings: Settings) -> Acquirer:
 
 
 def live_acquirer(settings: Settings) -> Acquirer | None:
-    """Who takes live payments, None if nobody is configured; the caller closes it. Raises: SetupError."""
+    """Who takes live payments, if anybody; the caller closes it. Raises: SetupError."""
     if not settings.live_acquirer:
         return None
     require_live_key(settings)
@@ -262,9 +266,11 @@ def payment_desk(
     *,
     gate: MoneyGate | None = None,
 ) -> Desk:
-    """What taking payments needs, by the settings; `acquirer` serves test payments and `live` live ones.
+    """What taking payments needs, by the settings;
+    `acquirer` serves test payments and `live` live ones.
 
-    What moves money passes the gate, here and once more at the acquirers; without one nothing is ever held.
+    What moves money passes the gate, here and once more at the acquirers; without one nothing is
+    ever held.
     """
     limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
     passed = gate or MoneyGate()
@@ -346,7 +352,7 @@ async def sender_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[Pin
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
-    """What a visitor sees when something goes wrong: a page, or the fixed JSON shape for a program."""
+    """What a visitor sees when something goes wrong: a page, or for a program JSON."""
     return {
         PaydeskError: _known_error,
         HTTPException: _http_error,
@@ -366,12 +372,12 @@ async def _known_error(request: Request, error: PaydeskError) -> Response:
 
 
 async def _refused_in_a_copy(request: Request, error: Exception) -> Response:
-    """The database has refused to begin something with live money, since it is a copy for staging."""
+    """The database has refused to begin something live, since it is a copy for staging."""
     return await _known_error(request, Conflict(str(error)))
 
 
 async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:
-    """The client has gone amid its request. Thousands may do so at once: no page is drawn that nobody reads."""
+    """The client has gone amid its request: no page is drawn that nobody reads."""
     return Response(status_code=400)
 
 
@@ -384,7 +390,7 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 
 
 async def _no_connection(request: Request, error: NoConnection) -> Response:
-    """Too many ask at once: come back in a moment. Nothing was sent, so a program may do so without looking."""
+    """Too many ask at once: nothing was sent, so a program may ask again without looking."""
     WITHOUT_CONNECTION.inc()
     log.warning("a request got no database connection", why=str(error))
     if wants_json(request):
@@ -396,7 +402,8 @@ async def _no_connection(request: Request, error: NoConnection) -> Response:
 async def _database_away(request: Request, error: Exception) -> Response:
     log.warning("the database is away", why=f"{type(error).__name__}: {error}")
     if wants_json(request):
-        # A program that is told when to try again does so without looking, so only one that reads is told.
+        # A program that is told when to try again does so without looking, so only one that reads
+        # is told.
         headers = {"Retry-After": "3"} if _reads(request) else {}
         return problem_json(503, f"the service is starting again; {_whether_done(request)}", headers)
     return _page(request, 503, retry_after=3)
@@ -410,7 +417,7 @@ async def _unknown_error(request: Request, error: Exception) -> Response:
 
 
 def _whether_done(request: Request) -> str:
-    """What a program is to do after a failure: a write may have been sent before it, so nobody says that none was."""
+    """What a program is to do after a failure, before which a write may have been sent."""
     if _reads(request):
         return "try again"
     return (
@@ -433,7 +440,7 @@ async def _healthy(_request: Request) -> Response:
 
 
 async def _ready(request: Request) -> Response:
-    """Whether this process can serve customers: the database commits writes, and its clock is not alone off."""
+    """Whether this process can serve: the database commits, and its clock is not alone off."""
     if not await commits(request.state.database):
         return PlainTextResponse("the database does not commit writes", status_code=503)
     clock: ClockWatch | None = getattr(request.state, "clock", None)

@@ -47,7 +47,9 @@ app = typer.Typer(
 def about(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
 ) -> None:
-    """Settings come from the environment (PAYDESK_…) and from settings.env in the data directory."""
+    """Settings come from the environment (PAYDESK_…) and from settings.env
+    in the data directory.
+    """
     if version:
         typer.echo(__version__)
         raise typer.Exit

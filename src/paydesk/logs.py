@@ -1,4 +1,6 @@
-"""Structured logs on stderr, one line an event, with the request's id; secrets and card numbers never enter them."""
+"""Structured logs on stderr, one line an event, with the request's id;
+secrets and card numbers never enter them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _CARD_NUMBER = re.compile(r"(?<![0-9A-Fa-f])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-F
 
 
 def log_to_stderr() -> None:
-    """Keep stdout for results, however a command is called; what runs long sets up more (`set_up_logs`)."""
+    """Keep stdout for results, however a command is called;
+    what runs long sets up more (`set_up_logs`).
+    """
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 

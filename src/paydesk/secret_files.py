@@ -1,6 +1,8 @@
-"""Secrets in files of their own: `PAYDESK_SECRET_KEY_FILE=/run/secrets/key` instead of the key in the environment.
+"""Secrets in files of their own: `PAYDESK_SECRET_KEY_FILE=/run/secrets/key` instead of the key
+in the environment.
 
-An environment is inherited by every child and shown by `systemctl show` and `podman inspect`; a file has an owner.
+An environment is inherited by every child and shown by `systemctl show` and `podman inspect`; a
+file has an owner.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _MOST = 64 * 1024
 
 
 class WithSecretFiles(PydanticBaseSettingsSource):
-    """The settings that a source gives, with what stands in the files that it names in the place of secrets."""
+    """The settings that a source gives, with what stands in the files that it names in the place
+    of secrets.
+    """
 
     def __init__(self, source: EnvSettingsSource, secrets: Collection[str]) -> None:
         super().__init__(source.settings_cls)
@@ -93,7 +97,9 @@ def _line(setting: str, path: Path, content: bytes) -> str:
 
 
 def is_open_to_all(path: Path) -> bool:
-    """Whether any user of this machine may read a file: by its mode, and those of the directories above it."""
+    """Whether any user of this machine may read a file:
+    by its mode, and those of the directories above it.
+    """
     try:
         whole = path.resolve()
         passable = all(directory.stat().st_mode & stat.S_IXOTH for directory in whole.parents)

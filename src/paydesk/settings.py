@@ -1,9 +1,11 @@
-"""Every setting of a deployment, described where it is defined; docs/operate.md's table is made from here.
+"""Every setting of a deployment, described where it is defined;
+docs/operate.md's table is made from here.
 
-A setting comes from the environment (`PAYDESK_PORT=9000`), else from the file `settings.env` in the data directory,
-which `paydesk run` writes; a secret may stand in a file of its own (`PAYDESK_SECRET_KEY_FILE`). While `run` runs, it
-also says in `running.env` what it runs with, for commands of other processes: the ports that it has got, the networks
-that it allows, and what came from its own environment (no secrets).
+A setting comes from the environment (`PAYDESK_PORT=9000`), else from the file `settings.env` in the
+data directory, which `paydesk run` writes; a secret may stand in a file of its own
+(`PAYDESK_SECRET_KEY_FILE`). While `run` runs, it also says in `running.env` what it runs with, for
+commands of other processes: the ports that it has got, the networks that it allows, and what came
+from its own environment (no secrets).
 """
 
 from __future__ import annotations
@@ -232,7 +234,7 @@ class Settings(BaseSettings):
     def settings_customise_sources(
         cls, settings_cls: type[BaseSettings], *given: PydanticBaseSettingsSource, **sources: PydanticBaseSettingsSource
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is handed over, else the environment, else the files; each of the two may name files of secrets."""
+        """What is handed over, else the environment, else the files, each with its secret files."""
         named = (sources["env_settings"], sources["dotenv_settings"])
         with_files = (WithSecretFiles(each, cls.secrets()) for each in named if isinstance(each, EnvSettingsSource))
         return (sources["init_settings"], *with_files)
@@ -276,7 +278,9 @@ class Settings(BaseSettings):
 
     @property
     def lacks_proxies(self) -> bool:
-        """Whether TLS ends at a proxy that the settings don't name: all customers then look like that one address."""
+        """Whether TLS ends at a proxy that is not named:
+        all customers then look like its address.
+        """
         return self.address.startswith("https://") and not self.trusted_proxies.strip()
 
     def outbound_networks(self) -> tuple[Network, ...]:
@@ -300,10 +304,11 @@ def _networks(name: str, text: str) -> tuple[Network, ...]:
 
 
 def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
-    """Read the settings; `overrides` (names as in Settings) win over the environment, which wins over the file.
+    """Read the settings; `overrides` (names as in Settings) win over the environment,
+    which wins over the file.
 
-    `as_running` is for commands beside a service: what a `paydesk run` that is alive on the data directory runs with
-    wins over the file, and over a port 0 of the environment.
+    `as_running` is for commands beside a service: what a `paydesk run` that is alive on the data
+    directory runs with wins over the file, and over a port 0 of the environment.
 
     Raises: SetupError, naming the setting that is wrong.
     """
@@ -341,7 +346,7 @@ def announced(settings: Settings) -> Iterator[None]:
 
 
 def open_secret_files(settings: Settings) -> dict[str, Path]:
-    """The files of secrets that any user of this machine may read, by the settings that name them."""
+    """The files of secrets that any user of this machine may read, by their settings."""
     file = DotEnvSettingsSource(Settings, env_file=settings.data_dir / FILE)
     named = paths_of({**file.env_vars, **EnvSettingsSource(Settings).env_vars}, PREFIX, Settings.secrets())
     return {f"{PREFIX}{name.upper()}{SUFFIX}": path for name, path in named.items() if is_open_to_all(path)}
@@ -373,7 +378,8 @@ def _is_loopback(url: str) -> bool:
 
 
 def require_live_key(settings: Settings) -> None:
-    """Make sure that the live acquirer, if there is one, has a key that may be one, and our own secret for its keys.
+    """Make sure that the live acquirer, if there is one, has a key that may be one,
+    and our own secret for its keys.
 
     Raises: SetupError, saying where to find it or how to make it.
     """

@@ -1,4 +1,6 @@
-"""The background work: pingbacks, open outcomes, and housekeeping. Any number of workers may run."""
+"""The background work: pingbacks, open outcomes, and housekeeping.
+Any number of workers may run.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,9 @@ async def work(
 ) -> None:
     """Do all background work until told to stop; what is in flight then is finished first.
 
-    `history` is what this process remembers of the database, and opens the desk's gate. `mailbox` takes the mails where
-    there is no mail server. Raises: SetupError if the mail server's settings are wrong.
+    `history` is what this process remembers of the database, and opens the desk's gate. `mailbox`
+    takes the mails where there is no mail server. Raises: SetupError if the mail server's settings
+    are wrong.
     """
     mailer = await allowed_mailer(settings, database) or mailbox
     outbound = await outbound_client(settings, database)
@@ -110,7 +113,9 @@ async def work(
 
 
 def standby_watch(settings: Settings, desk: Desk) -> StandbyWatch:
-    """Looks after the standby, and tells of a lost one if live payments are taken only because there is one."""
+    """Looks after the standby, and tells of a lost one if live payments are taken only
+    because there is one.
+    """
     gate = desk.gate if holds_without_standby(settings) else None
     return StandbyWatch(desk.database, gate=gate, tells=_needs_standby(settings))
 
@@ -125,7 +130,9 @@ def _needs_standby(settings: Settings) -> bool:
 
 
 async def outbound_client(settings: Settings, database: Database) -> OutboundClient:
-    """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named for that."""
+    """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named
+    for that.
+    """
     if await is_a_copy(database):
         return OutboundClient(allow=settings.copy_networks(), timeout=settings.pingback_timeout, public=False)
     return OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
@@ -173,7 +180,9 @@ def mailer_of(settings: Settings) -> Mailer | None:
 
 
 def mail_sender(settings: Settings, database: Database, vault: Vault, mailer: Mailer) -> MailSender:
-    """What sends mails, with links to the public addresses; those that leave this machine are capped."""
+    """What sends mails, with links to the public addresses;
+    those that leave this machine are capped.
+    """
     operator = parseaddr(settings.mail_from)[0] or "Paydesk"
     addresses = Addresses(settings.address, settings.sandbox_address, operator)
     caps = Caps(settings.mails_per_address, settings.mails_per_merchant, settings.mails_per_person)
@@ -193,10 +202,11 @@ def billing_pace(settings: Settings) -> Pace:
 
 
 async def run_housekeeping(settings: Settings, database: Database, vault: Vault, stop: asyncio.Event) -> None:
-    """Make and drop the logs' partitions, forget old counters and answers, send what waited, measure what is open.
+    """Make and drop the logs' partitions, forget old counters and answers, send what waited,
+    measure what is open.
 
-    Each is a loop of its own, so that one that fails does not keep the others from being done. What is measured is
-    measured by a wrong clock too; nothing is forgotten by one.
+    Each is a loop of its own, so that one that fails does not keep the others from being done. What
+    is measured is measured by a wrong clock too; nothing is forgotten by one.
     """
     chores: dict[str, Callable[[], Awaitable[object]]] = {
         "partitions of the logs": lambda: keep_partitions(database, now=utc_now(), months=settings.retention_months),

@@ -1,4 +1,6 @@
-"""Paydesk for merchants: signed checkout forms, pingbacks and calls of the API, with the standard library alone."""
+"""Paydesk for merchants: signed checkout forms, pingbacks and calls of the API,
+with the standard library alone.
+"""
 
 from paydesk_client.calls import ApiError
 from paydesk_client.deliveries import Deliveries

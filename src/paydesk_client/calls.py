@@ -1,4 +1,6 @@
-"""Calls to the service's API with the standard library: a timeout, no redirects, and errors that never show the key."""
+"""Calls to the service's API with the standard library:
+a timeout, no redirects, and errors that never show the key.
+"""
 
 import json
 from collections.abc import Mapping
@@ -18,10 +20,9 @@ _LONGEST_MESSAGE = 500
 class ApiError(Exception):
     """The service refused a call, or did not answer.
 
-    Attributes:
-        status: the HTTP status; 0 if no answer came, so that what was asked may or may not have happened.
-        message: what is wrong, for the log.
-        idempotency_key: the key that the call was made under, if it has one: call again with it and nothing is done
+    Attributes: status: the HTTP status; 0 if no answer came, so that what was asked may or may not
+        have happened. message: what is wrong, for the log. idempotency_key: the key that the call
+        was made under, if it has one: call again with it and nothing is done
             twice.
     """
 
@@ -47,7 +48,9 @@ _opener = build_opener(_NoRedirects)
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Sends calls with the merchant's private key; `timeout` is in seconds, for each step of a call."""
+    """Sends calls with the merchant's private key;
+    `timeout` is in seconds, for each step of a call.
+    """
 
     base: str
     private_key: str = field(repr=False)
@@ -59,7 +62,8 @@ class Calls:
             raise ValueError("private_key has characters that no key has; copy it from your account")
 
     def post(self, path: str, fields: Parameters | None = None, headers: Mapping[str, str] | None = None) -> Any:
-        """POST fields as JSON, or without any no body at all; returns the `data` of the answer. Decimals become text.
+        """POST fields as JSON, or without any no body at all; returns the `data` of the answer.
+        Decimals become text.
 
         Raises: ApiError; TypeError for a value that JSON has no form for.
         """

@@ -25,19 +25,23 @@ class Deliveries:
         carrier_tracking_url: str | None = None,
         **fields: Value,
     ) -> dict[str, Any]:
-        """Say what became of an order's goods; `order_shipped` takes the money that was held for it.
+        """Say what became of an order's goods; `order_shipped` takes the money that was held
+        for it.
 
-        For digital goods `delivered` takes it. The same confirmation again changes nothing and answers the same, so it
-        is safe to try again after an error.
+        For digital goods `delivered` takes it. The same confirmation again changes nothing and
+        answers the same, so it is safe to try again after an error.
 
-        Args: payment_order_id is the `payment_order.id` of the pingback, or None if merchant_reference_id names the
-            order. `order_shipped` needs the carrier's name and the tracking id, and unless the carrier is a well-known
-            one the address where the parcel can be followed. `fields` are the others that the API knows, such as
-            `details` or `shipping_address`.
-        Returns: `status` is `captured`, `processing` (recorded; whether the money is taken is not known yet) or
-            `recorded` (no money moved), and `id` names this line of the order's timeline.
-        Raises: ApiError, with status 400 if something is missing, 404 if the merchant has no such order, 409 if it was
-            voided or the bank would not capture, 401 if the key is wrong, 0 if no answer came.
+        Args: payment_order_id is the `payment_order.id` of the pingback, or None if
+            merchant_reference_id names the order. `order_shipped` needs the carrier's name and the
+            tracking id, and unless the carrier is a well-known one the address where the parcel can
+            be followed. `fields` are the others that the API knows, such as `details` or
+            `shipping_address`.
+        Returns: `status` is `captured`, `processing` (recorded; whether the money is taken is not
+            known yet) or `recorded` (no money moved), and `id` names this line of the
+            order's timeline.
+        Raises: ApiError, with status 400 if something is missing, 404 if the merchant has no such
+            order, 409 if it was voided or the bank would not capture, 401 if the key is wrong, 0 if
+            no answer came.
         """
         said: dict[str, Value] = {
             "payment_order_id": payment_order_id,

@@ -23,7 +23,8 @@ class Gateway:
         private_key: signs forms and pingbacks; keep it on the server.
         base_url: the service, such as `https://pay.example.com`.
         is_test: use the sandbox below base_url; no money moves (interface.md §9.2).
-        header_prefix: what the names of the service's pingback headers begin with, if its operator changed it.
+        header_prefix: what the names of the service's pingback headers begin with, if its operator
+            changed it.
         clock: the time now as Unix seconds, which pingbacks are compared with.
         timeout: seconds to wait for an answer of the service's API.
 

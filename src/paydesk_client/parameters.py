@@ -8,7 +8,8 @@ from typing import TypeAlias, cast
 from urllib.parse import quote_plus, unquote_to_bytes
 
 Value: TypeAlias = "str | bool | int | Decimal | Mapping[str, Value] | Sequence[Value] | None"
-"""What a parameter may hold; a JSON body and a form with PHP bracket names both fit. Never a float."""
+"""What a parameter may hold; a JSON body and a form with PHP bracket names both fit.
+Never a float."""
 
 Parameters: TypeAlias = Mapping[str, Value]
 
@@ -23,7 +24,9 @@ _LONGEST_NAME_SHOWN = 80
 
 
 class MalformedForm(ValueError):
-    """Raised for parameters that no reading fits beyond doubt; `field` is the name as it was sent, or ""."""
+    """Raised for parameters that no reading fits beyond doubt; `field` is the name as it was sent,
+    or "".
+    """
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -32,7 +35,9 @@ class MalformedForm(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One value that is not nested: the names that lead to it, from the outside in, and what stands there."""
+    """One value that is not nested: the names that lead to it, from the outside in,
+    and what stands there.
+    """
 
     path: tuple[str, ...]
     value: str | bool | int | Decimal | None
@@ -44,7 +49,9 @@ class Leaf:
 
 
 def items(nested: Mapping[str, Value] | Sequence[Value]) -> list[tuple[str, Value]]:
-    """Name the items of a mapping by their keys, those of a list by their positions, as PHP does."""
+    """Name the items of a mapping by their keys, those of a list by their positions,
+    as PHP does.
+    """
     if isinstance(nested, Mapping):
         return [(str(name), value) for name, value in nested.items()]
     return [(str(position), value) for position, value in enumerate(nested)]
@@ -77,7 +84,9 @@ def check_depth(path: tuple[str, ...]) -> None:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name can be signed: no separators, brackets, spaces or controls, which another reading could use."""
+    """Whether a name can be signed: no separators, brackets, spaces or controls,
+    which another reading could use.
+    """
     return _PLAIN.fullmatch(name) is not None
 
 
@@ -111,7 +120,9 @@ def leaves(parameters: Mapping[str, Value] | Sequence[Value], path: tuple[str, .
 
 
 def text(value: str | bool | int | Decimal | None) -> str:
-    """Write one value as PHP's http_build_query does: true is 1, false is 0; a Decimal keeps its zeros."""
+    """Write one value as PHP's http_build_query does: true is 1, false is 0;
+    a Decimal keeps its zeros.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -122,7 +133,9 @@ def text(value: str | bool | int | Decimal | None) -> str:
 
 
 def urlencode(plain: str, *, safe: str = "") -> str:
-    """Percent-encode as PHP's RFC 1738 urlencode does (`~` too), but for the characters in `safe`."""
+    """Percent-encode as PHP's RFC 1738 urlencode does (`~` too), but for the characters
+    in `safe`.
+    """
     encoded = quote_plus(plain, safe=safe, errors="surrogatepass")
     return encoded if "~" in safe else encoded.replace("~", "%7E")
 
@@ -135,13 +148,14 @@ def encode_form(value: Parameters) -> str:
 
 
 def parse_form(body: bytes) -> dict[str, Value]:
-    """Read an application/x-www-form-urlencoded body with PHP bracket names; the order of fields is kept.
+    """Read an application/x-www-form-urlencoded body with PHP bracket names;
+    the order of fields is kept.
 
-    Values are text, mappings, and lists (`a[]=` and `a[0]=&a[1]=`). Stricter than PHP, which silently picks one of
-    several readings: what was hashed and what is read must be the same thing.
+    Values are text, mappings, and lists (`a[]=` and `a[0]=&a[1]=`). Stricter than PHP, which
+    silently picks one of several readings: what was hashed and what is read must be the same thing.
 
-    Raises: MalformedForm for invalid UTF-8, a name given twice, `a=1&a[b]=2`, odd brackets, a control character in a
-        name, more than 200 fields, or nesting deeper than 5.
+    Raises: MalformedForm for invalid UTF-8, a name given twice, `a=1&a[b]=2`, odd brackets, a
+        control character in a name, more than 200 fields, or nesting deeper than 5.
     """
     fields = [field for field in body.split(b"&") if field]
     if len(fields) > MOST_FIELDS:
@@ -195,7 +209,9 @@ def _path(name: str) -> list[str]:
 
 
 def _key(node: dict[str, object], part: str, name: str) -> str:
-    """Number the next item for `[]`, which may only follow items that are numbered without a gap."""
+    """Number the next item for `[]`, which may only follow items that are numbered
+    without a gap.
+    """
     if part:
         return part
     if not _is_numbered(node):

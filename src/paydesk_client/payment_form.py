@@ -34,11 +34,13 @@ class PaymentForm:
     def build_parameters(self, parameters: Parameters) -> dict[str, FormValue]:
         """Return the fields to post, as text, with `api_key` and `hash` set (interface.md §2.2).
 
-        `sign_version` among the parameters chooses the signature, v1 by default. None is left out, a bool becomes 1
-        or 0, and line ends become CRLF, because browsers post them so and would otherwise break the hash.
+        `sign_version` among the parameters chooses the signature, v1 by default. None is left out,
+        a bool becomes 1 or 0, and line ends become CRLF, because browsers post them so and would
+        otherwise break the hash.
 
-        Raises: UnknownSignatureVersion; MalformedForm if nested too deep; TypeError for a value without a text form;
-        A form that could be read in two ways is malformed too; the message says which field to change.
+        Raises: UnknownSignatureVersion; MalformedForm if nested too deep; TypeError for a value
+        without a text form; A form that could be read in two ways is malformed too; the message
+        says which field to change.
         """
         fields = {name: _as_text(name, value) for name, value in parameters.items() if name != "hash"}
         posted = {name: value for name, value in fields.items() if value not in (None, {}, [])}
@@ -57,12 +59,14 @@ class PaymentForm:
         """Return an HTML form with the signed fields; every name and value is escaped.
 
         Args:
-            parameters: the fields of the checkout request but `api_key` and `hash`; nested ones get bracket names.
+            parameters: the fields of the checkout request but `api_key` and `hash`; nested ones get
+                bracket names.
             auto_submit: add a one-line script that posts the form at once.
             hide_pay_button: leave the button out, for pages that post the form themselves.
-            nonce: of the page's Content-Security-Policy, which otherwise may forbid the script; the policy's
-                `form-action` must allow the service too. Without scripts the customer still needs the button, so
-                with auto_submit a hidden one is shown where scripts are off.
+            nonce: of the page's Content-Security-Policy, which otherwise may forbid the script; the
+                policy's `form-action` must allow the service too. Without scripts the customer
+                still needs the button, so with auto_submit a hidden one is shown where scripts
+                are off.
 
         Raises: as build_parameters.
         """
@@ -79,7 +83,9 @@ class PaymentForm:
 
 
 def _as_text(name: str, value: Value) -> Value:
-    """Turn a value into what a browser posts for it; None and what is empty stay, for the caller to leave out."""
+    """Turn a value into what a browser posts for it;
+    None and what is empty stay, for the caller to leave out.
+    """
     if isinstance(value, Mapping):
         inner = {str(key): _as_text(name, item) for key, item in value.items()}
         return {key: item for key, item in inner.items() if item not in (None, {}, [])}

@@ -24,20 +24,23 @@ class Payments:
         *,
         idempotency_key: str | None = None,
     ) -> dict[str, Any]:
-        """Give back an amount, or (None) all that is left; as often as you like, never more than was paid.
+        """Give back an amount, or (None) all that is left;
+        as often as you like, never more than was paid.
 
-        A pingback tells of it too: `refund`, or `partial_refund` while something is left. Give an `idempotency_key` of
-        your own for each refund that you mean to make (the id of your refund's row, a UUID): called again with the same
-        one, after an error or no answer, it moves money once. Without one a key is drawn for each call, and an ApiError
-        has it as `idempotency_key`.
+        A pingback tells of it too: `refund`, or `partial_refund` while something is left. Give an
+        `idempotency_key` of your own for each refund that you mean to make (the id of your refund's
+        row, a UUID): called again with the same one, after an error or no answer, it moves money
+        once. Without one a key is drawn for each call, and an ApiError has it as `idempotency_key`.
 
-        Args: payment_id is the `payment_order.id` of a pingback; amount is in the order's currency, never a float.
-        Returns: `id`, `reference_id` (the refund's own), `status` (`reversal_refunded`, `reversal_refunded_partially`,
-            or `processing` while the bank has not answered: the pingback follows), `refund_amount` and
-            `total_refunded_amount`.
-        Raises: ApiError, with status 400 for an amount that can't be given back or if nothing is left, 404 if the
-            merchant has no such payment, 409 if it is not paid or the bank refuses, 0 if no answer came; TypeError for
-            an amount of another type; ValueError for a key that no header can carry.
+        Args: payment_id is the `payment_order.id` of a pingback; amount is in the order's currency,
+            never a float.
+        Returns: `id`, `reference_id` (the refund's own), `status` (`reversal_refunded`,
+            `reversal_refunded_partially`, or `processing` while the bank has not answered: the
+            pingback follows), `refund_amount` and `total_refunded_amount`.
+        Raises: ApiError, with status 400 for an amount that can't be given back or if nothing is
+            left, 404 if the merchant has no such payment, 409 if it is not paid or the bank
+            refuses, 0 if no answer came; TypeError for an amount of another type; ValueError for a
+            key that no header can carry.
         """
         if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal | None):
             raise TypeError(f'amount is a {type(amount).__name__}; give it as text or Decimal, such as "4.00"')

@@ -1,4 +1,6 @@
-"""Pingbacks as the merchant receives them: is it genuine, and what does it say (interface.md §4.7)."""
+"""Pingbacks as the merchant receives them: is it genuine, and what does it say
+(interface.md §4.7).
+"""
 
 import hmac
 import json
@@ -11,18 +13,23 @@ from paydesk_client.parameters import parse_form
 from paydesk_client.signature import pingback_signature
 
 OLDEST_SECONDS = 300
-"""How old a pingback may be, and how far its clock may run ahead, before it counts as a replay (interface.md §4.3)."""
+"""How old a pingback may be, and how far its clock may run ahead, before it counts as a replay
+(interface.md §4.3)."""
 
 
 class Headers(Protocol):
-    """Request headers of any framework: a dict, Flask's, Starlette's, Django's `request.headers`."""
+    """Request headers of any framework: a dict, Flask's, Starlette's,
+    Django's `request.headers`.
+    """
 
     def items(self) -> Iterable[tuple[str, str]]:
         """Return pairs of name and value."""
 
 
 class InvalidPingback(ValueError):
-    """Raised for a pingback that must not be acted on; the message says why and what to check. Answer NOK."""
+    """Raised for a pingback that must not be acted on; the message says why and what to check.
+    Answer NOK.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,8 @@ class Pingback:
     def validate(self, raw_body: bytes, headers: Headers) -> bool:
         """Tell whether a pingback is genuine and fresh; if not, answer NOK and do nothing else.
 
-        Args: raw_body is the body exactly as received; headers are those of the request, names in any case.
+        Args: raw_body is the body exactly as received; headers are those of the request, names in
+            any case.
         """
         try:
             self.parse(raw_body, headers)
@@ -47,10 +55,12 @@ class Pingback:
     def parse(self, raw_body: bytes, headers: Headers) -> dict[str, Any]:
         """Return the payload of a genuine, fresh pingback (interface.md §5.1).
 
-        JSON fractions are Decimal. A form-encoded body (v1 only, an account setting) has text throughout.
+        JSON fractions are Decimal. A form-encoded body (v1 only, an account setting) has
+        text throughout.
 
-        Raises: InvalidPingback for an unknown signature version, an empty body, a wrong key or signature, a body that
-            can't be read, or a stale `pingback_ts` (for v2 a missing one too).
+        Raises: InvalidPingback for an unknown signature version, an empty body, a wrong key or
+            signature, a body that can't be read, or a stale `pingback_ts` (for v2 a missing
+            one too).
         """
         if not isinstance(raw_body, bytes):
             raise TypeError("give the raw body as bytes: request.get_data() in Flask, await request.body() in FastAPI")
@@ -83,7 +93,9 @@ class Pingback:
             )
 
     def _check_age(self, version: str, payload: dict[str, Any]) -> None:
-        """Refuse a replay: the service stamps each resend anew, so a genuine pingback is never old."""
+        """Refuse a replay: the service stamps each resend anew,
+        so a genuine pingback is never old.
+        """
         stamp = payload.get("pingback_ts")
         if stamp is None and version == "v1":
             return

@@ -1,11 +1,15 @@
-"""Which parameters a signature protects: those whose signed string can't be read as anything else (interface.md §3.5).
+"""Which parameters a signature protects: those whose signed string can't be read as anything else
+(interface.md §3.5).
 
-The version 1 string is percent-encoded, so plain names are enough. The version 2 string has no escaping and names no
-parents. Of all that could have been written as the same string at most one is accepted here, at whatever door:
+The version 1 string is percent-encoded, so plain names are enough. The version 2 string has no
+escaping and names no parents. Of all that could have been written as the same string at most one is
+accepted here, at whatever door:
 
-- names of the doors' own fields never stand behind a `;` in a value, so they are where every reading begins a field;
+- names of the doors' own fields never stand behind a `;` in a value, so they are where every
+  reading begins a field;
 - any other name behind a `;` counts if it would stand in its sorted place between two such fields;
-- only `attachments` (a list) and `shipping_address` are nested, and only where their parts could not stand beside them;
+- only `attachments` (a list) and `shipping_address` are nested, and only where their parts could
+  not stand beside them;
 - whole numbers name nothing but a list's items.
 """
 
@@ -47,7 +51,8 @@ SIGNED_FIELDS: Final = CHECKOUT_FIELDS | PREFILL_FIELDS | DELIVERY_FIELDS | froz
 """The names that any door which takes a `hash` knows."""
 
 _ANCHORS = SIGNED_FIELDS - frozenset(ADDRESS_PARTS)
-"""Names that stand on the outermost level wherever they stand: what is between two of them is sorted between them."""
+"""Names that stand on the outermost level wherever they stand:
+what is between two of them is sorted between them."""
 
 _NUMBER = re.compile(r"[0-9]+")
 _ADDRESS, _ATTACHMENTS = "shipping_address", "attachments"
@@ -60,7 +65,9 @@ _SORTINGS: Final[Sequence[_Sorting]] = (str, str.lower)
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of the outermost level that is not empty: `texts` are its own and its parts', `parts` their names."""
+    """A field of the outermost level that is not empty: `texts` are its own and its parts',
+    `parts` their names.
+    """
 
     name: str
     texts: tuple[str, ...]
@@ -68,10 +75,12 @@ class _Field:
 
 
 def find_ambiguity(parameters: Parameters) -> str | None:
-    """Say why version 2 can't protect these parameters, since another request has the same string; None if it can.
+    """Say why version 2 can't protect these parameters, since another request has the same string;
+    None if it can.
 
     The empty fields that a client may have left out are no part of it: they say nothing.
-    Raises: MalformedForm for a name that can't be signed or nesting too deep; TypeError for a value without text.
+    Raises: MalformedForm for a name that can't be signed or nesting too deep; TypeError for a value
+        without text.
     """
     for problem in (_nested_problem, _numbered_problem, _hidden_problem, _parts_problem):
         found = problem(parameters)
@@ -81,7 +90,9 @@ def find_ambiguity(parameters: Parameters) -> str | None:
 
 
 def find_mixed_doors(parameters: Parameters) -> str | None:
-    """Say that the parameters could be meant for two doors, in either version; None if it is plain for which one."""
+    """Say that the parameters could be meant for two doors, in either version;
+    None if it is plain for which one.
+    """
     if "api_key" in parameters and "public_key" in parameters:
         return "api_key belongs to a checkout form and public_key to a delivery; send one of them"
     return None
@@ -166,7 +177,9 @@ def _names_behind_semicolons(written: str) -> Iterator[str]:
 
 
 def _gaps(fields: list[_Field], sorting: _Sorting) -> dict[int, tuple[str, str | None]]:
-    """Between which two known fields each one stands once they are sorted, by its position; None: nothing follows."""
+    """Between which two known fields each one stands once they are sorted, by its position; None:
+    nothing follows.
+    """
     ordered = sorted(range(len(fields)), key=lambda position: sorting(fields[position].name))
     anchored = [sorting(one.name) if one.name in _ANCHORS and not one.parts else None for one in fields]
     gaps: dict[int, tuple[str, str | None]] = {}

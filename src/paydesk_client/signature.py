@@ -1,4 +1,5 @@
-"""Signatures of requests and pingbacks: the one place that knows how they are computed (interface.md §3.2, §3.3, §4.2).
+"""Signatures of requests and pingbacks: the one place that knows how they are computed
+(interface.md §3.2, §3.3, §4.2).
 
 The service imports this module, so that merchant and service can't drift apart.
 """
@@ -56,7 +57,8 @@ MOST_CANDIDATES = 256
 """How many strings `verify` hashes at most for one request."""
 
 MOST_MIXED = 1_000_000
-"""How much work (as a `Budget` counts it) may go into mixes of empty fields for one request: some ten milliseconds."""
+"""How much work (as a `Budget` counts it) may go into mixes of empty fields for one request:
+some ten milliseconds."""
 
 _WRITTEN_ALIKE = re.compile(r"[A-Za-z0-9_.-]*"), re.compile(r"[^~+!'()*]*")
 """Names and values that every way of writing writes in the same way."""
@@ -74,7 +76,9 @@ class UnknownSignatureVersion(ValueError):
 
 @dataclass(slots=True)
 class Budget:
-    """How much work is left for checking hashes, in units of roughly ten nanoseconds; what doesn't fit is not tried."""
+    """How much work is left for checking hashes, in units of roughly ten nanoseconds;
+    what doesn't fit is not tried.
+    """
 
     left: int
 
@@ -89,7 +93,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a hash is genuine, and if so which way of writing the parameters it was computed over."""
+    """Whether a hash is genuine, and if so which way of writing the parameters it was
+    computed over.
+    """
 
     valid: bool
     variant: str = ""
@@ -113,7 +119,8 @@ def signature_version(parameters: Parameters) -> Version:
 
 
 def canonical_string(parameters: Parameters, version: Version) -> str:
-    """Write parameters as they are hashed, without the key; a `hash` among them is left out (interface.md §3.2, §3.3).
+    """Write parameters as they are hashed, without the key; a `hash` among them is left out
+    (interface.md §3.2, §3.3).
 
     Raises: MalformedForm if nested too deep; TypeError for a value without a text form.
     """
@@ -126,8 +133,8 @@ def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> s
 
     The parameters are signed as given: for v2 they must already hold `sign_version`.
 
-    Raises: MalformedForm if nested too deep, or if another request would have the same hash; TypeError for a value
-        without a text form.
+    Raises: MalformedForm if nested too deep, or if another request would have the same hash;
+        TypeError for a value without a text form.
     """
     _require_one_reading(parameters, _checked(version))
     return _digest(canonical_string(parameters, version), private_key, version)
@@ -136,14 +143,16 @@ def sign(parameters: Parameters, private_key: str, version: Version = "v1") -> s
 def verify(
     parameters: Parameters, given_hash: Value, private_key: str, version: Version, budget: Budget | None = None
 ) -> Verification:
-    """Check the hash of a request in every way of writing that clients in the field use (interface.md §3.4).
+    """Check the hash of a request in every way of writing that clients in the field use
+    (interface.md §3.4).
 
-    The canonical form is tried first; at most MOST_CANDIDATES strings are hashed; each comparison takes constant time.
-    Upper-case hexadecimal is accepted. A given hash that is no hash at all is simply not valid. Who checks many guesses
-    at one request gives them all one `budget`; a single check needs none.
+    The canonical form is tried first; at most MOST_CANDIDATES strings are hashed; each comparison
+    takes constant time. Upper-case hexadecimal is accepted. A given hash that is no hash at all is
+    simply not valid. Who checks many guesses at one request gives them all one `budget`; a single
+    check needs none.
 
-    Raises: MalformedForm if nested too deep, or if another request would have the same hash; TypeError for a value
-        without a text form.
+    Raises: MalformedForm if nested too deep, or if another request would have the same hash;
+        TypeError for a value without a text form.
     """
     _require_one_reading(parameters, _checked(version))
     given = given_hash.lower().encode("utf-8", "surrogatepass") if isinstance(given_hash, str) else b""
@@ -154,25 +163,31 @@ def verify(
 
 
 def pingback_signature(raw_body: bytes, private_key: str) -> str:
-    """Compute the version 2 signature of a pingback: HMAC-SHA-256 over the body exactly as sent (interface.md §4.2)."""
+    """Compute the version 2 signature of a pingback: HMAC-SHA-256 over the body exactly as sent
+    (interface.md §4.2).
+    """
     return hmac.new(private_key.encode(), raw_body, sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Signs and verifies request parameters with one merchant's key; get one from `Gateway.signature()`."""
+    """Signs and verifies request parameters with one merchant's key;
+    get one from `Gateway.signature()`.
+    """
 
     private_key: str = field(repr=False)
 
     def sign(self, parameters: Parameters, version: Version | None = None) -> str:
-        """Compute the `hash` of parameters, by the version that their `sign_version` names unless one is given.
+        """Compute the `hash` of parameters, by the version that their `sign_version` names unless
+        one is given.
 
         Raises: UnknownSignatureVersion, and as the function `sign`.
         """
         return sign(parameters, self.private_key, version or signature_version(parameters))
 
     def verify(self, parameters: Parameters, given_hash: Value, version: Version | None = None) -> Verification:
-        """Check the `hash` of parameters; the result is true or false by itself and names the variant.
+        """Check the `hash` of parameters; the result is true or false by itself
+        and names the variant.
 
         Raises: UnknownSignatureVersion, and as the function `verify`.
         """
@@ -180,7 +195,8 @@ class Signature:
 
 
 def _require_one_reading(parameters: Parameters, version: Version) -> None:
-    """Refuse what could be read as another request with the same hash, at this door or another (interface.md §3.5).
+    """Refuse what could be read as another request with the same hash, at this door or another
+    (interface.md §3.5).
 
     Raises: MalformedForm, saying what to change.
     """
@@ -202,10 +218,12 @@ def _digest(string: str, private_key: str, version: Version) -> str:
 
 
 def _candidates(parameters: Parameters, version: Version, budget: Budget | None) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each way in which a client may have written the parameters, canonical first.
+    """Yield the name and text of each way in which a client may have written the parameters,
+    canonical first.
 
-    A client may also have left out any of the fields that were posted empty (a PHP null), so those are tried in all
-    combinations as far as MOST_CANDIDATES and MOST_MIXED allow, else all kept or all left out.
+    A client may also have left out any of the fields that were posted empty (a PHP null), so those
+    are tried in all combinations as far as MOST_CANDIDATES and MOST_MIXED allow, else all kept or
+    all left out.
     """
     writings = []
     for name, parts in _distinct_writings(parameters, version):
@@ -232,7 +250,9 @@ def _candidates(parameters: Parameters, version: Version, budget: Budget | None)
 
 
 def _distinct_writings(parameters: Parameters, version: Version) -> Iterator[tuple[str, _Parts]]:
-    """Write the parameters in every order and encoding, and yield what differs; most requests have one writing."""
+    """Write the parameters in every order and encoding, and yield what differs;
+    most requests have one writing.
+    """
     orders: list[tuple[str, list[Leaf]]] = []
     for order_name, order in _ORDERS:
         ordered = list(_ordered(parameters, version, order))
@@ -252,7 +272,9 @@ def _distinct_writings(parameters: Parameters, version: Version) -> Iterator[tup
 
 
 def _parts(parameters: Parameters, version: Version, order: _Order, writer: _Writer) -> Iterator[tuple[bool, str]]:
-    """Write each leaf in order, with whether its value is empty; what the writer drops (a v1 null) is left out."""
+    """Write each leaf in order, with whether its value is empty;
+    what the writer drops (a v1 null) is left out.
+    """
     return _written(_ordered(parameters, version, order), version, writer)
 
 
@@ -271,7 +293,9 @@ def _ordered(parameters: Parameters, version: Version, order: _Order) -> Iterato
 
 
 def _sorted_leaves(fields: list[tuple[str, Value]], order: _Order, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
-    """Walk nested parameters with every level sorted (v2 sorts all levels, v1 only the outermost)."""
+    """Walk nested parameters with every level sorted
+    (v2 sorts all levels, v1 only the outermost).
+    """
     for name, value in fields:
         here = (*path, name)
         check_depth(here)
@@ -301,7 +325,9 @@ def _sort_key(name: str) -> tuple[bool, int, str]:
 
 
 def _write_v1(*, safe: str = "", safe_in_urls: str = "", raw_names: bool = False) -> _Writer:
-    """Make a writer of `name=value` that leaves the characters in `safe` raw (others where the name has "url")."""
+    """Make a writer of `name=value` that leaves the characters in `safe` raw
+    (others where the name has "url").
+    """
 
     def write(one: Leaf) -> str | None:
         if one.value is None:
@@ -331,7 +357,8 @@ _WRITERS: Final[Mapping[Version, Sequence[tuple[str, _Writer]]]] = {
         ("canonical", _write_v1()),
         ("~ unencoded", _write_v1(safe="~", safe_in_urls="~")),
         ("Java", _write_v1(safe=_JAVA_RAW)),
-        # The Java client's URLEncoder also leaves * alone, and it never encodes names; plain ones hold no separator.
+        # The Java client's URLEncoder also leaves * alone, and it never encodes names; plain ones
+        # hold no separator.
         ("Java, * unencoded", _write_v1(safe=_JAVA_RAW + "*", safe_in_urls="*", raw_names=True)),
     ),
     "v2": (("canonical", _write_v2),),

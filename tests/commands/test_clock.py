@@ -122,7 +122,9 @@ def test_commands_work_with_what_a_running_service_says_it_runs_with(
 
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """A `paydesk run` in a process of its own; gives the environment that a command beside it needs."""
+    """A `paydesk run` in a process of its own; gives the environment that a command
+    beside it needs.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
     beside = kept | {"PAYDESK_DATA_DIR": str(tmp_path / "data")}
     free = {"PAYDESK_PORT": "0", "PAYDESK_DEMO_PORT": "0", "PAYDESK_METRICS_PORT": "0"}

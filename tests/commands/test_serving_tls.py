@@ -1,4 +1,6 @@
-"""`paydesk serve` speaks TLS itself where a certificate is named: for a proxy on another machine."""
+"""`paydesk serve` speaks TLS itself where a certificate is named:
+for a proxy on another machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Processes that are kept: whatever ends them, or makes them stand still, another one takes their place."""
+"""Processes that are kept: whatever ends them, or makes them stand still,
+another one takes their place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Card numbers are found however they are written; ids, telephone numbers, hashes and times are left alone."""
+"""Card numbers are found however they are written;
+ids, telephone numbers, hashes and times are left alone.
+"""
 
 from __future__ import annotations
 

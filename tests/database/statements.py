@@ -1,4 +1,6 @@
-"""What Python says of the statements: how it calls them, and which classes their rows fill. Read from its source."""
+"""What Python says of the statements: how it calls them, and which classes their rows fill.
+Read from its source.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a statement: its keywords; not all of them are known if it spreads what somebody else has made."""
+    """One call of a statement: its keywords; not all of them are known if it spreads what somebody
+    else has made.
+    """
 
     statement: Name
     place: str
@@ -46,7 +50,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Filling:
-    """One place where a class is filled from rows, and the statements that these come from (none: it can't be seen)."""
+    """One place where a class is filled from rows, and the statements that these come from (none:
+    it can't be seen).
+    """
 
     of: Any
     place: str
@@ -70,7 +76,9 @@ def all_statements() -> dict[Name, Statement]:
 
 @cache
 def all_modules() -> list[ModuleType]:
-    """Every module of the service but the one that fills classes, and what runs when it is imported."""
+    """Every module of the service but the one that fills classes,
+    and what runs when it is imported.
+    """
     names = [found.name for found in pkgutil.walk_packages(paydesk.__path__, "paydesk.")]
     aside = ("paydesk.__main__", record_of.__module__)
     return [importlib.import_module(name) for name in names if name not in aside]
@@ -94,7 +102,9 @@ class Reader:
                 yield Call(name, self._place(node), frozenset(keywords), is_open)
 
     def mentioned(self) -> set[Name]:
-        """Every statement that is named at all: in full, or by how its name begins where it is picked by another."""
+        """Every statement that is named at all: in full, or by how its name begins
+        where it is picked by another.
+        """
         found = {name for node in ast.walk(self.tree) if (name := self._statement(node))}
         for node in ast.walk(self.tree):
             match node:
@@ -184,7 +194,9 @@ class Reader:
 
 
 def _loaded(module: ModuleType) -> Iterator[tuple[str, Path]]:
-    """The files of statements that a module can name: its own, and those of the modules that it has imported."""
+    """The files of statements that a module can name:
+    its own, and those of the modules that it has imported.
+    """
     for name, one in vars(module).items():
         if isinstance(one, Statements):
             yield name, one._path
@@ -196,7 +208,9 @@ def _loaded(module: ModuleType) -> Iterator[tuple[str, Path]]:
 
 @cache
 def _functions() -> dict[str, list[_Function]]:
-    """All functions and methods of the service by name: what is made by one that has its name alone can be read."""
+    """All functions and methods of the service by name:
+    what is made by one that has its name alone can be read.
+    """
     found: dict[str, list[_Function]] = {}
     for module in all_modules():
         for name, functions in _functions_of(ast.parse(Path(str(module.__file__)).read_text())).items():
@@ -233,7 +247,9 @@ def _inside(tree: ast.Module) -> Iterator[tuple[_Function | None, ast.AST]]:
 
 
 def _bound(name: str, function: _Function | None) -> list[ast.expr]:
-    """What a name stands for in a function: all that is assigned to it, and what it runs through."""
+    """What a name stands for in a function: all that is assigned to it,
+    and what it runs through.
+    """
     found: list[ast.expr] = []
     for node in ast.walk(function) if function else []:
         match node:

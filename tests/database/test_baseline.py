@@ -1,4 +1,6 @@
-"""The baseline: what a new database gets, and how one that was made step by step is recognised, or told what to do."""
+"""The baseline: what a new database gets, and how one that was made step by step is recognised,
+or told what to do.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ from paydesk.database.pool import Database, connected
 from paydesk.database.statements import load_statements
 
 DIGEST = "f50d50608f5ba1e0ac2eea16cedcce3d347936b9e8a3fcb5dee0cee55bc22adb"
-"""Of the catalog that the baseline makes, on every version of PostgreSQL: a released baseline never changes.
+"""Of the catalog that the baseline makes, on every version of PostgreSQL:
+a released baseline never changes.
 
-It is what the steps up to its number made (tests/upgrade/test_baseline.py proves that); a failing test prints another.
+It is what the steps up to its number made (tests/upgrade/test_baseline.py proves that); a failing
+test prints another.
 """
 
 BY_STEPS = "0165_forgotten_purchases"
@@ -39,7 +43,9 @@ queries = load_statements("paydesk.database", "catalog.sql")
 
 @pytest.fixture(scope="module")
 async def by_steps(server_url: str) -> AsyncIterator[str]:
-    """The name of a database as the steps left it: at the baseline's number, recorded step by step."""
+    """The name of a database as the steps left it:
+    at the baseline's number, recorded step by step.
+    """
     name = f"paydesk_by_steps_{secrets.token_hex(6)}"
     admin = await asyncpg.connect(server_url)
     await admin.execute(f"create database {name} template template0")
@@ -73,7 +79,9 @@ def copy(server_url: str, by_steps: str) -> Copy:
 
 
 async def standing(database: Database) -> dict[str, Any]:
-    """What a refusal leaves as it was: the record of the steps, and which schemas and tables there are."""
+    """What a refusal leaves as it was: the record of the steps,
+    and which schemas and tables there are.
+    """
     return {
         "steps": await database.fetch("select to_jsonb(m)::text from schema_migration m order by number"),
         "tables": await database.fetch("select oid, relname from pg_class where relnamespace >= 2200 order by oid"),

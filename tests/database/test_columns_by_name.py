@@ -38,7 +38,8 @@ PICKED = {
     "domain/pingbacks/resending.py: newest",
     "domain/pingbacks/resending.py: resend",
 }
-"""Statements that give whole rows to a module which fills classes: it picks these by name, others it takes whole."""
+"""Statements that give whole rows to a module which fills classes:
+it picks these by name, others it takes whole."""
 
 _COMMENT = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _INSERT = re.compile(
@@ -60,7 +61,9 @@ def unnamed_inserts(sql: str) -> list[str]:
 
 
 def sql_in(path: Path) -> list[str]:
-    """The statements of a file: all of it, or the strings of a module, with a word where a value is put in."""
+    """The statements of a file: all of it, or the strings of a module,
+    with a word where a value is put in.
+    """
     if path.suffix == ".sql":
         return [path.read_text()]
     found = []

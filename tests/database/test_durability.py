@@ -1,4 +1,6 @@
-"""A commit whose wait for the standby is broken off is neither done nor undone; what takes the log is the standby."""
+"""A commit whose wait for the standby is broken off is neither done nor undone;
+what takes the log is the standby.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ async def standby(
 
 @pytest.fixture
 async def database(primary: EmbeddedServer, standby: subprocess.Popen[bytes]) -> AsyncIterator[Database]:
-    """Our own pool of one connection, so that it shows whether that was dropped; with a table of the test's."""
+    """Our own pool of one connection, so that it shows whether that was dropped;
+    with a table of the test's.
+    """
     async with connected(primary.url, most=1) as pool:
         await pool.execute("create table if not exists wish (name text primary key)")
         await pool.execute("truncate wish")

@@ -111,7 +111,9 @@ async def test_data_outlives_a_restart(tmp_path: Path) -> None:
 
 
 def ports_of(process: psutil.Process) -> list[object]:
-    """What a process listens on or is connected to over IP; a helper that has ended meanwhile has nothing open."""
+    """What a process listens on or is connected to over IP;
+    a helper that has ended meanwhile has nothing open.
+    """
     try:
         return list(process.net_connections(kind="inet"))
     except psutil.NoSuchProcess:

@@ -1,4 +1,6 @@
-"""Steps of the schema, applied while others work, by any number of processes, with code of before beside them."""
+"""Steps of the schema, applied while others work, by any number of processes,
+with code of before beside them.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ async def test_a_pooler_that_leaves_our_settings_out_is_noticed(
 async def test_a_pooler_that_loses_prepared_statements_is_noticed(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pooler is played: the connection says another server's number, and its statements are gone when used."""
+    """The pooler is played: the connection says another server's number,
+    and its statements are gone when used.
+    """
 
     async def lost(*_: object, **__: object) -> None:
         raise asyncpg.InvalidSQLStatementNameError('prepared statement "__asyncpg_stmt_1__" does not exist')

@@ -1,4 +1,6 @@
-"""Live payments need a second server that has all that is committed; a receiver of the log stands in for one."""
+"""Live payments need a second server that has all that is committed;
+a receiver of the log stands in for one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Steps of the schema do nothing to a big table that would have customers wait; CONTRIBUTING.md says what instead."""
+"""Steps of the schema do nothing to a big table that would have customers wait;
+CONTRIBUTING.md says what instead.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ Step = Callable[[Any], Awaitable[str | None]]
 
 
 def steps(*answers: str | Exception | None) -> tuple[Step, list[int]]:
-    """Something done with a connection: what it answers or raises time after time, and how often it was done."""
+    """Something done with a connection: what it answers or raises time after time,
+    and how often it was done.
+    """
     done: list[int] = []
 
     async def step(connection: Any) -> str | None:

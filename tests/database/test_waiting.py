@@ -1,4 +1,6 @@
-"""A request waits briefly for its first connection, and as long as it takes once a write of its may be under way."""
+"""A request waits briefly for its first connection, and as long as it takes once a write
+of its may be under way.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""deploy/compose.yaml as commands of podman, so that the file itself is tried where no `compose` is to be had.
+"""deploy/compose.yaml as commands of podman, so that the file itself is tried
+where no `compose` is to be had.
 
-It knows the part of the compose specification that the file uses, and refuses every key that it doesn't know.
+It knows the part of the compose specification that the file uses, and refuses every key that it
+doesn't know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Images out of nothing but Debian's packages, from wherever this machine's own apt gets them: no registry is asked."""
+"""Images out of nothing but Debian's packages, from wherever this machine's own apt gets them:
+no registry is asked.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ USERS = {"postgres": 999, "haproxy": 99}
 
 
 def build_all(podman: Podman, folder: Path) -> dict[str, str]:
-    """Build Paydesk's image and what stands in for the official ones; returns the variables of compose.yaml."""
+    """Build Paydesk's image and what stands in for the official ones;
+    returns the variables of compose.yaml.
+    """
     folder.mkdir()
     with ThreadPoolExecutor(2) as both:
         for each in [both.submit(_stand_ins, podman, folder), both.submit(_paydesk, podman, folder)]:
@@ -55,7 +59,9 @@ def _build(podman: Podman, context: Path, file: str, tag: str, *options: str) ->
 
 
 def _debian(tar: Path, packages: tuple[str, ...], users: dict[str, int]) -> Path:
-    """A small Debian with some packages as an archive; `users` get the ids that the packages would else choose."""
+    """A small Debian with some packages as an archive;
+    `users` get the ids that the packages would else choose.
+    """
     codename = _ask(["sh", "-c", '. /etc/os-release; echo "$VERSION_CODENAME"'])
     # Nobody needs the cluster that PostgreSQL's package else makes.
     folder = '"$1/etc/postgresql-common"'
@@ -106,7 +112,9 @@ def _apt_options() -> list[str]:
 
 
 def _registry_settings(folder: Path) -> list[str]:
-    """How this machine's pip and npm reach their registries, and whom they trust, as secrets of the build."""
+    """How this machine's pip and npm reach their registries, and whom they trust,
+    as secrets of the build.
+    """
     (folder / "pip.conf").write_text(_pip_conf())
     files = {
         "ca.pem": Path(os.environ.get("PIP_CERT") or "/etc/ssl/certs/ca-certificates.crt"),

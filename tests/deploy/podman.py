@@ -1,4 +1,6 @@
-"""podman with a storage, networks and settings of its own, all in one folder, so that a test leaves nothing behind."""
+"""podman with a storage, networks and settings of its own, all in one folder,
+so that a test leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def _end(said: bytes) -> str:
 
 @contextmanager
 def podman_in(folder: Path) -> Iterator[Podman]:
-    """Use podman for the length of a block; at its end nothing runs and nothing is left on the disk."""
+    """Use podman for the length of a block; at its end nothing runs and nothing is left
+    on the disk.
+    """
     folder.mkdir()
     podman = Podman(folder)
     try:

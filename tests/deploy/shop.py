@@ -1,6 +1,8 @@
-"""A shop's pingback receiver in a container: acknowledges what is genuine, and writes a line for each order.
+"""A shop's pingback receiver in a container: acknowledges what is genuine,
+and writes a line for each order.
 
-It is started in Paydesk's image, by the client library that is in there: `shop.py PUBLIC_KEY PRIVATE_KEY`.
+It is started in Paydesk's image, by the client library that is in there:
+`shop.py PUBLIC_KEY PRIVATE_KEY`.
 """
 
 from __future__ import annotations

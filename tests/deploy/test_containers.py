@@ -1,4 +1,5 @@
-"""deploy/Containerfile and deploy/compose.yaml, as an operator starts them: built and run, with nothing left out.
+"""deploy/Containerfile and deploy/compose.yaml, as an operator starts them:
+built and run, with nothing left out.
 
 The tests share one composition, which starts in a minute or two; the last of them stops it.
 """
@@ -65,7 +66,9 @@ class Town:
         return [first, *first.children(recursive=True)]
 
     async def sell(self, orders: Sequence[str], meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Have a customer pay for each order through the proxy, while something happens; they try until they have."""
+        """Have a customer pay for each order through the proxy, while something happens;
+        they try until they have.
+        """
         trusted = ssl.create_default_context(cafile=self.secrets / "tls.pem")
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=trusted), timeout=aiohttp.ClientTimeout(total=10)
@@ -95,7 +98,9 @@ async def _until_paid(customer: Customer) -> None:
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """Everything from an empty disk: images, secrets, composition, and a merchant whose pingbacks the shop takes."""
+    """Everything from an empty disk: images, secrets, composition,
+    and a merchant whose pingbacks the shop takes.
+    """
     folder = tmp_path_factory.mktemp("containers")
     deploy = folder / "deploy"
     shutil.copytree(ROOT / "deploy", deploy, ignore=shutil.ignore_patterns("secrets"))
@@ -188,7 +193,9 @@ def test_no_secret_is_in_the_image_the_environment_or_the_log(town: Town) -> Non
 
 
 def _secret_parts(text: str) -> list[str]:
-    """What nobody may see of a file of secrets: its lines, of an address the password, of a key its second half."""
+    """What nobody may see of a file of secrets: its lines, of an address the password,
+    of a key its second half.
+    """
     return [line.split("@")[0].rpartition(":")[2] for line in text.splitlines() if line and "-----" not in line]
 
 
@@ -253,7 +260,8 @@ def test_a_backup_is_restored_beside_by_one_off_commands(town: Town) -> None:
     beside.start("database")
     beside.wait_until("database", healthy=True)
     beside.command("postgres", "psql", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", stdin=dump)
-    # The bank goes on, whatever becomes of the database: its record is what the restored books are compared with.
+    # The bank goes on, whatever becomes of the database: its record is what the restored books are
+    # compared with.
     record = town.composition.command("-c", READ_RECORD, entrypoint="python")
     beside.command("-c", WRITE_RECORD, entrypoint="python", stdin=record)
     erased = "/var/lib/paydesk/erasures.jsonl"

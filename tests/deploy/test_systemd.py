@@ -1,4 +1,6 @@
-"""The units of deploy/systemd: systemd takes them, and they start, watch and stop Paydesk as it is."""
+"""The units of deploy/systemd: systemd takes them, and they start, watch and stop Paydesk
+as it is.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ needs_systemd = pytest.mark.skipif(
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The units as they would be installed, with this environment's program in the place of theirs."""
+    """The units as they would be installed, with this environment's program in the place
+    of theirs.
+    """
     folder = tmp_path / "units"
     shutil.copytree(UNITS, folder)
     for unit in folder.glob("*.service"):
@@ -100,7 +104,8 @@ def test_the_units_leave_paydesk_the_time_that_it_takes(name: str) -> None:
     text = texts(name)
     (stop,), (watchdog,), (kind,) = (values(text, key) for key in ("TimeoutStopSec", "WatchdogSec", "Type"))
     assert kind == "notify"
-    # It finishes requests, then ends the database; and it says where it stands still before it is ended for it.
+    # It finishes requests, then ends the database; and it says where it stands still before it is
+    # ended for it.
     assert int(stop) > 2 * GRACE
     assert int(watchdog) > STILL
     assert values(text, "Restart") == ["always"]

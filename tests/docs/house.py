@@ -1,4 +1,5 @@
-"""The rooms of the house, as docs/architecture.md lists them: from docstrings, and in the order of lint's contracts.
+"""The rooms of the house, as docs/architecture.md lists them:
+from docstrings, and in the order of lint's contracts.
 
 `python -m tests.docs.house` writes the list into the page.
 """
@@ -24,7 +25,9 @@ def contracts() -> list[dict[str, object]]:
 
 
 def floors(container: str) -> list[list[str]]:
-    """The rooms of a package, floor by floor from the top, as the layers of a contract name them."""
+    """The rooms of a package, floor by floor from the top,
+    as the layers of a contract name them.
+    """
     for contract in contracts():
         layers = contract.get("layers")
         if isinstance(layers, list) and contract.get("containers", ["paydesk"]) == [container]:

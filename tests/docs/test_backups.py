@@ -1,4 +1,6 @@
-"""A real server's backups, by Debian's own programs and the commands of the page: what was paid since comes back."""
+"""A real server's backups, by Debian's own programs and the commands of the page:
+what was paid since comes back.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Debian's cluster `main`, with all its files in a folder; its cluster `restored` gets the second port."""
+    """Debian's cluster `main`, with all its files in a folder;
+    its cluster `restored` gets the second port.
+    """
 
     folder: Path
     ports: tuple[int, int]
@@ -106,7 +110,10 @@ class Deployment:
     shop: Shop
 
     async def buy(self, database: Database, order: str) -> int:
-        """A customer pays 10 USD; the payment's id, as the shop is told. Raises: Conflict if the order is paid."""
+        """A customer pays 10 USD; the payment's id, as the shop is told.
+
+        Raises: Conflict if the order is paid.
+        """
         bank = open_bank(self.settings)
         desk = payment_desk(self.settings, database, vault_of(self.settings), bank)
         try:
@@ -158,7 +165,9 @@ async def deployment(server: Server, tmp_path: Path) -> Deployment:
 
 
 async def go_on(deployment: Deployment, url: str, told: dict[str, int], erasures: Path) -> None:
-    """Do what the page says after a restore, and see that nothing which was told is lost, and nothing is paid twice."""
+    """Do what the page says after a restore, and see that nothing which was told is lost,
+    and nothing is paid twice.
+    """
     said = run(
         AFTERWARDS.replace("/var/backups/paydesk-keys/erasures.jsonl", str(erasures)),
         **deployment.environment(url, erasures),

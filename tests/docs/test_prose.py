@@ -27,7 +27,9 @@ def unfenced(page: Path) -> Iterator[tuple[int, str]]:
 
 
 def could_break(line: str) -> bool:
-    """Whether prose too wide could have gone on in the next line: code and links have no place to break."""
+    """Whether prose too wide could have gone on in the next line:
+    code and links have no place to break.
+    """
     whole = re.sub(r"`[^`]*`", lambda code: "x" * len(code[0]), line)
     return " " in re.sub(r"^ *(?:[-*]|\d+\.)? *", "", whole)
 

@@ -18,7 +18,8 @@ from tests.e2e.looks import Look
 from tests.e2e.running import PATIENCE_MS, Running, run_paydesk
 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-"""What there may be on a machine; the first, without the browser's own windows, needs a third of the second's time."""
+"""What there may be on a machine; the first, without the browser's own windows,
+needs a third of the second's time."""
 DESK: ViewportSize = {"width": 1280, "height": 720}
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
@@ -27,7 +28,9 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 def chromium_path() -> str:
-    """The browser to drive: `PAYDESK_CHROMIUM`, or the system's Chromium or Chrome; empty if there is none."""
+    """The browser to drive: `PAYDESK_CHROMIUM`, or the system's Chromium or Chrome;
+    empty if there is none.
+    """
     named = os.environ.get("PAYDESK_CHROMIUM", "")
     return named or next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), "")
 
@@ -68,9 +71,11 @@ async def _shared_page(browser: Browser) -> AsyncIterator[Page]:
 
 @pytest.fixture
 async def look(_shared_page: Page) -> Look:
-    """Open an address in one page that all who only look share: a new one would take longer than what they do with it.
+    """Open an address in one page that all who only look share:
+    a new one would take longer than what they do with it.
 
-    It has nobody's cookies. Options are those of playwright's `emulate_media`, and a locale and a viewport.
+    It has nobody's cookies. Options are those of playwright's `emulate_media`, and a locale and
+    a viewport.
     """
     page = _shared_page
 

@@ -1,4 +1,6 @@
-"""Whether everybody can use a page: what axe finds, in light and in dark, on a desk and on a phone."""
+"""Whether everybody can use a page: what axe finds, in light and in dark,
+on a desk and on a phone.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ from playwright.async_api import Page
 from tests.lengths import at_length
 
 LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1280), ("dark", 320))
-"""Schemes and widths in pixels; together they show everything, since colours hang on the scheme alone."""
+"""Schemes and widths in pixels; together they show everything,
+since colours hang on the scheme alone."""
 
 Look = Callable[..., Coroutine[Any, Any, Page]]
-"""The fixture `look`: opens an address in a browser that tests share, as somebody with a language and a screen."""
+"""The fixture `look`: opens an address in a browser that tests share, as somebody with a language
+and a screen."""
 
 SIDEWAYS = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
 
@@ -34,7 +38,8 @@ async def violations(page: Page) -> list[str]:
 
 
 async def flaws(page: Page) -> list[str]:
-    """What axe finds in every look, and where the page scrolls sideways; it is as wide as before at the end.
+    """What axe finds in every look, and where the page scrolls sideways;
+    it is as wide as before at the end.
 
     In the short form axe looks at the first alone; a test that asks for this is marked as `longer`.
     """

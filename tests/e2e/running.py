@@ -1,4 +1,6 @@
-"""Paydesk as its users run it, for tests that go the whole way; and what a customer types on the hosted page."""
+"""Paydesk as its users run it, for tests that go the whole way;
+and what a customer types on the hosted page.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PATIENCE_MS = 30_000
 
 @dataclass(frozen=True)
 class Running:
-    """A running Paydesk: its addresses, the sample shop's keys as the start-up block shows them, its environment."""
+    """A running Paydesk: its addresses, the sample shop's keys as the start-up block shows them,
+    its environment.
+    """
 
     address: str
     shop: str

@@ -1,4 +1,6 @@
-"""A merchant's first day, from the sign-up to a colleague in the team, in a real browser against `paydesk run`."""
+"""A merchant's first day, from the sign-up to a colleague in the team,
+in a real browser against `paydesk run`.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ async def sign_up(open_page: OpenPage, running: Running, email: str) -> tuple[Pa
 
 
 async def buy(open_page: OpenPage, shop: str, article: str, pay: str) -> str:
-    """Buy in the shop as a customer; the order's reference, once the shop's server has been told."""
+    """Buy in the shop as a customer; the order's reference,
+    once the shop's server has been told.
+    """
     page = await open_page(shop)
     page.set_default_timeout(PATIENCE_MS)
     await page.get_by_role("button", name=re.compile(rf"(Buy|Subscribe to) {article}")).click()

@@ -1,4 +1,6 @@
-"""What a merchant does all day, in a real browser: payments, refunds, subscriptions, deliveries; axe on each page."""
+"""What a merchant does all day, in a real browser: payments, refunds, subscriptions, deliveries;
+axe on each page.
+"""
 
 from __future__ import annotations
 

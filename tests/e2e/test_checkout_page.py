@@ -41,7 +41,9 @@ VIEW = CheckoutView(
 
 @dataclass
 class Desk:
-    """A service of nothing but pages: `answer` decides on a posted form, `posts` keeps what came."""
+    """A service of nothing but pages: `answer` decides on a posted form,
+    `posts` keeps what came.
+    """
 
     base: str = ""
     view: CheckoutView = VIEW

@@ -1,4 +1,6 @@
-"""Every page of the account and of the operator's console, as their routes declare them, in a real browser."""
+"""Every page of the account and of the operator's console, as their routes declare them,
+in a real browser.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def _filled(path: str, known: Mapping[str, object]) -> str:
 
 
 async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
-    """What is wrong with pages: for everybody to use, within the screen, without errors, one heading, a title."""
+    """What is wrong with pages: for everybody to use, within the screen, without errors,
+    one heading, a title.
+    """
     wrong: list[str] = []
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
@@ -126,7 +130,9 @@ async def first_id(page: Page, running: Running, listed: str, name: str) -> str:
 
 @pytest.fixture
 async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
-    """Examples of all that an address may name: a shop where something of each kind has happened."""
+    """Examples of all that an address may name: a shop where something
+    of each kind has happened.
+    """
     merchant_id, shipping_id = sorted(one["id"] for one in running.command("merchant", "list"))
     await buy(open_page, running, "House espresso")
     await buy(open_page, running, "House espresso", "4000000000000259")

@@ -32,7 +32,9 @@ Serve = Callable[[ASGIApp], AbstractAsyncContextManager[str]]
 
 @dataclass
 class Desk:
-    """Paydesk played: it takes every form for paid, sends the customer back, and the pingback when it is told to."""
+    """Paydesk played: it takes every form for paid, sends the customer back,
+    and the pingback when it is told to.
+    """
 
     shop: str = ""
     posts: list[dict[str, Any]] = field(default_factory=list)

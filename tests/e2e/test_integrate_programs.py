@@ -1,4 +1,6 @@
-"""The programs of docs/integrate.md against `paydesk run` itself: from the shop's form to the verified pingback."""
+"""The programs of docs/integrate.md against `paydesk run` itself:
+from the shop's form to the verified pingback.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The whole way, as a customer goes it: shop, hosted page, bank, thank-you page; against `paydesk run` itself."""
+"""The whole way, as a customer goes it: shop, hosted page, bank, thank-you page;
+against `paydesk run` itself.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,8 @@ async def test_two_tabs_pay_once(open_page: OpenPage, running: Running) -> None:
         await fill_in(page, "4242424242424242")
     await press_pay(first)
     await press_pay(second)
-    # A customer is led back by himself once, in the tab that is answered first; the other one has a button.
+    # A customer is led back by himself once, in the tab that is answered first; the other one has
+    # a button.
     led_back = re.compile(f"^{re.escape(running.shop)}/thanks")
     buttons = [page.get_by_role("link", name=re.compile("^Continue to ")) for page in (first, second)]
     arrivals = [asyncio.create_task(page.wait_for_url(led_back)) for page in (first, second)]

@@ -1,4 +1,6 @@
-"""The customer's pages in every language, as a browser shows them: right to left too, and on the smallest screen."""
+"""The customer's pages in every language, as a browser shows them:
+right to left too, and on the smallest screen.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Goods that are shipped, from the order to the parcel or to the end of the hold, and money given back."""
+"""Goods that are shipped, from the order to the parcel or to the end of the hold,
+and money given back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A subscription from the first month to its end: shop, hosted page, clock, portal; against `paydesk run` itself."""
+"""A subscription from the first month to its end: shop, hosted page, clock, portal;
+against `paydesk run` itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The plays of what comes after a payment: customers' banks dispute it, members change cards, shops are paid out."""
+"""The plays of what comes after a payment: customers' banks dispute it, members change cards,
+shops are paid out.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ async def ask(stage: Stage, statement: str, order: Order) -> object:
 
 
 async def _at_the_bank(stage: Stage, order: Order, *, won: bool | None = None) -> None:
-    """The customer's bank disputes the order's purchase, or decides on that; asked again it changes nothing."""
+    """The customer's bank disputes the order's purchase, or decides on that;
+    asked again it changes nothing.
+    """
     key = await ask(
         stage,
         "select a.idempotency_key from payment p join payment_attempt a"
@@ -73,7 +77,9 @@ async def _have_been_disputed(stage: Stage, order: Order) -> None:
 
 
 async def change_card(stage: Stage, order: Order) -> bool:
-    """The member goes on with another card, as far as it goes; whether the portal says that it is charged now."""
+    """The member goes on with another card, as far as it goes;
+    whether the portal says that it is charged now.
+    """
     portal, number = await _portal(stage, order), order.plan.cards[-1]
     try:
         if await _shows(stage, portal, number):
@@ -118,7 +124,9 @@ async def _change(stage: Stage, order: Order) -> None:
 
 
 async def _have_lost_a_check(stage: Stage, order: Order) -> None:
-    """The bank has checked the new card, but its answer was lost, and nobody has asked for it yet."""
+    """The bank has checked the new card, but its answer was lost, and nobody has asked
+    for it yet.
+    """
     await have_paid(stage, order)
     begun = (
         "update card_change c set lookup_at = now() + interval '1 day' from subscription s where s.id ="
@@ -146,7 +154,9 @@ async def _have_settled(stage: Stage, order: Order) -> None:
 
 
 async def pay_out(stage: Stage, order: Order) -> bool:
-    """Record by command that the merchant was sent money, under the order's name; whether the command says so."""
+    """Record by command that the merchant was sent money, under the order's name;
+    whether the command says so.
+    """
     merchant_id = await ask(stage, "select merchant_id from payment where merchant_order_id = $1", order)
     words = ("payout", "record", str(merchant_id), SENT, "USD", "--reference", order.name)
     return await stage.clerk.command(*words) == 0
@@ -157,7 +167,9 @@ async def _pay_out(stage: Stage, order: Order) -> None:
 
 
 async def _pay_out_too(stage: Stage, order: Order) -> None:
-    """Another clerk records the same, or waits for the one who stands there with the merchant's row in hand."""
+    """Another clerk records the same, or waits for the one who stands there with the merchant's row
+    in hand.
+    """
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and $1 <> ''"
     paying = asyncio.create_task(pay_out(stage, order))
     while not paying.done() and not await ask(stage, waiting, order):  # noqa: ASYNC110
@@ -167,7 +179,8 @@ async def _pay_out_too(stage: Stage, order: Order) -> None:
 
 
 async def settle_afterwards(stage: Stage, plays: tuple[Play, ...]) -> None:
-    """Let time pass until all that can end has ended: members come back, and clerks make sure that it is written down.
+    """Let time pass until all that can end has ended:
+    members come back, and clerks make sure that it is written down.
 
     The bank and the web service run; the workers do not.
     """
@@ -223,7 +236,8 @@ OF_OPENED = (
     play(IS_DISPUTED, "before chargebacks.subscription_ended", plan=JOINS),
     play(IS_DISPUTED, "after chargebacks.subscription_ended", plan=JOINS),
 )
-"""What is read of disputes: a process of `paydesk work` stops, so at each time no more than there are."""
+"""What is read of disputes: a process of `paydesk work` stops,
+so at each time no more than there are."""
 
 OF_DECIDED = (
     play(IS_WON, "before chargebacks.book"),
@@ -234,7 +248,8 @@ OF_DECIDED = (
     play(CHANGE_IS_FOUND, "after bank.find", plan=LOST_CARD),
     play(CHANGE_IS_FOUND, "after cards.replace_card", plan=LOST_CARD),
 )
-"""What is read of their ends, and found out of card changes: again a process of `paydesk work` stops."""
+"""What is read of their ends, and found out of card changes:
+again a process of `paydesk work` stops."""
 
 BY_COMMAND = (
     play(IS_PAID_OUT, "before balances.lock_merchant"),

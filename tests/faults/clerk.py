@@ -1,4 +1,6 @@
-"""The operator's clerk, who sends merchants their money and writes down by command that it was sent."""
+"""The operator's clerk, who sends merchants their money and writes down by command
+that it was sent.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tests.processes import PATIENCE
 
 
 class Clerk:
-    """Gives commands to a program that runs each in a process of its own; it starts with the first one."""
+    """Gives commands to a program that runs each in a process of its own;
+    it starts with the first one.
+    """
 
     def __init__(self, program: Sequence[str], env: Mapping[str, str]) -> None:
         self._program = program

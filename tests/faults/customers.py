@@ -1,4 +1,6 @@
-"""Customers who pay for one order each, and do what people do when a page does not come: reload, go back, try again."""
+"""Customers who pay for one order each, and do what people do when a page does not come:
+reload, go back, try again.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ _BUSY = (502, 503, 504)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a customer wants to do: cards, one after the other, what to tell the bank, and whether to click twice.
+    """What a customer wants to do: cards, one after the other, what to tell the bank,
+    and whether to click twice.
 
     Who joins the club pays for the first month, and takes the last of the cards for the others.
     """
@@ -48,7 +51,9 @@ class Plan:
 
 
 def plan(chance: random.Random) -> Plan:
-    """Mostly cards that work, some that are declined first, some with a challenge; some click twice."""
+    """Mostly cards that work, some that are declined first, some with a challenge;
+    some click twice.
+    """
     clicks = 2 if chance.random() < 0.15 else 1
     kind = chance.choices(["works", "declined", "secure", "lost"], [70, 10, 14, 6])[0]
     if kind == "declined":
@@ -65,7 +70,9 @@ class Later(Exception):
 
 @dataclass(slots=True)
 class Customer:
-    """One order's customer; `wrong` collects answers that nobody should ever get, `trail` the last steps taken."""
+    """One order's customer; `wrong` collects answers that nobody should ever get,
+    `trail` the last steps taken.
+    """
 
     order: str
     amount: str
@@ -81,7 +88,9 @@ class Customer:
     _decided: int = 0
 
     async def visit(self) -> bool:
-        """Go on with the order as far as it goes; True once a page or the way back to the shop says that it is paid."""
+        """Go on with the order as far as it goes;
+        True once a page or the way back to the shop says that it is paid.
+        """
         self.visits += 1
         try:
             if not self._link:
@@ -116,7 +125,9 @@ class Customer:
         return place
 
     async def _browse(self, url: str) -> None:
-        """Follow links and fill in forms until the order is paid or there is nothing to do but wait."""
+        """Follow links and fill in forms until the order is paid or there is nothing to do
+        but wait.
+        """
         for _ in range(MOST_STEPS):
             if url.startswith(THANKS):
                 self.is_paid = True
@@ -141,7 +152,9 @@ class Customer:
         raise Later
 
     async def _pay(self, url: str) -> str:
-        """Fill in the form and press the button, some people twice; returns where the browser is sent."""
+        """Fill in the form and press the button, some people twice;
+        returns where the browser is sent.
+        """
         card = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
         fields = {
             "email": "ada@example.com",
@@ -168,7 +181,9 @@ class Customer:
         raise self._unexpected(url, status)
 
     async def _wait(self, url: str) -> str:
-        """Wait as the page does, by asking whether there is a result; returns where the browser goes then."""
+        """Wait as the page does, by asking whether there is a result;
+        returns where the browser goes then.
+        """
         for _ in range(LOOKS):
             status, _, said = await self._ask("GET", url)
             if status != 200:
@@ -193,7 +208,10 @@ class Customer:
         raise self._unexpected(url, status)
 
     async def _ask(self, method: str, url: str, fields: Mapping[str, Any] | None = None) -> tuple[int, str, str]:
-        """One request: status, where it leads to, and the page. Raises: Later if there is no answer for now."""
+        """One request: status, where it leads to, and the page.
+
+        Raises: Later if there is no answer for now.
+        """
         try:
             async with self.web.request(method, url, data=fields, allow_redirects=False) as response:
                 page = await response.text()
@@ -231,7 +249,9 @@ class Crowd:
         return len(self.customers) - len(self.unpaid)
 
     async def shop(self, at_once: int) -> None:
-        """Serve customers, so many at once, until everybody came at least once and `closing` is set."""
+        """Serve customers, so many at once, until everybody came at least once
+        and `closing` is set.
+        """
         async with asyncio.TaskGroup() as tasks:
             for _ in range(at_once):
                 tasks.create_task(self._serve())

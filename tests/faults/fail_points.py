@@ -1,8 +1,9 @@
 """Named places at which a process under test stops, until it is killed or told to go on.
 
-A place is `before` or `after` a statement (`payments.begin_attempt`, `movements.record_movements`), a call to the bank
-(`bank.authorize`) or a pingback (`merchant.post`). The test arms one; the first process that comes by takes it, says so
-and stands still there, while all else that it does goes on. Both sides talk by files: it needs nothing that could fail.
+A place is `before` or `after` a statement (`payments.begin_attempt`, `movements.record_movements`),
+a call to the bank (`bank.authorize`) or a pingback (`merchant.post`). The test arms one; the first
+process that comes by takes it, says so and stands still there, while all else that it does goes on.
+Both sides talk by files: it needs nothing that could fail.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Stop:
     killed: set[int]
 
     def kill(self) -> None:
-        """End the process there; the database and the bank know what it did so far, and nobody else does."""
+        """End the process there; the database and the bank know what it did so far,
+        and nobody else does.
+        """
         self.killed.add(self.pid)
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -69,7 +72,9 @@ class Stop:
 
 
 class FailPoints:
-    """The test's side: where the processes of one stage are to stop, and which of them were killed there."""
+    """The test's side: where the processes of one stage are to stop,
+    and which of them were killed there.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

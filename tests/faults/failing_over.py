@@ -1,4 +1,6 @@
-"""A deployment in front of two database servers, of which the second one takes over again and again."""
+"""A deployment in front of two database servers, of which the second one takes over again
+and again.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Deployment:
     customers: list[Customer] = field(default_factory=list)
 
     def customer(self, *, joins: bool = False) -> Customer:
-        """One more customer, with an order of their own; who joins the club is charged every month."""
+        """One more customer, with an order of their own;
+        who joins the club is charged every month.
+        """
         number = len(self.customers) + 1
         plan = Plan((APPROVED,), joins=joins)
         found = Customer(f"order-{number}", f"{number}.{number % 10}1", plan, self.gateway, self.browser)
@@ -104,7 +108,9 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(folder: Path) -> AsyncIterator[Deployment]:
-    """The deployment at work, for the length of a block; what was forgotten is not adopted, so that a hold stays."""
+    """The deployment at work, for the length of a block; what was forgotten is not adopted,
+    so that a hold stays.
+    """
     async with AsyncExitStack() as stack:
         pair = await stack.enter_async_context(pair_of_servers(folder))
         bank_port, record = free_port(), folder / "bank.sqlite"
@@ -150,6 +156,8 @@ async def shopping(deployment: Deployment) -> AsyncIterator[None]:
 
 
 def lags(rounds: int, seed: int) -> list[float]:
-    """For how long, in seconds, the standby hears nothing before each failover: some beats, or less than one."""
+    """For how long, in seconds, the standby hears nothing before each failover:
+    some beats, or less than one.
+    """
     chance = random.Random(seed)
     return [chance.uniform(1.5, 3.0) if number % 2 == 0 else chance.uniform(0.0, 0.5) for number in range(rounds)]

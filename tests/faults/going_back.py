@@ -1,4 +1,6 @@
-"""A database that is put back to an earlier state, as a failover to a standby that lags or a restore does."""
+"""A database that is put back to an earlier state, as a failover to a standby that lags
+or a restore does.
+"""
 
 from __future__ import annotations
 

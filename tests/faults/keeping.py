@@ -1,4 +1,6 @@
-"""The merchant's staff: ships, gives back, or forgets what was paid, as soon as a pingback tells of it."""
+"""The merchant's staff: ships, gives back, or forgets what was paid, as soon as a pingback tells
+of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _SAME_CALL = "still being made"
 
 
 class Wish(StrEnum):
-    """What the staff do with an order: the first are captured by the payment, the others must be shipped for that."""
+    """What the staff do with an order: the first are captured by the payment,
+    the others must be shipped for that.
+    """
 
     KEEP = "keep"
     GIVE_BACK_A_PART = "give back a part"
@@ -74,7 +78,9 @@ class Task:
 
 
 class Staff:
-    """Does what is wished with each order once, however often it must ask; `wrong` collects impossible answers."""
+    """Does what is wished with each order once, however often it must ask;
+    `wrong` collects impossible answers.
+    """
 
     def __init__(self, tasks: dict[str, Task], database_url: str) -> None:
         self.tasks = tasks
@@ -139,7 +145,9 @@ class Staff:
             self.wrong.append(f"{order} can't be shipped: {refused}")
 
     async def _give_back(self, order: str, payment_id: int, amount: Decimal | None, number: int = 0) -> None:
-        """Give back until it is done; what is not captured yet is asked for anew under another key."""
+        """Give back until it is done; what is not captured yet is asked
+        for anew under another key.
+        """
         payments, tries = self.tasks[order].gateway.payments(), 0
         while True:
             key = f"{order}-{number}-{tries}"

@@ -1,4 +1,6 @@
-"""The soak: web, workers and PostgreSQL are killed at random moments, so many times each, while customers pay."""
+"""The soak: web, workers and PostgreSQL are killed at random moments, so many times each,
+while customers pay.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ async def _moment(stage: Stage, chance: random.Random) -> None:
 
 
 async def _kill_web(stage: Stage, kills: Kills, killed: Callable[[], None]) -> None:
-    """Kill one of the processes that answer, mostly; sometimes their parent alone, sometimes all of them."""
+    """Kill one of the processes that answer, mostly;
+    sometimes their parent alone, sometimes all of them.
+    """
     web = stage.web
     for number in range(kills.wanted["web"]):
         victim = {5: "parent", 12: "all", 20: "parent", 27: "all"}.get(number, "one")

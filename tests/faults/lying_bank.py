@@ -1,4 +1,6 @@
-"""Runs the simulated bank; with a bad line some questions and answers get lost, and it is slow to know what it did."""
+"""Runs the simulated bank; with a bad line some questions and answers get lost,
+and it is slow to know what it did.
+"""
 
 from __future__ import annotations
 

@@ -14,9 +14,11 @@ from paydesk_client import Gateway, InvalidPingback
 
 
 class Receiver:
-    """Keeps what it answered `ok` to; while `moody` it refuses some pingbacks and lets others run into the timeout.
+    """Keeps what it answered `ok` to; while `moody` it refuses some pingbacks
+    and lets others run into the timeout.
 
-    Each shop of `gateways` has a path of its own below the address, its name; `tell` is called with what is kept.
+    Each shop of `gateways` has a path of its own below the address, its name; `tell` is called with
+    what is kept.
     """
 
     def __init__(self, chance: random.Random, slow_for: float, *, moody: bool) -> None:

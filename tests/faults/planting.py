@@ -22,7 +22,9 @@ _open: ContextVar[list[tuple[Any, Any]]] = ContextVar("_open")
 
 
 def settled(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call to the bank, after which the intents that were left open for it are committed at last."""
+    """A call to the bank, after which the intents that were left open for it are committed
+    at last.
+    """
 
     @wraps(call)
     async def answered(*named: Any, **names: Any) -> Any:
@@ -43,7 +45,9 @@ async def _commit() -> None:
 
 
 def _drawn(names: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, with another secret for keys each time: else the bank knows the wish by its key, and saves us."""
+    """The arguments, with another secret for keys each time:
+    else the bank knows the wish by its key, and saves us.
+    """
     return {**names, "pads": os.urandom(128)} if "pads" in names else names
 
 
@@ -53,7 +57,9 @@ def planted(point: str, run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _committed_late(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The intent is written under a key that nobody makes again, but committed only once the bank has answered."""
+    """The intent is written under a key that nobody makes again,
+    but committed only once the bank has answered.
+    """
 
     async def opened() -> Any:
         connection = await asyncpg.connect(os.environ["PAYDESK_DATABASE_URL"])
@@ -108,7 +114,9 @@ def _told_afterwards(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _taken_away(run: Callable[..., Any]) -> Callable[..., Any]:
-    """A pingback that is claimed is taken off the list at once, instead of being leased until it is recorded."""
+    """A pingback that is claimed is taken off the list at once, instead of being leased
+    until it is recorded.
+    """
 
     @wraps(run)
     async def rows(database: Any, **names: Any) -> AsyncIterator[Any]:
@@ -124,7 +132,9 @@ def _taken_away(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _passed_by(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The place in the bank's list of disputes is left behind before the dispute that stands there is booked."""
+    """The place in the bank's list of disputes is left behind before the dispute
+    that stands there is booked.
+    """
 
     @wraps(run)
     async def result(database: Any, **names: Any) -> Any:

@@ -1,4 +1,6 @@
-"""The plays: somebody comes to a named point and stops there; then a process dies, or the database, or time passes."""
+"""The plays: somebody comes to a named point and stops there; then a process dies, or the database,
+or time passes.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,11 @@ Do = Callable[[Stage, Order], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What brings a process to the point, and what must have been done before; the first may be done again.
+    """What brings a process to the point, and what must have been done before;
+    the first may be done again.
 
-    `too` is what somebody else does while the process stands there, if that is not what workers do by themselves.
+    `too` is what somebody else does while the process stands there, if that is not what workers do
+    by themselves.
     """
 
     name: str
@@ -73,7 +77,9 @@ def shared_out(plays: Sequence[Play], fates: Sequence[Fate]) -> list[tuple[Seque
 
 
 async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
-    """Bring each order to its point, one after the other, and let the fate come; afterwards nothing stands still."""
+    """Bring each order to its point, one after the other, and let the fate come;
+    afterwards nothing stands still.
+    """
     for play in plays:
         stage.expect(play.order)
         if play.deed.before:
@@ -100,7 +106,9 @@ async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
 
 
 async def _stopped(stage: Stage, play: Play, doing: asyncio.TaskGroup, *, leave: bool) -> Stop:
-    """Do the deed until somebody has stopped at the point; with `leave` nobody waits for what comes of it."""
+    """Do the deed until somebody has stopped at the point;
+    with `leave` nobody waits for what comes of it.
+    """
     reached = asyncio.Event()
 
     async def insist() -> None:

@@ -1,4 +1,6 @@
-"""Compares bank, books and shop on what came after payments: disputes, checks of new cards, and payouts."""
+"""Compares bank, books and shop on what came after payments: disputes, checks of new cards,
+and payouts.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ ENDS = {Kind.DISPUTE: "open", Kind.DISPUTE_WON: "won", Kind.DISPUTE_LOST: "lost"
 
 
 async def differences(stage: Stage, changing: Collection[str], paid_out: Collection[str]) -> list[str]:
-    """What bank, books and shop say differently; orders whose member took another card, or that were paid out."""
+    """What bank, books and shop say differently; orders whose member took another card,
+    or that were paid out.
+    """
     record = Record(stage.record)
     done = list(record.operations())
     record.close()
@@ -66,7 +70,9 @@ async def _payouts(database: Database) -> list[Any]:
 
 
 async def _left(database: Database) -> list[Any]:
-    """What should have ended by now, and what is told twice (a pingback may be sent twice, if its answer is lost)."""
+    """What should have ended by now, and what is told twice (a pingback may be sent twice,
+    if its answer is lost).
+    """
     rows: list[Any] = await database.fetch(
         "select 'pingback' as what, event as which, state from pingback where state <> 'acknowledged'"
         " union all select 'dispute', acquirer_reference, reason from dispute_waiting"
@@ -80,7 +86,9 @@ async def _left(database: Database) -> list[Any]:
 def _of_disputes(
     done: list[Operation], keys: dict[str, str], rows: list[Any], accepted: list[dict[str, Any]]
 ) -> Iterator[str]:
-    """Each dispute stands in the books as at the bank, once, and the shop has heard of each step and of no other."""
+    """Each dispute stands in the books as at the bank, once, and the shop has heard of each step
+    and of no other.
+    """
     last = {line.reference: line for line in done if line.kind in ENDS}
     heard = set(map(_heard, accepted))
     known = Counter(row["reference"] for row in rows if row["reference"])
@@ -119,7 +127,9 @@ def _heard(payload: dict[str, Any]) -> tuple[str, int]:
 
 
 def _of_cards(done: list[Operation], rows: list[Any], changing: Collection[str]) -> Iterator[str]:
-    """The card that is charged is the one that the bank has approved last, and nobody else's number is kept."""
+    """The card that is charged is the one that the bank has approved last,
+    and nobody else's number is kept.
+    """
     checked = {line.of_key: line for line in done if line.kind in (Kind.AUTHORIZE, Kind.CHALLENGE) and not line.amount}
     approved = {line.of_key: line.reference for line in done if line.kind is Kind.APPROVE or line.result == "approved"}
     by_key = {row["key"]: row for row in rows}
@@ -127,7 +137,8 @@ def _of_cards(done: list[Operation], rows: list[Any], changing: Collection[str])
         if key not in by_key:
             yield f"lost: the bank checked a card ending in {line.last4} under a key that we don't know"
     for key, row in by_key.items():
-        # What goes on after others gave it up is checked for nothing: no money is concerned, and the member asks again.
+        # What goes on after others gave it up is checked for nothing: no money is concerned, and
+        # the member asks again.
         if row["state"] != "failed" and (row["state"] == "approved") != (key in approved):
             yield f"{row['order_name']}: the bank approved the check {key in approved}, the change is {row['state']}"
         if row["kept"] and not row["charged"]:

@@ -1,4 +1,6 @@
-"""Subscriptions that are due at once, and the worker processes that charge them while things die."""
+"""Subscriptions that are due at once, and the worker processes that charge them
+while things die.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ returning card_id
 
 @dataclass(frozen=True, slots=True)
 class Club:
-    """A merchant whose customers' free trials are all over; `record` is the file of the bank's own record."""
+    """A merchant whose customers' free trials are all over;
+    `record` is the file of the bank's own record.
+    """
 
     settings: Settings
     cast: Cast
@@ -119,7 +123,9 @@ class Club:
 
 @asynccontextmanager
 async def club_staged(folder: Path, members: int, cast: Cast, seed: int = 0) -> AsyncIterator[Club]:
-    """Everything in place for the length of a block: the bank in its own process, the worker about to start."""
+    """Everything in place for the length of a block:
+    the bank in its own process, the worker about to start.
+    """
     async with AsyncExitStack() as stack:
         postgres = EmbeddedServer(folder / "data")
         await postgres.start()
@@ -148,7 +154,9 @@ async def club_staged(folder: Path, members: int, cast: Cast, seed: int = 0) -> 
 
 
 async def _open_club(settings: Settings, members: int) -> tuple[Shop, Gateway]:
-    """So many members whose trial ended an hour ago, and what their shop verifies pingbacks with."""
+    """So many members whose trial ended an hour ago,
+    and what their shop verifies pingbacks with.
+    """
     vault, began = vault_of(settings), utc_now() - timedelta(days=14, hours=1)
     async with connected(settings.database_url, most=2) as database:
         await migrate(database)
@@ -195,7 +203,9 @@ async def _due(club: Club) -> int:
 
 
 async def settle_renewals(club: Club) -> None:
-    """Let the time pass that settling needs, and charge again what turns out never to have reached the bank."""
+    """Let the time pass that settling needs, and charge again what turns out never
+    to have reached the bank.
+    """
     async with hereafter(club.settings) as later:
         run = BillingRun(later.desk)
         for _ in range(ROUNDS):
@@ -210,7 +220,9 @@ async def settle_renewals(club: Club) -> None:
 
 
 async def renewal_contradictions(club: Club, members: int) -> list[str]:
-    """What the bank's record says against one approved charge for each, and what `paydesk check` finds."""
+    """What the bank's record says against one approved charge for each,
+    and what `paydesk check` finds.
+    """
     async with connected(club.settings.database_url, most=2) as database:
         return [*await _of_the_bank(club, database, members), *await _of_the_books(club, database)]
 

@@ -1,4 +1,6 @@
-"""Lets the time pass that settling needs: the janitors' questions, the end of leases, the merchant's resends."""
+"""Lets the time pass that settling needs: the janitors' questions, the end of leases,
+the merchant's resends.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,18 @@ class Hereafter:
     sender: PingbackSender
 
     async def ask_the_bank(self, ahead: timedelta) -> None:
-        """Do what the janitor would do by then; its clock, the merchants' and the bank's all say so."""
+        """Do what the janitor would do by then; its clock,
+        the merchants' and the bank's all say so.
+        """
         await _end_leases(self.database)
         with patch.object(janitor, "utc_now", lambda: utc_now() + ahead):
             while await janitor.settle_due(self.desk, now=utc_now() + ahead):
                 await _end_leases(self.database)
 
     async def finish_movements(self, ahead: timedelta) -> None:
-        """Void what was forgotten, and do what the janitor of captures, voids and refunds would do by then."""
+        """Void what was forgotten, and do what the janitor of captures, voids and refunds would do
+        by then.
+        """
         await act_on_due(self.desk, real_now=utc_now())
         await _end_leases(self.database)
         while await finish_movements(self.desk, now=utc_now() + ahead):
@@ -73,7 +79,8 @@ class Hereafter:
 
 
 async def settle(stage: Stage) -> None:
-    """Have the customers who wait come back, with time passing between their visits, until all that can end has ended.
+    """Have the customers who wait come back, with time passing between their visits,
+    until all that can end has ended.
 
     The bank and the web service run; the workers do not.
     """

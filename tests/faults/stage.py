@@ -76,10 +76,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who plays: how `paydesk` is run, by how many processes, and how reliable bank and merchant are.
+    """Who plays: how `paydesk` is run, by how many processes, and how reliable bank
+    and merchant are.
 
-    What is stoppable runs each worker in so many `forks`, and `bugs` are planted into it. An unreliable bank loses
-    messages and is slow to know what it did.
+    What is stoppable runs each worker in so many `forks`, and `bugs` are planted into it. An
+    unreliable bank loses messages and is slow to know what it did.
     """
 
     command: Sequence[str] = STOPPABLE
@@ -96,7 +97,8 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Everything that plays a part; `record` is the file of the bank's own record. The workers are not at work yet.
+    """Everything that plays a part; `record` is the file of the bank's own record.
+    The workers are not at work yet.
 
     `own_server` is there unless the stage was given a database.
     """
@@ -142,7 +144,9 @@ class Stage:
 
 
 async def stop_workers(workers: Sequence[Kept], points: FailPoints, forks: int) -> None:
-    """Have workers stop in good order; who has just begun, after another was killed, knows nothing of that yet."""
+    """Have workers stop in good order; who has just begun, after another was killed,
+    knows nothing of that yet.
+    """
 
     def all_work(worker: Kept) -> bool:
         begun = [event["pid"] for event in worker.events if event["event"] == "forked"]
@@ -216,7 +220,9 @@ def both(primary: EmbeddedServer, standby: EmbeddedServer) -> str:
 
 
 def planted_env(cast: Cast) -> dict[str, str]:
-    """What a process must find in its environment to stop at fail points, and to have the cast's bugs."""
+    """What a process must find in its environment to stop at fail points,
+    and to have the cast's bugs.
+    """
     return {BUGS: ",".join(cast.bugs), "PYTHONPATH": str(ROOT)}
 
 
@@ -261,7 +267,9 @@ def as_environment(settings: Settings) -> dict[str, object]:
 
 
 async def _open_shops(settings: Settings, hears_at: str) -> dict[str, Gateway]:
-    """Two merchants, each with a key pair and a pingback URL, in a fresh database; the second one ships its goods."""
+    """Two merchants, each with a key pair and a pingback URL, in a fresh database;
+    the second one ships its goods.
+    """
     gateways = {}
     async with connected(settings.database_url, most=2) as database:
         await migrate(database)

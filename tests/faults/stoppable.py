@@ -1,9 +1,11 @@
-"""`paydesk` that stops at fail points, with whatever bug is planted: run as `python -m tests.faults.stoppable serve`.
+"""`paydesk` that stops at fail points, with whatever bug is planted:
+run as `python -m tests.faults.stoppable serve`.
 
 Without a command it takes one after the other from its standard input.
 
-Everything is loaded once, and each process is a fork of that: whoever is killed is back in no time. uvicorn's workers
-import this module too (as the main module of their parent), so the fail points are in each of them.
+Everything is loaded once, and each process is a fork of that: whoever is killed is back in no time.
+uvicorn's workers import this module too (as the main module of their parent), so the fail points
+are in each of them.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _read = statements._read
 
 
 class StoppingStatements:
-    """The statements of a file, each with a point before it and one after it (when what it did is committed)."""
+    """The statements of a file, each with a point before it and one after it
+    (when what it did is committed).
+    """
 
     def __init__(self, path: Path) -> None:
         self._queries = _read(path)
@@ -84,7 +88,9 @@ ledger.pay_out = with_points("operations.pay_out", pay_out)  # type: ignore[attr
 
 
 def keep(processes: int) -> None:
-    """Run the command in so many forks, each again whenever it dies, until asked to stop; fail if one of them does."""
+    """Run the command in so many forks, each again whenever it dies, until asked to stop;
+    fail if one of them does.
+    """
     children: set[int] = set()
     stopping = False
 
@@ -122,9 +128,11 @@ def keep(processes: int) -> None:
 
 
 def obey() -> None:
-    """Run each command that comes as a line, in a fork of its own, and say how it ended, by its number.
+    """Run each command that comes as a line, in a fork of its own, and say how it ended,
+    by its number.
 
-    What commands print goes elsewhere, and an answer is one write, so that two that end at once are told apart.
+    What commands print goes elsewhere, and an answer is one write, so that two that end at once are
+    told apart.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     answers = os.dup(1)

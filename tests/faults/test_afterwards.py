@@ -1,4 +1,6 @@
-"""Whatever dies at whichever point: each dispute is booked as the bank says, each card and each payout once."""
+"""Whatever dies at whichever point: each dispute is booked as the bank says,
+each card and each payout once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Standbys take over: in good order nobody notices, and one that has forgotten something charges nobody."""
+"""Standbys take over: in good order nobody notices,
+and one that has forgotten something charges nobody.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ async def test_a_failover_that_lost_payments_is_held_before_the_first_charge(tmp
             await asyncio.sleep(lag)
             charged = deployment.charges()
             await deployment.pair.fail_over()
-            # Whatever was paid may be paid again now: open pages, orders posted again, renewals that are due.
+            # Whatever was paid may be paid again now: open pages, orders posted again, renewals
+            # that are due.
             for customer in forgotten:
                 customer.come_again_from_the_shop()
             await asyncio.gather(*(customer.visit() for customer in forgotten), deployment.customer().visit())

@@ -49,7 +49,9 @@ SAYS = {
 
 
 async def found_with(folder: Path, bugs: Mapping[str, Play], *, in_background: bool) -> list[str]:
-    """What the witnesses say after the plays that show some bugs, in which processes were killed."""
+    """What the witnesses say after the plays that show some bugs,
+    in which processes were killed.
+    """
     async with staged(folder, Cast(bugs=list(bugs))) as stage:
         if in_background:
             async with stage.working():

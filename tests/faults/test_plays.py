@@ -1,4 +1,6 @@
-"""Whatever dies at whichever point: no payment, capture, void or refund is lost or made twice, and all are told."""
+"""Whatever dies at whichever point: no payment, capture, void or refund is lost or made twice,
+and all are told.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from tests.processes import Kept, eventually
 pytestmark = pytest.mark.faults
 
 OF_AN_OUTAGE = {"a background loop keeps failing: "}
-"""How long the database needs to recover depends on the machine, and a loop may say that it waits for it."""
+"""How long the database needs to recover depends on the machine, and a loop may say that it waits
+for it."""
 
 
 @pytest.mark.parametrize("fates", EACH_FATE)

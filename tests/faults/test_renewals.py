@@ -1,4 +1,6 @@
-"""Whatever dies at whichever point of a billing run: each renewal is charged once, and none is skipped."""
+"""Whatever dies at whichever point of a billing run:
+each renewal is charged once, and none is skipped.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,14 @@ from tests.lengths import at_length, long, longer
 pytestmark = pytest.mark.faults
 
 MEMBERS = at_length(400, 150)
-"""More than are in hand whenever a process is killed: somebody must be left to come to the next point."""
+"""More than are in hand whenever a process is killed:
+somebody must be left to come to the next point."""
 EXPECTED = {
-    # How long the database needs to recover depends on the machine, and a loop may say that it waits for it.
+    # How long the database needs to recover depends on the machine, and a loop may say that it
+    # waits for it.
     "a background loop keeps failing",
-    # What goes on too late is approved for an attempt that others have given up, and found soon enough to be seen here.
+    # What goes on too late is approved for an attempt that others have given up, and found soon
+    # enough to be seen here.
     "an approval turned up for an attempt that was given up; voiding it",
 }
 POINTS = (

@@ -1,6 +1,8 @@
-"""A soak for hours when nobody waits: everything dies at random, in whatever combination nobody thought of.
+"""A soak for hours when nobody waits: everything dies at random,
+in whatever combination nobody thought of.
 
-It is no part of `make test`, since what it sees is chance; `make soak` runs it. What it finds becomes a play.
+It is no part of `make test`, since what it sees is chance; `make soak` runs it. What it finds
+becomes a play.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ KILLS = {"web": 30, "work": 30, "postgres": 30}
 
 @pytest.fixture
 def seed() -> int:
-    """Printed when a test fails; PAYDESK_FAULT_SEED plays the same game again (as far as processes let it)."""
+    """Printed when a test fails; PAYDESK_FAULT_SEED plays the same game again
+    (as far as processes let it).
+    """
     chosen = int(os.environ.get("PAYDESK_FAULT_SEED", secrets.randbelow(10**6)))
     print(f"PAYDESK_FAULT_SEED={chosen}")
     return chosen

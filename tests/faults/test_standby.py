@@ -1,6 +1,8 @@
-"""The standby that commits wait for stands still while customers pay; then the primary dies, and the standby serves.
+"""The standby that commits wait for stands still while customers pay;
+then the primary dies, and the standby serves.
 
-What was committed without it is forgotten. Nobody is charged twice for that, and nobody was told what is not true.
+What was committed without it is forgotten. Nobody is charged twice for that, and nobody was told
+what is not true.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ MOST_CONNECTIONS = 2 * (16 + 4) + 2 * 6 + 20
 EXPECTED = {
     # Once of each loop, without its place in the source.
     "a background loop keeps failing: ",
-    # A beat that was broken off can be seen, too: once a failover has forgotten it, acquirers' lists are read first.
+    # A beat that was broken off can be seen, too: once a failover has forgotten it, acquirers'
+    # lists are read first.
     "everything that moves money is held: ",
     "alarm: held: ",
 }
@@ -50,7 +53,8 @@ HANGING = "select pid from pg_stat_activity where wait_event = 'SyncRep' order b
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of a database that does not commit: how often who answered what, and how many connections.
+    """What was seen of a database that does not commit:
+    how often who answered what, and how many connections.
 
     `forgotten` is how many checkouts could be seen before the failover and not after it.
     """
@@ -77,7 +81,9 @@ async def test_a_standby_that_stands_still_for_minutes_loses_and_doubles_nothing
 
 
 async def _stand_still(folder: Path, *, seconds: float, customers: int) -> None:
-    """Let customers pay before, while and after the standby stands still; at its end the primary dies."""
+    """Let customers pay before, while and after the standby stands still;
+    at its end the primary dies.
+    """
     chance = random.Random(int(os.environ.get("PAYDESK_FAULT_SEED", "1")))
     async with staged(folder, Cast(command=PAYDESK, web_workers=2, workers=2, stands_by=True)) as stage:
         stage.receiver.tell = stage.staff.hear
@@ -111,7 +117,9 @@ async def _stand_still(folder: Path, *, seconds: float, customers: int) -> None:
 
 
 async def _frozen(stage: Stage, seconds: float) -> Seen:
-    """Let the standby stand still so long under load, with an operator who cancels and ends some of what waits."""
+    """Let the standby stand still so long under load, with an operator who cancels and ends some
+    of what waits.
+    """
     assert stage.standby is not None
     for process in processes(stage.standby):
         process.send_signal(signal.SIGSTOP)

@@ -1,4 +1,6 @@
-"""Compares what four witnesses say: the bank's own record, the ledger, the merchant's pingbacks, and the customers."""
+"""Compares what four witnesses say: the bank's own record, the ledger, the merchant's pingbacks,
+and the customers.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ from paydesk.database.pool import Database, connected
 class Testimony:
     """Everything is by order reference; amounts in the main unit, one currency.
 
-    `never_seen_as_paid` says what those customers did last; `taken` lists what the bank took by each purchase of an
-    order, and `given_back` what it gave back or let go of, one by one; `strays` are purchases and `stray_movements`
-    captures, voids and refunds under keys that our database has never heard of; `told` lists payment id and amount of
-    each pingback that the merchant acknowledged, and `told_back` the amount of each refund by its reference.
+    `never_seen_as_paid` says what those customers did last; `taken` lists what the bank took by
+    each purchase of an order, and `given_back` what it gave back or let go of, one by one; `strays`
+    are purchases and `stray_movements` captures, voids and refunds under keys that our database has
+    never heard of; `told` lists payment id and amount of each pingback that the merchant
+    acknowledged, and `told_back` the amount of each refund by its reference.
     """
 
     tasks: dict[str, Task]
@@ -120,7 +123,9 @@ async def _by_order(database: Database, statement: str) -> dict[str, Any]:
 
 
 def contradictions(said: Testimony) -> list[str]:
-    """What is lost, doubled or told differently; empty if all witnesses agree on what became of every order."""
+    """What is lost, doubled or told differently; empty if all witnesses agree on what became
+    of every order.
+    """
     return [*_of_money(said), *_of_movements(said), *_of_orders(said), *_of_ends(said)]
 
 
@@ -135,7 +140,9 @@ def _of_money(said: Testimony) -> Iterator[str]:
 
 
 def _of_movements(said: Testimony) -> Iterator[str]:
-    """What the bank gave back is what should be, and the state, the ledger and the merchant say the same."""
+    """What the bank gave back is what should be, and the state,
+    the ledger and the merchant say the same.
+    """
     for stray in said.stray_movements:
         yield f"lost movement: the bank made a {stray} under a key that we don't know"
     for order, task in said.tasks.items():

@@ -1,4 +1,6 @@
-"""What happens to the machine of the primary: it is killed, cut off or stands still, as a whole or in part."""
+"""What happens to the machine of the primary: it is killed, cut off or stands still,
+as a whole or in part.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tests.ha.machines import Machine
 
 @dataclass(frozen=True, slots=True)
 class Blow:
-    """One thing that goes wrong with a machine, and how it is mended; whether another machine leads meanwhile."""
+    """One thing that goes wrong with a machine, and how it is mended;
+    whether another machine leads meanwhile.
+    """
 
     kind: str
     whole: str
@@ -50,7 +54,9 @@ def _plugged_in(cluster: Cluster, machine: Machine) -> None:
 
 
 def _thawed(cluster: Cluster, machine: Machine) -> None:
-    """It goes on where it stood, and knows of nothing yet: its clients' connections and its lead are still there."""
+    """It goes on where it stood, and knows of nothing yet:
+    its clients' connections and its lead are still there.
+    """
     machine.signal(signal.SIGCONT)
 
 

@@ -1,4 +1,6 @@
-"""The cluster of `docs/highly-available.md` on three machines: its own files, with our addresses and folders."""
+"""The cluster of `docs/highly-available.md` on three machines:
+its own files, with our addresses and folders.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def blocks(language: str, heading: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Three machines with etcd, Patroni and PostgreSQL; `proxy` is where HAProxy leads to the primary."""
+    """Three machines with etcd, Patroni and PostgreSQL;
+    `proxy` is where HAProxy leads to the primary.
+    """
 
     machines: list[Machine]
     authority: Path
@@ -49,7 +53,9 @@ class Cluster:
         return f"postgresql://paydesk:{PASSWORD}@{servers}/paydesk?sslmode=verify-full&sslrootcert={self.authority}"
 
     async def members(self, asked: Sequence[Machine] = ()) -> dict[str, Any]:
-        """What the first Patroni that answers, of those asked or all, says: members by name, empty if none answers."""
+        """What the first Patroni that answers, of those asked or all, says:
+        members by name, empty if none answers.
+        """
         trusted = ssl.create_default_context(cafile=str(self.authority))
         async with aiohttp.ClientSession(timeout=HURRIED) as browser:
             for machine in asked or self.machines:
@@ -85,7 +91,9 @@ class Cluster:
         return found[0]
 
     async def _all_receive(self, leader: Machine) -> bool:
-        """Whether the others receive what the leader writes, and one of them before it is answered."""
+        """Whether the others receive what the leader writes,
+        and one of them before it is answered.
+        """
         try:
             connection = await asyncpg.connect(self._at(leader), timeout=2)
         except (OSError, TimeoutError, asyncpg.PostgresError):
@@ -97,7 +105,9 @@ class Cluster:
         return sorted(row["sync_state"] for row in states) == ["async", "sync"]
 
     async def is_led_to(self) -> bool:
-        """Whether HAProxy leads to the primary, as often as it is asked; it trusts all servers until it knows them."""
+        """Whether HAProxy leads to the primary, as often as it is asked;
+        it trusts all servers until it knows them.
+        """
         try:
             for _ in self.machines:
                 connection = await asyncpg.connect(self.url(through_proxy=True), timeout=2)
@@ -161,7 +171,9 @@ def _found(program: str) -> str:
 
 
 def _settings(file: str, machine: Machine, machines: list[Machine]) -> dict[str, str]:
-    """A file of `deploy/patroni` as this machine has it: what names the first one alone is its own."""
+    """A file of `deploy/patroni` as this machine has it:
+    what names the first one alone is its own.
+    """
     lines = (line for line in (DEPLOY / "patroni" / file).read_text().splitlines() if line and not line.startswith("#"))
     said = dict(line.split("=", 1) for line in lines)
     own = {name: value if "db2" in value else value.replace("db1", machine.name) for name, value in said.items()}
@@ -169,7 +181,9 @@ def _settings(file: str, machine: Machine, machines: list[Machine]) -> dict[str,
 
 
 def _here(text: str, machine: Machine, machines: list[Machine]) -> str:
-    """A text of the files with the addresses and folders that it has here; nobody's hardware is reset."""
+    """A text of the files with the addresses and folders that it has here;
+    nobody's hardware is reset.
+    """
     places = {
         "/etc/paydesk-db": machine.folder / "keys",
         "/var/lib/postgresql/15/paydesk": machine.folder / "data",
@@ -204,7 +218,9 @@ def _make_certificates(machines: list[Machine], folder: Path) -> None:
 
 @asynccontextmanager
 async def clustered(machines: list[Machine], folder: Path) -> AsyncIterator[Cluster]:
-    """The cluster at work, with an empty database and HAProxy in front, for the length of a block."""
+    """The cluster at work, with an empty database and HAProxy in front,
+    for the length of a block.
+    """
     _make_certificates(machines, folder)
     cluster = Cluster(machines, folder / "authority.pem", free_port())
     for machine in machines:

@@ -1,4 +1,6 @@
-"""Three machines on one: network namespaces, each with a line to those who pay and one to the other machines."""
+"""Three machines on one: network namespaces, each with a line to those who pay and one
+to the other machines.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ def ip(*words: str) -> str:
 class Machine:
     """A network namespace with the processes in it.
 
-    `front` is its address for those who pay, reached over the line `window`; `back` the one for the other machines,
-    plugged into the switch by the line `plug`. `folder` holds its files and belongs to its user.
+    `front` is its address for those who pay, reached over the line `window`; `back` the one for the
+    other machines, plugged into the switch by the line `plug`. `folder` holds its files and belongs
+    to its user.
     """
 
     name: str
@@ -45,7 +48,9 @@ class Machine:
     folder: Path
 
     def start(self, program: Sequence[str], env: Mapping[str, str]) -> None:
-        """Start a program there, in a session of its own; what it says is kept in a file named after it."""
+        """Start a program there, in a session of its own;
+        what it says is kept in a file named after it.
+        """
         words, known = self._there(program, env)
         with self.log(program[0]).open("a") as log:
             # Nobody waits for it: the machine is asked what runs there.
@@ -98,7 +103,9 @@ class Machine:
             time.sleep(0.05)
 
     def line(self, name: str, state: str) -> None:
-        """Cut the `front` or the `back` line (`down`) or mend it (`up`): what is sent meanwhile is lost unheard."""
+        """Cut the `front` or the `back` line (`down`) or mend it (`up`):
+        what is sent meanwhile is lost unheard.
+        """
         where = ("link", "set", self.window) if name == "front" else ("-n", self.switch, "link", "set", self.plug)
         ip(*where, state)
 
@@ -108,7 +115,9 @@ def _last(log: Path) -> list[str]:
 
 
 def _program(pid: int) -> str:
-    """The program of a process: the script, if it is Python that runs it; empty if the process is gone."""
+    """The program of a process: the script, if it is Python that runs it;
+    empty if the process is gone.
+    """
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ").split()
     except (FileNotFoundError, ProcessLookupError):
@@ -119,7 +128,9 @@ def _program(pid: int) -> str:
 
 @contextmanager
 def machines() -> Iterator[list[Machine]]:
-    """Three machines with their lines up, for the length of a block; then all that runs there is killed."""
+    """Three machines with their lines up, for the length of a block;
+    then all that runs there is killed.
+    """
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="paydesk-ha-"))
         stack.callback(shutil.rmtree, folder)
@@ -142,7 +153,9 @@ def _namespace(stack: ExitStack, name: str) -> None:
 
 
 def _machine(stack: ExitStack, name: str, namespace: str, switch: str, place: tuple[int, int], folder: Path) -> Machine:
-    """One machine, with a front address 198.18.… (networks for trials of network devices) and a back one 198.19.…."""
+    """One machine, with a front address 198.18.… (networks for trials of network devices)
+    and a back one 198.19.….
+    """
     network, number = place
     window, plug = f"{namespace}f", f"{namespace}b"
     machine = Machine(

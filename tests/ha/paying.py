@@ -26,7 +26,9 @@ WISHES = (
 
 
 def order(number: int, chance: random.Random) -> Order:
-    """One customer's order; most are left as they are, some are shipped, some given back in part."""
+    """One customer's order; most are left as they are, some are shipped,
+    some given back in part.
+    """
     shop, wish = WISHES[number % len(WISHES)]
     return Order(f"order-{number:04}", plan(chance), wish, shop)
 
@@ -75,7 +77,8 @@ class Till:
 
 
 async def pay_through(stage: Stage, cluster: Cluster, drawn: list[Blow], chance: random.Random) -> list[Outage]:
-    """Have everybody come and pay, spread over the blows; what was struck is mended once others do its work.
+    """Have everybody come and pay, spread over the blows;
+    what was struck is mended once others do its work.
 
     In the end another machine is made to lead in good order.
     """
@@ -108,7 +111,9 @@ async def _come(stage: Stage, until: int) -> None:
 
 
 async def _blow(till: Till, blow: Blow, chance: random.Random, primary: Machine) -> Outage:
-    """Strike the primary while customers pay, and mend it once many who came afterwards could pay."""
+    """Strike the primary while customers pay, and mend it once many who came afterwards
+    could pay.
+    """
     await till.come(5)
     await asyncio.sleep(chance.random())
     struck = monotonic()
@@ -124,7 +129,9 @@ async def _blow(till: Till, blow: Blow, chance: random.Random, primary: Machine)
 
 
 async def _handover(till: Till, primary: Machine) -> Outage:
-    """Have another machine lead while customers pay, as an operator does before touching the primary's."""
+    """Have another machine lead while customers pay,
+    as an operator does before touching the primary's.
+    """
     await till.come(5)
     begun = monotonic()
     switching = asyncio.create_task(till.cluster.switch_over(primary))

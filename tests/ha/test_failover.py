@@ -1,4 +1,5 @@
-"""Whatever becomes of the primary's machine: no payment that anybody was told of is lost, none is made twice.
+"""Whatever becomes of the primary's machine: no payment that anybody was told of is lost,
+none is made twice.
 
 It is no part of `make test`, since it needs root and a cluster of Debian's; `make test-ha` runs it.
 """

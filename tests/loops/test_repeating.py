@@ -1,4 +1,6 @@
-"""A background loop gives way after every turn, rests, is woken and stopped, and no failure ends it."""
+"""A background loop gives way after every turn, rests, is woken and stopped,
+and no failure ends it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FAR_TOO_LONG = 3600.0
 
 
 async def turns_of_others(number: int) -> None:
-    """Return once everything else has had its turn so often; the test run's own timeout ends what never does."""
+    """Return once everything else has had its turn so often;
+    the test run's own timeout ends what never does.
+    """
     for _ in range(number):
         await asyncio.sleep(0)
 

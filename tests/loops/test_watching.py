@@ -1,4 +1,6 @@
-"""A thread beside an event loop sees that it stands still, and tells whoever watches over the service."""
+"""A thread beside an event loop sees that it stands still,
+and tells whoever watches over the service.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Two different readings never share an accepted signature, at whatever doors they are read.
 
-Forgers are modelled from outside: what a shop signed is cut up and joined again in every way in which the signed string
-stays the same, and whatever the service would accept must say what the shop said.
+Forgers are modelled from outside: what a shop signed is cut up and joined again in every way in
+which the signed string stays the same, and whatever the service would accept must say what the
+shop said.
 """
 
 import hmac
@@ -45,7 +46,9 @@ NESTED: st.SearchStrategy[Fields] = st.fixed_dictionaries(
 
 @st.composite
 def requests(draw: st.DrawFn, version: Version) -> Fields:
-    """What a shop sends to one of the doors, with some fields of its own and values that a customer has chosen."""
+    """What a shop sends to one of the doors, with some fields of its own and values
+    that a customer has chosen.
+    """
     fields: Fields = dict(draw(st.sampled_from([FORM, DELIVERY])))
     fields.update(draw(st.dictionaries(NAMES, VALUES, max_size=3)))
     fields.update(draw(NESTED))
@@ -55,7 +58,9 @@ def requests(draw: st.DrawFn, version: Version) -> Fields:
 
 
 def reading(fields: Fields, version: Version) -> frozenset[tuple[tuple[str, ...], str]]:
-    """What is said by fields that say something; a v1 client in Java writes a space and a plus alike."""
+    """What is said by fields that say something; a v1 client in Java writes a space
+    and a plus alike.
+    """
     said = {(one.path, text(one.value)) for one in leaves({**fields, "hash": ""}) if text(one.value)}
     plus = " " if version == "v1" else "+"
     return frozenset((path, value.replace("+", plus)) for path, value in said)
@@ -73,7 +78,9 @@ def tokens(string: str) -> Iterator[list[Token]]:
 
 
 def nestings(found: list[Token]) -> Iterator[Fields]:
-    """Those tokens beside one another, or a run of them within a container, or two runs within two."""
+    """Those tokens beside one another, or a run of them within a container,
+    or two runs within two.
+    """
     yield dict(found)
     spans = [(start, end) for start in range(len(found)) for end in range(start + 1, len(found) + 1)]
     for start, end in spans:
@@ -151,7 +158,9 @@ def forced(string: str) -> str:
 
 
 def spellings(string: str) -> Iterator[Fields]:
-    """Fields that a customer may post for a v1 string: neighbours joined into one name or one value, raw or encoded."""
+    """Fields that a customer may post for a v1 string:
+    neighbours joined into one name or one value, raw or encoded.
+    """
     pieces = string.split("&")
     for start in range(len(pieces)):
         for end in range(start + 1, min(start + 4, len(pieces)) + 1):

@@ -1,4 +1,6 @@
-"""A balancer in front of several web processes: each connection goes to the next one, and answers are counted."""
+"""A balancer in front of several web processes: each connection goes to the next one,
+and answers are counted.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _STATUS = re.compile(rb"^HTTP/1\.1 ([0-9]{3})")
 
 
 class Balancer:
-    """Sends connections to the ports of `behind` in turn; `answers` counts (name, status) of what came back."""
+    """Sends connections to the ports of `behind` in turn;
+    `answers` counts (name, status) of what came back.
+    """
 
     def __init__(self) -> None:
         self.behind: dict[str, int] = {}
@@ -53,14 +57,17 @@ class Balancer:
             asking = asyncio.create_task(self._pass_on(asked, forth))
             try:
                 with closing(forth):
-                    # Who has closed its end is answered still; when the service has closed its own, all is said.
+                    # Who has closed its end is answered still; when the service has closed its own,
+                    # all is said.
                     await self._pass_on(back, answers, name)
             finally:
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
 
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, name: str = "") -> None:
-        """Pass on what comes until it ends; of answers each begins with its status in a piece of its own."""
+        """Pass on what comes until it ends; of answers each begins with its status in a piece
+        of its own.
+        """
         while data := await source.read(2**16):
             if name and (status := _STATUS.match(data)):
                 self.answers[name, int(status[1])] += 1

@@ -21,7 +21,9 @@ FRONT_END = "src/paydesk/web/console/static/vendor"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Some version of Paydesk; `source` is where its packages are. All versions run on this environment's libraries."""
+    """Some version of Paydesk; `source` is where its packages are.
+    All versions run on this environment's libraries.
+    """
 
     name: str
     source: Path
@@ -37,12 +39,16 @@ PAYDESK = (sys.executable, "-m", "paydesk")
 
 
 def code_before(folder: Path) -> Code:
-    """The code of the release before, unpacked into a folder; from UPGRADE_FROM, a checkout of it, if that is set."""
+    """The code of the release before, unpacked into a folder;
+    from UPGRADE_FROM, a checkout of it, if that is set.
+    """
     return code_of(RELEASE.read_text().strip(), folder)
 
 
 def code_of(commit: str, folder: Path) -> Code:
-    """The code of a commit, unpacked into a folder; from UPGRADE_FROM if that is a checkout of it."""
+    """The code of a commit, unpacked into a folder;
+    from UPGRADE_FROM if that is a checkout of it.
+    """
     given = os.environ.get("UPGRADE_FROM")
     if given and commit == RELEASE.read_text().strip():
         return Code("old", Path(given, "src").resolve())

@@ -1,4 +1,6 @@
-"""A deployment whose code changes while customers pay: one database, one bank, and processes of any release."""
+"""A deployment whose code changes while customers pay:
+one database, one bank, and processes of any release.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,12 @@ from paydesk_client import Gateway
 
 AT_ONCE = 4
 _PAUSE = 0.4
-"""Seconds between two customers of a queue: a busy shop, and no machine that has nothing left for the upgrade."""
+"""Seconds between two customers of a queue: a busy shop, and no machine that has nothing left
+for the upgrade."""
 _COMES_BACK = 0.4
 PINGBACK_PATIENCE = 60.0
-"""Seconds that the shop may take to answer: however busy the machine is, no pingback is sent again half an hour on."""
+"""Seconds that the shop may take to answer: however busy the machine is,
+no pingback is sent again half an hour on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,9 @@ class Deployment:
 
     @asynccontextmanager
     async def paying(self) -> AsyncIterator[None]:
-        """Customers come, one after the other and several at once, for the length of a block, and see it through."""
+        """Customers come, one after the other and several at once, for the length of a block,
+        and see it through.
+        """
         closing = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             for _ in range(AT_ONCE):
@@ -175,7 +181,9 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(folder: Path, seed: int) -> AsyncIterator[Deployment]:
-    """Database, bank, balancer, the shop's server and staff for the length of a block; no process of Paydesk yet."""
+    """Database, bank, balancer, the shop's server and staff for the length of a block;
+    no process of Paydesk yet.
+    """
     async with AsyncExitStack() as stack:
         postgres = EmbeddedServer(folder / "data")
         stack.callback(shutil.rmtree, postgres.layout.cluster)
@@ -222,7 +230,9 @@ def _settings(folder: Path, database_url: str, front: int, bank_port: int) -> di
 
 @asynccontextmanager
 async def backup(here: Deployment) -> AsyncIterator[None]:
-    """Somebody who reads for the length of a block as pg_dump does: by one snapshot, with a lock on every table."""
+    """Somebody who reads for the length of a block as pg_dump does:
+    by one snapshot, with a lock on every table.
+    """
     connection = await asyncpg.connect(here.admin_url)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):

@@ -1,4 +1,6 @@
-"""What a shop has sold in three days, written in a few statements: payments whose books agree in every point."""
+"""What a shop has sold in three days, written in a few statements:
+payments whose books agree in every point.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The baseline is what the steps before it made, as the code that has them makes it, and upgrades begin there."""
+"""The baseline is what the steps before it made, as the code that has them makes it,
+and upgrades begin there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Old and new code side by side, while steps are applied, customers pay and a backup reads: nobody notices.
+"""Old and new code side by side, while steps are applied, customers pay and a backup reads:
+nobody notices.
 
 `make test-upgrade` tries it on 3 million rows; by default there are fewer.
 """
@@ -97,7 +98,9 @@ async def fill(here: Deployment) -> int:
 
 
 async def upgrade(here: Deployment) -> None:
-    """Apply the steps of the new code and those of each kind, while two backups read, one after the other."""
+    """Apply the steps of the new code and those of each kind, while two backups read,
+    one after the other.
+    """
     async with backup(here):
         migrating = asyncio.create_task(apply_all(here, EXPANDING))
         await held_up(here, migrating)
@@ -146,7 +149,9 @@ async def everything_ends(here: Deployment) -> None:
 
 
 async def nobody_noticed(here: Deployment, old: Code) -> None:
-    """What customers, the shop, the bank, the database, the logs and the books of both releases say."""
+    """What customers, the shop, the bank, the database, the logs and the books
+    of both releases say.
+    """
     assert [wrong for customer in here.customers for wrong in customer.wrong] == []
     assert here.balancer.failures == {}
     assert here.staff.wrong + here.staff.failures() == []

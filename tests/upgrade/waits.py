@@ -28,7 +28,8 @@ _LOGGED = re.compile(
 
 
 class LockWaits:
-    """The longest wait of anybody but the migration, in seconds: `longest` as seen, and as the server logged it.
+    """The longest wait of anybody but the migration, in seconds:
+    `longest` as seen, and as the server logged it.
 
     `held_up` counts the looks at which the migration itself was waiting.
     """
@@ -40,7 +41,9 @@ class LockWaits:
 
     @asynccontextmanager
     async def watched(self, admin_url: str) -> AsyncIterator[None]:
-        """Watch for the length of a block; the server logs every wait of a second (its `deadlock_timeout`) and more."""
+        """Watch for the length of a block; the server logs every wait of a second
+        (its `deadlock_timeout`) and more.
+        """
         connection = await asyncpg.connect(admin_url)
         await connection.execute("alter system set log_lock_waits = on")
         await connection.execute("alter system set log_line_prefix = '%a|'")

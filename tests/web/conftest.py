@@ -1,4 +1,6 @@
-"""Payments that are held in the service that a test started, and what every door must do meanwhile."""
+"""Payments that are held in the service that a test started,
+and what every door must do meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Hold:
             history.gate.reopen(_NAME)
 
     def is_told(self, answer: httpx.Response, words: str = "Nothing was begun and nobody charged") -> None:
-        """Check that a door has refused, in words and with the time to come back, and that the bank heard nothing."""
+        """Check that a door has refused, in words and with the time to come back,
+        and that the bank heard nothing.
+        """
         said = html.unescape(answer.text)
         assert answer.status_code == 503, said
         assert answer.headers["retry-after"] == str(LATER)

@@ -1,4 +1,6 @@
-"""Made-up requests to every door, the same at each run: no 5xx, and neither memory nor `/metrics` grows with them."""
+"""Made-up requests to every door, the same at each run:
+no 5xx, and neither memory nor `/metrics` grows with them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What people and programs are told while nothing that moves money is begun, in the form of their door."""
+"""What people and programs are told while nothing that moves money is begun,
+in the form of their door.
+"""
 
 from __future__ import annotations
 

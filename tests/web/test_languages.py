@@ -1,4 +1,6 @@
-"""Every page speaks every language: all of it, with its money and dates, and nothing is left in English."""
+"""Every page speaks every language: all of it, with its money and dates,
+and nothing is left in English.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 class Shown(HTMLParser):
-    """What a page says in its own language: its text and what attributes show, without the list of countries."""
+    """What a page says in its own language: its text and what attributes show,
+    without the list of countries.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()

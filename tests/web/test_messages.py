@@ -1,4 +1,6 @@
-"""Every catalogue on disk is whole: nothing is missing, stale or left in English, and nothing breaks when filled in."""
+"""Every catalogue on disk is whole: nothing is missing, stale or left in English,
+and nothing breaks when filled in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Templates are to be read: lines that fit a screen, one cell on a line, and each of them compiles."""
+"""Templates are to be read: lines that fit a screen, one cell on a line,
+and each of them compiles.
+"""
 
 from __future__ import annotations
 

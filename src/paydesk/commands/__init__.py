@@ -1,1 +1,3 @@
-"""The commands of `paydesk`: each translates words on the command line into a call of the domain."""
+"""The commands of `paydesk`: each translates words on the command line into a call
+of the domain.
+"""

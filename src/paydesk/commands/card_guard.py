@@ -1,4 +1,6 @@
-"""`paydesk merchant guard`: the guard against card testing at one merchant, its own limits, and a pause lifted."""
+"""`paydesk merchant guard`: the guard against card testing at one merchant, its own limits,
+and a pause lifted.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ async def set_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lower a merchant's limits below the operator's, which are settings; what is not named stays as it is."""
+    """Lower a merchant's limits below the operator's, which are settings;
+    what is not named stays as it is.
+    """
     given = {
         Counted.CHECKOUT: checkout,
         Counted.ADDRESS: address,
@@ -83,7 +87,9 @@ async def lift(
     note: Annotated[str, typer.Option(help="Why, for the operators' log.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """End a pause before its time: cards are taken again, with 3-D Secure for all, and its alarm is settled."""
+    """End a pause before its time: cards are taken again, with 3-D Secure for all,
+    and its alarm is settled.
+    """
     shop = Shop(merchant_id, live)
     async with deployment() as here:
         await _find(here, shop)

@@ -1,4 +1,6 @@
-"""`paydesk chargeback`: what customers' banks took back; in test mode also to open one and to say how it ends."""
+"""`paydesk chargeback`: what customers' banks took back;
+in test mode also to open one and to say how it ends.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,9 @@ async def evidence(
 @app.command(epilog="Example: paydesk chargeback waiting")
 @command
 async def waiting(last: HowMany = 50, as_json: AsJson = False) -> None:
-    """List the disputes that could not be booked, the oldest first, each with its reason; they are tried again."""
+    """List the disputes that could not be booked, the oldest first, each with its reason;
+    they are tried again.
+    """
     async with deployment() as here:
         found = await browse_waiting(here.database, most=last)
     if as_json:
@@ -171,7 +175,9 @@ async def reckon(
     amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="What is disputed, in the payment's currency.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say what a dispute in another currency is worth in its payment's; the difference is booked."""
+    """Say what a dispute in another currency is worth in its payment's;
+    the difference is booked.
+    """
     async with deployment() as here:
         shop = await shop_of_chargeback(here.database, chargeback_id)
         found = await show_chargeback(here.database, shop, chargeback_id)
@@ -200,7 +206,9 @@ async def _asked(question: Awaitable[_Answer]) -> _Answer:
 
 @asynccontextmanager
 async def _bank(here: Deployment, *, with_live: bool = False) -> AsyncIterator[tuple[Desk, Simulator]]:
-    """This process's own connection to the simulated bank, which need not take its time; and to the live acquirer."""
+    """This process's own connection to the simulated bank, which need not take its time;
+    and to the live acquirer.
+    """
     settings = here.settings.model_copy(update={"simulator_latency": 0.0})
     acquirer = test_acquirer(settings)
     assert isinstance(acquirer, SimulatedAcquirer | RemoteSimulator)

@@ -1,4 +1,6 @@
-"""`paydesk check`: proves that payments, ledger, pingbacks and the simulated bank's own record agree."""
+"""`paydesk check`: proves that payments, ledger, pingbacks and the simulated bank's own
+record agree.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ async def check(
 
 
 async def _check_pages(*, as_json: bool) -> None:
-    """Compare the payment page, which needs no database: it works wherever this release is installed."""
+    """Compare the payment page, which needs no database:
+    it works wherever this release is installed.
+    """
     address = load_settings(as_running=True).address
     try:
         found = await differences(address, fetch)
@@ -81,7 +85,8 @@ async def _check_pages(*, as_json: bool) -> None:
 
 
 def _record(settings: Settings, given: Path | None) -> Record | None:
-    """The simulated bank's record; None if it is elsewhere or there is none yet, and a note says so.
+    """The simulated bank's record; None if it is elsewhere or there is none yet,
+    and a note says so.
 
     Raises: SetupError if the given file is not there or is no record.
     """

@@ -59,9 +59,11 @@ async def advance(
     events: Annotated[int, typer.Option(min=0, max=100_000, help="How many events are printed at most.")] = MOST_EVENTS,
     as_json: AsJson = False,
 ) -> None:
-    """Move the test side forward: what falls due on the way happens, in order, each at its own time.
+    """Move the test side forward: what falls due on the way happens, in order,
+    each at its own time.
 
-    Renewals, retries, stops, expiries and pingbacks; a service may run meanwhile. Interrupted, it stays where it is.
+    Renewals, retries, stops, expiries and pingbacks; a service may run meanwhile. Interrupted, it
+    stays where it is.
     """
     period = parse_period(by, "PERIOD")
     async with deployment(moves_money=True) as here:
@@ -97,7 +99,9 @@ async def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete all of a merchant's test data and return its test side to real time. Live data stays."""
+    """Delete all of a merchant's test data and return its test side to real time.
+    Live data stays.
+    """
     async with deployment() as here:
         merchant = await find_merchant(here.database, merchant_id)
         if not yes and not _agreed(f"Delete all test data of merchant {merchant_id} ({merchant.name})?"):
@@ -121,7 +125,9 @@ def _agreed(question: str) -> bool:
 
 @contextmanager
 def _bar() -> Iterator[Report]:
-    """A progress bar on stderr, by the test side's time, for the length of a block; none where that is no terminal."""
+    """A progress bar on stderr, by the test side's time, for the length of a block;
+    none where that is no terminal.
+    """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

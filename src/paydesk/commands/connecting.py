@@ -1,4 +1,6 @@
-"""How commands reach the deployment: its settings, its database (embedded or real) and its vault."""
+"""How commands reach the deployment: its settings, its database
+(embedded or real) and its vault.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ from paydesk.logs import log_to_stderr
 from paydesk.settings import Settings, load_settings, require_keys
 
 STARTING_PATIENCE = 60.0
-"""Seconds that a server may take from saying that it starts (or recovers from a crash) to taking connections."""
+"""Seconds that a server may take from saying that it starts (or recovers from a crash)
+to taking connections."""
 
 log = structlog.get_logger()
 
@@ -43,7 +46,9 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment that a command works on; `history` is what its processes remember of the database."""
+    """A deployment that a command works on; `history` is what its processes remember
+    of the database.
+    """
 
     settings: Settings
     database: Database
@@ -53,7 +58,8 @@ class Deployment:
 
 @asynccontextmanager
 async def database_address(settings: Settings, *, supervised: bool = False) -> AsyncIterator[str]:
-    """The address of the deployment's database; an embedded one that does not run is started for the block.
+    """The address of the deployment's database; an embedded one that does not run is started
+    for the block.
 
     `supervised` starts an embedded server again if it dies, for what runs long.
     Raises: SetupError.
@@ -74,7 +80,8 @@ async def database_address(settings: Settings, *, supervised: bool = False) -> A
 
 @asynccontextmanager
 async def checked_database(settings: Settings) -> AsyncIterator[str]:
-    """The address of a database, watched over, whose schema is current and whose sealed values can be opened.
+    """The address of a database, watched over, whose schema is current and whose sealed values can
+    be opened.
 
     One that is just starting is waited for.
 
@@ -102,7 +109,8 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
-    """The deployment of the settings, with a current schema; whether it forgot something is seen by what `moves_money`.
+    """The deployment of the settings, with a current schema;
+    whether it forgot something is seen by what `moves_money`.
 
     Raises: SetupError.
     """
@@ -122,7 +130,8 @@ async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
 def command(
     function: Callable[_Parameters, Coroutine[Any, Any, _Result]],
 ) -> Callable[_Parameters, _Result]:
-    """Make a command of an async function; an error that a user can act on is one line and exit status 1.
+    """Make a command of an async function; an error that a user can act on is one line
+    and exit status 1.
 
     Stdout belongs to its result: what is logged meanwhile goes to stderr.
     """
@@ -151,7 +160,8 @@ def one_line_errors() -> Iterator[None]:
 
 @contextmanager
 def again_under(key: str, call: str) -> Iterator[None]:
-    """Where the block can't tell whether it moved money, or loses the database over it: say how to ask again safely.
+    """Where the block can't tell whether it moved money, or loses the database over it:
+    say how to ask again safely.
 
     Raises: Unsure, with the command that takes up this very wish by its key.
     """

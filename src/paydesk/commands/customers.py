@@ -34,7 +34,9 @@ async def export(
     email: Email = "",
     order: Order = "",
 ) -> None:
-    """Print all that is stored of a customer, as JSON by kind; it may be long, and belongs to nobody else."""
+    """Print all that is stored of a customer, as JSON by kind;
+    it may be long, and belongs to nobody else.
+    """
     subject = Subject(merchant_id, email, order)
     async with deployment() as here:
         await find_merchant(here.database, merchant_id)

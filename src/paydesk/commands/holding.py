@@ -19,7 +19,9 @@ app = typer.Typer(help="Nothing that moves money is begun: see why, and end it."
 @app.command("show", epilog="Example: paydesk hold show --json")
 @command
 async def show_hold(as_json: AsJson = False) -> None:
-    """Say whether anything is held, since when, why, and back to when acquirers' lists are compared."""
+    """Say whether anything is held, since when, why,
+    and back to when acquirers' lists are compared.
+    """
     async with deployment() as here:
         reading = await read(here.database)
     if as_json:
@@ -47,9 +49,11 @@ async def accept(
     words: Annotated[str, typer.Argument(metavar="WHY", help="Why what is left may be taken, for the operators' log.")],
     as_json: AsJson = False,
 ) -> None:
-    """End the hold though acquirers' lists and our books still differ: money may be moved from then on.
+    """End the hold though acquirers' lists and our books still differ:
+    money may be moved from then on.
 
-    What differs stays in the list of alarms. Look at each first: what only an acquirer knows may be charged again.
+    What differs stays in the list of alarms. Look at each first: what only an acquirer knows may be
+    charged again.
     """
     async with deployment() as here:
         why = await lift_hold(here.database, COMMAND_LINE, words, now=utc_now())

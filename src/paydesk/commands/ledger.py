@@ -1,4 +1,6 @@
-"""`paydesk balance`, `paydesk ledger export` and `paydesk payout`: what a merchant has, and how it came to be."""
+"""`paydesk balance`, `paydesk ledger export` and `paydesk payout`:
+what a merchant has, and how it came to be.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 @command
 async def balance(merchant_id: MerchantId, live: Live = False, as_json: AsJson = False) -> None:
-    """Show what a merchant has, by currency: pending, available, and reserve with the days of its release."""
+    """Show what a merchant has, by currency: pending, available, and reserve with the days
+    of its release.
+    """
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
         releases = await reserve_calendar(here.database, shop)
@@ -73,7 +77,8 @@ async def export(
     form: Annotated[Format, typer.Option("--format", help="Comma-separated values, or a JSON object a line.")] = "csv",
     output: Annotated[Path | None, typer.Option(help="File to write; standard output if left out.")] = None,
 ) -> None:
-    """Write every posting of a period, oldest first: gross + fees = pending + available + reserve on each line.
+    """Write every posting of a period, oldest first:
+    gross + fees = pending + available + reserve on each line.
 
     The lines add up to the difference of the balances at the two ends of the period.
     """
@@ -103,7 +108,8 @@ async def record(
     live: Live = False,
     as_json: AsJson = False,
 ) -> None:
-    """Record that you have sent a merchant money, out of its available balance. Sends nothing itself.
+    """Record that you have sent a merchant money, out of its available balance.
+    Sends nothing itself.
 
     The same transfer again is recorded once: the reference says which it is, or the key.
     """
@@ -132,7 +138,9 @@ async def record(
 @payouts.command(epilog="Example: paydesk payout account 1 --json")
 @command
 async def account(merchant_id: MerchantId, as_json: AsJson = False) -> None:
-    """Show the bank account to pay a merchant out to, with its whole IBAN; the audit log keeps that it was read."""
+    """Show the bank account to pay a merchant out to, with its whole IBAN;
+    the audit log keeps that it was read.
+    """
     async with deployment() as here:
         found = await read_bank_account(here.database, here.vault, COMMAND_LINE, merchant_id, now=utc_now())
     if as_json:
@@ -197,7 +205,9 @@ async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], 
 
 
 def _cells(posting: Posting) -> list[Any]:
-    """A posting's line: times in ISO 8601, UTC; amounts as plain numbers; nothing for what there is none of."""
+    """A posting's line: times in ISO 8601, UTC; amounts as plain numbers;
+    nothing for what there is none of.
+    """
     values = asdict(_plain(posting)) | {"at": posting.at.isoformat(), "kind": str(posting.kind)}
     return [values[name] for name in _COLUMNS]
 

@@ -1,4 +1,6 @@
-"""`paydesk mail`: which mails wait, went out or were given up, and sending one of the last once more."""
+"""`paydesk mail`: which mails wait, went out or were given up,
+and sending one of the last once more.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class AllProcesses(Collector):
-    """What the processes have left in a folder, together with the parent's own metrics; what died counts no more."""
+    """What the processes have left in a folder, together with the parent's own metrics;
+    what died counts no more.
+    """
 
     def __init__(self, folder: Path, own: Iterable[Collector] = ()) -> None:
         self._folder = folder
@@ -71,7 +73,9 @@ def _lives(pid: int) -> bool:
 
 @contextmanager
 def metrics_folder() -> Iterator[tuple[Path, AllProcesses, CollectorRegistry]]:
-    """A folder where processes leave their metrics, and what reads it, for the length of a block."""
+    """A folder where processes leave their metrics, and what reads it,
+    for the length of a block.
+    """
     with tempfile.TemporaryDirectory(prefix="paydesk-metrics-", ignore_cleanup_errors=True) as name:
         registry = CollectorRegistry()
         everybody = AllProcesses(Path(name), own=(HEARTBEAT, STARTS))

@@ -206,7 +206,7 @@ async def set_(
 
 
 def require_live_acquirer(settings: Settings, merchant: Merchant) -> None:
-    """Make sure that somebody can take the merchant's live payments. Raises: SetupError, Unavailable."""
+    """Make sure that somebody can take live payments. Raises: SetupError, Unavailable."""
     acquirer = live_acquirer(settings)
     if acquirer is None:
         raise SetupError(
@@ -220,7 +220,9 @@ def require_live_acquirer(settings: Settings, merchant: Merchant) -> None:
 @app.command("go-live", epilog="Example: paydesk merchant go-live 1")
 @command
 async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
-    """Take an account whose business profile is accepted out of test mode; its test side stays as it is."""
+    """Take an account whose business profile is accepted out of test mode;
+    its test side stays as it is.
+    """
     async with deployment() as here:
         require_live_acquirer(here.settings, await find_merchant(here.database, merchant_id))
         merchant = await go_live(here.database, merchant_id, now=utc_now())
@@ -235,7 +237,9 @@ async def suspend(
     reason: Annotated[str, typer.Option(help="The merchant's team reads this.")],
     as_json: AsJson = False,
 ) -> None:
-    """Let no live checkout and no live charge of a merchant begin; renewals wait, and everything else goes on."""
+    """Let no live checkout and no live charge of a merchant begin;
+    renewals wait, and everything else goes on.
+    """
     async with deployment() as here:
         await suspend_merchant(here.database, COMMAND_LINE, merchant_id, reason=reason, now=utc_now())
     _say_standing(merchant_id, suspended=True, as_json=as_json)
@@ -251,7 +255,9 @@ async def resume(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Lift a suspension: of each subscription that fell due meanwhile one period is charged, the rest is skipped."""
+    """Lift a suspension: of each subscription that fell due meanwhile one period is charged,
+    the rest is skipped.
+    """
     async with deployment() as here:
         if charge_all_periods and (await inspect_merchant(here.database, merchant_id)).merchant.suspended_at:
             await charge_all_missed(here.database, COMMAND_LINE, merchant_id, now=utc_now())
@@ -274,7 +280,9 @@ async def invite(
     role: Annotated[Role, typer.Option(help="What they may do.")] = Role.owner,
     as_json: AsJson = False,
 ) -> None:
-    """Invite somebody into the team of an account, by mail, and print the link, which works once and for a week."""
+    """Invite somebody into the team of an account, by mail, and print the link,
+    which works once and for a week.
+    """
     async with deployment() as here:
         gate = gate_of(here.settings, here.database, here.vault)
         sent = await invite_first(gate, merchant_id, email=email, role=role, now=utc_now())
@@ -322,7 +330,9 @@ async def ignored_fields(
     live: Live = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the fields that a shop sends with forms and deliveries and that are ignored, since they are not known."""
+    """List the fields that a shop sends with forms and deliveries and that are ignored,
+    since they are not known.
+    """
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
         found = await fields_ignored(here.database, shop)

@@ -1,4 +1,6 @@
-"""`paydesk operator`: the people who run the deployment. They log in where merchants do, with a second factor."""
+"""`paydesk operator`: the people who run the deployment.
+They log in where merchants do, with a second factor.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ async def create(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make an operator and print a link, valid once and for a day, to choose a password; or take one right away.
+    """Make an operator and print a link, valid once and for a day, to choose a password;
+    or take one right away.
 
     Somebody who has an account keeps its password. The next log-in has them set up a second factor.
     """
@@ -74,9 +77,11 @@ async def remove(email: Email) -> None:
 @app.command("reset-second-factor", epilog="Example: paydesk operator reset-second-factor --email ops@example.com")
 @command
 async def reset(email: Email) -> None:
-    """Take the second factor from somebody who lost phone and recovery codes: an operator, or anybody who logs in.
+    """Take the second factor from somebody who lost phone and recovery codes:
+    an operator, or anybody who logs in.
 
-    Make sure first, by another way than mail, that it is them who ask. All their sessions end, and a mail tells them.
+    Make sure first, by another way than mail, that it is them who ask. All their sessions end, and
+    a mail tells them.
     """
     async with deployment() as here:
         operator = await reset_second_factor(_gate(here), email=email, now=utc_now())

@@ -1,4 +1,5 @@
-"""The processes that `paydesk run` is made of: `python -m paydesk.commands.parts web|worker …`, started by it alone.
+"""The processes that `paydesk run` is made of: `python -m paydesk.commands.parts web|worker …`,
+started by it alone.
 
 Each ends with the process that started it, however that one ends.
 """
@@ -38,7 +39,8 @@ from paydesk.worker import mailer_of, work
 from paydesk_client import Gateway
 
 ORPHAN_GRACE = 10.0
-"""Seconds that a process without its parent gets to finish; the embedded database went with the parent."""
+"""Seconds that a process without its parent gets to finish;
+the embedded database went with the parent."""
 
 log = structlog.get_logger()
 
@@ -49,7 +51,9 @@ def demo_address(settings: Settings) -> str:
 
 
 def mailbox_of(settings: Settings) -> FolderMailbox | None:
-    """Where the worker leaves mails and the web process shows them; None where there is a mail server."""
+    """Where the worker leaves mails and the web process shows them;
+    None where there is a mail server.
+    """
     return None if mailer_of(settings) else FolderMailbox(settings.data_dir / "mailbox")
 
 
@@ -99,7 +103,9 @@ def _shop_of(settings: Settings, sample: Sample) -> Any:
 
 @asynccontextmanager
 async def _serving(app: Any, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve an application for the length of a block; requests under way are finished at its end."""
+    """Serve an application for the length of a block;
+    requests under way are finished at its end.
+    """
     server = EmbeddedUvicorn(uvicorn_config(app, settings))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:

@@ -1,4 +1,6 @@
-"""`paydesk postgres`: PostgreSQL's own programs on the deployment's database, for backups and for a look inside."""
+"""`paydesk postgres`: PostgreSQL's own programs on the deployment's database,
+for backups and for a look inside.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ async def _require_no_older_server(program: Program, address: str) -> None:
 
 
 def without_password(address: str) -> tuple[str, dict[str, str]]:
-    """The address as a list of processes may show it, and the password as an environment for libpq."""
+    """The address as a list of processes may show it, and the password as an environment
+    for libpq.
+    """
     parts = urlsplit(address)
     if parts.password is None:
         return address, {}

@@ -1,7 +1,8 @@
-"""The health of the process beside this one: `python -m paydesk.commands.probing serve|work`, for containers.
+"""The health of the process beside this one: `python -m paydesk.commands.probing serve|work`,
+for containers.
 
-It is asked every few seconds on machines that have better things to do, so it imports nothing but the standard library:
-`paydesk` itself takes a second of a processor to start.
+It is asked every few seconds on machines that have better things to do, so it imports nothing but
+the standard library: `paydesk` itself takes a second of a processor to start.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ _HEARTBEAT = re.compile(r"^paydesk_heartbeat_timestamp_seconds\{[^}]*\} (\S+)$",
 
 
 def trouble_of_serve() -> str:
-    """What keeps the web service from answering customers, by its own /readyz; empty if nothing does."""
+    """What keeps the web service from answering customers, by its own /readyz;
+    empty if nothing does.
+    """
     status, text = _ask(int(os.environ.get("PAYDESK_PORT") or 8000), "/readyz")
     return "" if status == 200 else f"/readyz: {status} {text.strip()}"
 
 
 def trouble_of_work() -> str:
-    """What keeps the background work from going on, by the heartbeat in its metrics; empty if nothing does."""
+    """What keeps the background work from going on, by the heartbeat in its metrics;
+    empty if nothing does.
+    """
     status, text = _ask(int(os.environ.get("PAYDESK_METRICS_PORT") or 8002), "/metrics")
     beats = [float(beat) for beat in _HEARTBEAT.findall(text)]
     if not beats:
@@ -53,7 +58,9 @@ ROLES = {"serve": trouble_of_serve, "work": trouble_of_work}
 
 
 def main(arguments: list[str]) -> str | None:
-    """The exit of the process: None if all is well, else a line that says what is wrong, with status 1."""
+    """The exit of the process: None if all is well, else a line that says what is wrong,
+    with status 1.
+    """
     if len(arguments) != 1 or arguments[0] not in ROLES:
         return f"usage: python -m paydesk.commands.probing {'|'.join(ROLES)}"
     try:

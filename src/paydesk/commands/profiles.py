@@ -1,4 +1,6 @@
-"""`paydesk profile`: which merchants ask to go live or to change their profile, and the operator's answer."""
+"""`paydesk profile`: which merchants ask to go live or to change their profile,
+and the operator's answer.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ async def list_(as_json: AsJson = False) -> None:
 @app.command(epilog="Example: paydesk profile show 1")
 @command
 async def show(merchant_id: MerchantId, as_json: AsJson = False) -> None:
-    """Show what a merchant says about its business, and what it wants to change; of bank accounts the last digits."""
+    """Show what a merchant says about its business, and what it wants to change;
+    of bank accounts the last digits.
+    """
     async with deployment() as here:
         await _print(here.database, merchant_id, as_json)
 
@@ -70,7 +74,8 @@ async def show(merchant_id: MerchantId, as_json: AsJson = False) -> None:
 @app.command(epilog="Example: paydesk profile accept 1")
 @command
 async def accept(merchant_id: MerchantId, seen: Seen = "", as_json: AsJson = False) -> None:
-    """Accept what waits: a profile, so that the merchant may leave test mode, or a change of an accepted one.
+    """Accept what waits: a profile, so that the merchant may leave test mode,
+    or a change of an accepted one.
 
     Payouts to a new bank account wait for PAYDESK_IBAN_WAIT_DAYS days.
     """

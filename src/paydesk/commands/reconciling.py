@@ -33,10 +33,11 @@ async def reconcile(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare purchases and refunds with the acquirers' own lists; exit status 1 if anything differs in the end.
+    """Compare purchases and refunds with the acquirers' own lists;
+    exit status 1 if anything differs in the end.
 
-    Moves no money, but with --fix and PAYDESK_GIVE_BACK_PAID_TWICE what was paid twice. What differs stands in the list
-    of alarms until both agree.
+    Moves no money, but with --fix and PAYDESK_GIVE_BACK_PAID_TWICE what was paid twice. What
+    differs stands in the list of alarms until both agree.
     """
     async with deployment() as here:
         found = await compared(here, since, acquirer, fix=fix)
@@ -50,7 +51,8 @@ async def reconcile(
 
 
 async def compared(here: Deployment, since: str, acquirer: str = "", *, fix: bool = False) -> list[Reconciled]:
-    """What comparing with one acquirer, or with all, came to, so far back as a period such as `7d` says.
+    """What comparing with one acquirer, or with all, came to, so far back as a period such
+    as `7d` says.
 
     With `fix` what our books have forgotten is adopted.
 

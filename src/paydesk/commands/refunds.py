@@ -39,7 +39,9 @@ async def refund(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask before live money is given back.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a payment's money back, a part or all of it, and tell the merchant; what is only held is let go."""
+    """Give a payment's money back, a part or all of it, and tell the merchant;
+    what is only held is let go.
+    """
     wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
     async with deployment(moves_money=True) as here:
         shop = await _shop(here.database, payment_id, merchant, live)

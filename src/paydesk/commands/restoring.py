@@ -1,4 +1,6 @@
-"""`paydesk restored`: what a database needs after it was put back to an earlier state, before it serves again."""
+"""`paydesk restored`: what a database needs after it was put back to an earlier state,
+before it serves again.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,13 @@ async def restored(
 ) -> None:
     """Begin anew after a restore or a failover that lost something; run it before anything serves.
 
-    Ids go on behind a gap, so that none comes twice, and nothing that moves money is begun; then our books are compared
-    with the acquirers' own lists, and what was forgotten is adopted. Once nothing differs the hold ends. Exit status 1
-    if anything still does: workers compare again every minute, or you take what is left with `paydesk hold accept`.
-    Moves no money.
+    Ids go on behind a gap, so that none comes twice, and nothing that moves money is begun; then
+    our books are compared with the acquirers' own lists, and what was forgotten is adopted. Once
+    nothing differs the hold ends. Exit status 1 if anything still does: workers compare again every
+    minute, or you take what is left with `paydesk hold accept`. Moves no money.
 
-    With --copy the database is a copy for good: no live payment is taken, charged, given back or reported in it.
+    With --copy the database is a copy for good: no live payment is taken, charged, given back or
+    reported in it.
     """
     back_to = occurrence(utc_now(), parse_period(since, "--since"), -1)
     async with deployment() as here:
@@ -73,7 +76,10 @@ async def _differs_now(here: Deployment) -> bool:
 
 
 async def _make_copy(here: Deployment, gap: int, *, yes: bool, as_json: bool) -> None:
-    """Declare a copy, once its user has agreed. Raises: Conflict, also where live payments are taken."""
+    """Declare a copy, once its user has agreed.
+
+    Raises: Conflict, also where live payments are taken.
+    """
     if here.settings.live_acquirer:
         raise Conflict(
             f"PAYDESK_LIVE_ACQUIRER={here.settings.live_acquirer} is set: are these the settings of the deployment "

@@ -1,4 +1,6 @@
-"""`paydesk run`: database, checkout, background work and the sample shop, in processes that one parent keeps alive."""
+"""`paydesk run`: database, checkout, background work and the sample shop,
+in processes that one parent keeps alive.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ async def _prepare(settings: Settings, address: str) -> Sample:
 
 
 def _part(name: str, settings: Settings, address: str, metrics: Path, *files: int) -> Process:
-    """A process of its own, which reads the settings that this one runs with from its environment."""
+    """A process of its own, which reads the settings that this one runs
+    with from its environment.
+    """
     known = {
         "DATA_DIR": str(settings.data_dir.resolve()),
         "DATABASE_URL": address,
@@ -105,7 +109,9 @@ def _part(name: str, settings: Settings, address: str, metrics: Path, *files: in
 
 @contextmanager
 def _fresh_mailbox(settings: Settings) -> Iterator[None]:
-    """A mailbox that begins empty and leaves nothing behind: mails hold links that let their reader in."""
+    """A mailbox that begins empty and leaves nothing behind:
+    mails hold links that let their reader in.
+    """
     mailbox = mailbox_of(settings)
     if mailbox is None:
         yield
@@ -118,7 +124,8 @@ def _fresh_mailbox(settings: Settings) -> Iterator[None]:
 
 
 async def _keep(web: Process, worker: Process, stop: asyncio.Event, welcome: str) -> None:
-    """Keep both running until told to stop; the worker ends first, as the sample shop answers its pingbacks.
+    """Keep both running until told to stop; the worker ends first,
+    as the sample shop answers its pingbacks.
 
     Raises: SetupError if one of them can't be started.
     """

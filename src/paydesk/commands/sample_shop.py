@@ -38,7 +38,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sample shop's two accounts, as an account either ships its goods or does not, and their owner."""
+    """The sample shop's two accounts, as an account either ships its goods or does not,
+    and their owner.
+    """
 
     keys: KeyPair
     shipping_keys: KeyPair
@@ -46,7 +48,9 @@ class Sample:
 
 
 async def open_sample(settings: Settings, database: Database, vault: Vault, address: str) -> Sample:
-    """The sample shop at `address`: made at the first start of a data directory, random but for names."""
+    """The sample shop at `address`: made at the first start of a data directory,
+    random but for names.
+    """
     folder = settings.data_dir / "demo"
     folder.mkdir(mode=0o700, exist_ok=True)
     merchant_id, keys = await _account(

@@ -1,4 +1,6 @@
-"""The server that Prometheus asks for metrics: few connections at a time, each for a short time, whoever comes."""
+"""The server that Prometheus asks for metrics: few connections at a time, each for a short time,
+whoever comes.
+"""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def serve(
         listener = listen(settings.host, settings.port, "PORT")
         with _database_in_background(settings) as address:
             if not settings.database_url:
-                # Our processes can't know where the embedded one is. Another's address, which has a password, they read
-                # where we did: an environment is no place for it.
+                # Our processes can't know where the embedded one is. Another's address, which has a
+                # password, they read where we did: an environment is no place for it.
                 os.environ[f"{PREFIX}DATABASE_URL"] = address
             log.info("serving", address=settings.address, workers=workers)
             if workers == 1:
@@ -84,7 +84,8 @@ def serve(
 class EmbeddedUvicorn(uvicorn.Server):
     """A uvicorn server that leaves the signals to the process that it is part of.
 
-    By itself it would end the process by the signal that stopped it, before anything around it is put away.
+    By itself it would end the process by the signal that stopped it, before anything around it is
+    put away.
     """
 
     @contextmanager
@@ -183,7 +184,9 @@ def _serve_here(settings: Settings, listener: socket.socket, tls: dict[str, str 
 
 
 def uvicorn_config(app: Any, settings: Settings, **options: Any) -> uvicorn.Config:
-    """How uvicorn serves: within our limits of connections, with our own logs, our own proxy rules, no banner."""
+    """How uvicorn serves: within our limits of connections, with our own logs, our own proxy rules,
+    no banner.
+    """
     return uvicorn.Config(
         app,
         loop="uvloop",
@@ -197,8 +200,9 @@ def uvicorn_config(app: Any, settings: Settings, **options: Any) -> uvicorn.Conf
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
-        # One of many answers only once it has read its code. A busy machine takes its time for that, and who is killed
-        # and started again all the while never gets there; one that stands still later ends itself.
+        # One of many answers only once it has read its code. A busy machine takes its time for
+        # that, and who is killed and started again all the while never gets there; one that stands
+        # still later ends itself.
         timeout_worker_healthcheck=round(STILL),
         **options,
     )
@@ -206,7 +210,8 @@ def uvicorn_config(app: Any, settings: Settings, **options: Any) -> uvicorn.Conf
 
 @contextmanager
 def _database_in_background(settings: Settings) -> Iterator[str]:
-    """Watch over the database in a thread of its own while uvicorn has the main one; gives its address.
+    """Watch over the database in a thread of its own while uvicorn has the main one;
+    gives its address.
 
     Raises: SetupError if the schema is not current.
     """

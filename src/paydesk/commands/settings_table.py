@@ -15,7 +15,9 @@ def settings() -> None:
 
 
 def settings_table() -> str:
-    """The table of docs/operate.md, made from the descriptions in settings.py; a test compares the two."""
+    """The table of docs/operate.md, made from the descriptions in settings.py;
+    a test compares the two.
+    """
     rows = [
         f"| {_name(name)} | {_default(field)} | {field.description} |" for name, field in Settings.model_fields.items()
     ]

@@ -1,4 +1,6 @@
-"""How commands show results: tables and facts for people, JSON alone on stdout for scripts, notes on stderr."""
+"""How commands show results: tables and facts for people, JSON alone on stdout for scripts,
+notes on stderr.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def note(message: str) -> None:
 
 @contextmanager
 def progress(description: str, total: int | None) -> Iterator[Advance]:
-    """A progress bar on stderr for the length of a block; call what it gives for each step done. None: nobody knows.
+    """A progress bar on stderr for the length of a block; call what it gives for each step done.
+    None: nobody knows.
 
     Where stderr is no terminal there is no bar.
     """

@@ -1,4 +1,6 @@
-"""What a start needs before anything runs: ports, the data directory, the keys that are made once."""
+"""What a start needs before anything runs: ports, the data directory,
+the keys that are made once.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,17 @@ def listen(host: str, port: int, setting: str) -> socket.socket:
 
 
 def raise_file_limit() -> None:
-    """Let the process open as many connections as the system allows it; the usual soft limit of 1,024 is soon used."""
+    """Let the process open as many connections as the system allows it;
+    the usual soft limit of 1,024 is soon used.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def connection_limits(settings: Settings) -> Limits:
-    """The limits of clients' connections: as many as are wanted, and leave files for the database and all else.
+    """The limits of clients' connections: as many as are wanted, and leave files for the database
+    and all else.
 
     Whoever is on this machine, and the proxies that are trusted, bring other people's connections.
     """
@@ -74,7 +79,9 @@ def connection_limits(settings: Settings) -> Limits:
 
 
 def warn_of_missing_proxies(settings: Settings) -> None:
-    """Say at the start that the proxy in front is not named: limits by address would then hit all customers at once."""
+    """Say at the start that the proxy in front is not named:
+    limits by address would then hit all customers at once.
+    """
     if settings.lacks_proxies:
         log.warning(
             "no reverse proxy is trusted, though the address is https: all customers count as one address",
@@ -111,7 +118,8 @@ def make_data_dir(path: Path) -> None:
 
 
 def settings_with_keys() -> Settings:
-    """The settings, with keys: what is missing is made once and kept in the data directory, readable by its owner only.
+    """The settings, with keys: what is missing is made once and kept in the data directory,
+    readable by its owner only.
 
     Raises: SetupError.
     """
@@ -149,7 +157,8 @@ def _append(path: Path, text: str) -> None:
 def serve_metrics(settings: Settings, registry: CollectorRegistry = REGISTRY, *, else_any: bool = False) -> int:
     """Serve /metrics in a thread of its own; returns the port. 0 takes any free one.
 
-    `else_any` takes any free port if the given one is in use: several processes may share the settings.
+    `else_any` takes any free port if the given one is in use: several processes may share
+    the settings.
 
     Raises: SetupError if the port is in use, or the address is none of this machine's.
     """

@@ -69,7 +69,9 @@ async def show(subscription_id: SubscriptionId, as_json: AsJson = False) -> None
 @app.command(epilog="Example: paydesk subscription cancel 17")
 @command
 async def cancel(subscription_id: SubscriptionId, as_json: AsJson = False) -> None:
-    """Cancel a subscription at once: nothing is charged any more, and the merchant is told, once."""
+    """Cancel a subscription at once: nothing is charged any more,
+    and the merchant is told, once.
+    """
     async with deployment() as here:
         shop = await shop_of_subscription(here.database, subscription_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
@@ -91,9 +93,11 @@ async def missed(
     live: Annotated[bool, typer.Option("--live/--test", help="Which side is shown; the choice holds for both.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is due after a suspension or an outage: one period of each subscription is charged, the rest skipped.
+    """Show what is due after a suspension or an outage: one period of each subscription is charged,
+    the rest skipped.
 
-    Before workers run again, or the suspension is lifted, --charge-all has every period charged that is due by now.
+    Before workers run again, or the suspension is lifted, --charge-all has every period charged
+    that is due by now.
     """
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
@@ -127,7 +131,9 @@ def _listed(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
 
 
 def _shown(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
-    """The subscription object, where its customer manages it, and how many periods were never charged."""
+    """The subscription object, where its customer manages it,
+    and how many periods were never charged.
+    """
     return subscription_object(seen.subscription, with_init=True) | {
         "portal_url": _portal_url(seen, here),
         "missed_periods": seen.subscription.skipped,

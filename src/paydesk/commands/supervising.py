@@ -1,4 +1,6 @@
-"""Keeping processes of our own alive: started again when they die, or when their heartbeat stands still."""
+"""Keeping processes of our own alive: started again when they die,
+or when their heartbeat stands still.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,19 @@ from paydesk.loops.repeating import repeat
 from paydesk.loops.watching import INTERVAL, STILL, Stillness
 
 READY, BEAT = b"R", b"."
-"""What a process says on its channel: once that it is ready, and then at each heartbeat of its event loop."""
+"""What a process says on its channel: once that it is ready, and then at each heartbeat
+of its event loop."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds: between looks, until a heartbeat that stands is an end, to start, to end when asked; and of a good life.
+    """Seconds: between looks, until a heartbeat that stands is an end, to start, to end when asked;
+    and of a good life.
 
-    A process that lived less than `good_life` is started again after a pause that doubles, up to `longest_pause`.
+    A process that lived less than `good_life` is started again after a pause that doubles, up to
+    `longest_pause`.
     """
 
     interval: float = INTERVAL
@@ -41,7 +46,9 @@ class Patience:
 
 
 class Process:
-    """A process of ours and its channel: a heartbeat comes from it, and it ends when the channel does."""
+    """A process of ours and its channel: a heartbeat comes from it,
+    and it ends when the channel does.
+    """
 
     def __init__(
         self,
@@ -51,7 +58,9 @@ class Process:
         files: Sequence[int] = (),
         patience: Patience | None = None,
     ) -> None:
-        """`command` gets the channel's number as its last argument; `files` are descriptors that it inherits."""
+        """`command` gets the channel's number as its last argument;
+        `files` are descriptors that it inherits.
+        """
         self.name = name
         self.ready = asyncio.Event()
         self._command = command
@@ -166,7 +175,9 @@ class Process:
             self._asked = Stillness(self._patience.interval)
 
     def _over(self, status: int) -> None:
-        """It has ended by itself: let it be started again, later and later if it never lives for long."""
+        """It has ended by itself: let it be started again, later and later if it never lives
+        for long.
+        """
         now = time.monotonic()
         self._quick_ends = 0 if now - self._started_at >= self._patience.good_life else self._quick_ends + 1
         # The first end is mended at once; who ends again and again gets a pause.
@@ -186,7 +197,9 @@ class Process:
 
 
 class Channel:
-    """The other end, in the process that is kept: it says that it lives, and hears when its parent does no more."""
+    """The other end, in the process that is kept:
+    it says that it lives, and hears when its parent does no more.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -202,7 +215,9 @@ class Channel:
         self.say(BEAT)
 
     def wait_for_the_end(self) -> None:
-        """Return when the parent is gone; in a thread, so that it is noticed whatever the event loop does."""
+        """Return when the parent is gone; in a thread, so that it is noticed whatever the event
+        loop does.
+        """
         with suppress(OSError):
             while self._socket.recv(64):
                 pass

@@ -25,7 +25,8 @@ async def undo(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give back all of a purchase that an acquirer has and our books don't, such as one of an order paid twice.
+    """Give back all of a purchase that an acquirer has and our books don't,
+    such as one of an order paid twice.
 
     What is in our books is given back by `paydesk refund`. The merchant is told nothing: tell them.
     """

@@ -1,4 +1,6 @@
-"""`paydesk vault`: what rests sealed under which key, moving it to the newest, erasing what nothing needs."""
+"""`paydesk vault`: what rests sealed under which key, moving it to the newest,
+erasing what nothing needs.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ async def status(as_json: AsJson = False) -> None:
 @app.command(epilog="Example: paydesk vault reseal")
 @command
 async def reseal(as_json: AsJson = False) -> None:
-    """Move every sealed value to the newest key, while the service runs; may be stopped and called again.
+    """Move every sealed value to the newest key, while the service runs;
+    may be stopped and called again.
 
     Exit status 1 if something is left under another key, because that key is not configured.
     """
@@ -65,7 +68,8 @@ async def reseal(as_json: AsJson = False) -> None:
 async def sweep(as_json: AsJson = False) -> None:
     """Erase card numbers that nothing needs and hide customers' links: once after an upgrade.
 
-    Processes of the version before kept them until they were restarted. Links that were given out go on working.
+    Processes of the version before kept them until they were restarted. Links that were given out
+    go on working.
     """
     # Stripe's library is large: only who uses it loads it.
     from paydesk.adapters.acquirers.stripe import StripeAcquirer

@@ -24,7 +24,9 @@ log = structlog.get_logger()
 
 @command
 async def work() -> None:
-    """Do the background work: send pingbacks, settle unknown outcomes, keep house. Run as many as you like."""
+    """Do the background work: send pingbacks, settle unknown outcomes, keep house.
+    Run as many as you like.
+    """
     raise_file_limit()
     settings = load_settings()
     require_keys(settings)
@@ -53,7 +55,9 @@ async def work() -> None:
 
 @command
 async def migrate() -> None:
-    """Bring the database's schema up to date; safe to run again, and from several machines at once."""
+    """Bring the database's schema up to date; safe to run again, and from several machines
+    at once.
+    """
     settings = load_settings()
     async with database_address(settings) as address, connected(address, most=2, name="migrate") as database:
         with progress("Steps of the schema", len(await missing_steps(database))) as step:

@@ -1,7 +1,9 @@
-"""Card numbers where none belong: found in any text, so that they are refused at a door or masked before they rest.
+"""Card numbers where none belong: found in any text, so that they are refused at a door or masked
+before they rest.
 
-What counts is a run of 13 to 19 digits, in whatever digits and grouped in whatever way, that has a card scheme's first
-digits and length and a right check digit. Ids, hashes, telephone numbers and times are left as they are.
+What counts is a run of 13 to 19 digits, in whatever digits and grouped in whatever way, that has a
+card scheme's first digits and length and a right check digit. Ids, hashes, telephone numbers and
+times are left as they are.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def _in_groups(text: str, groups: list[tuple[int, int]]) -> Iterator[tuple[int, 
 
 
 def _sums(digits: str) -> tuple[list[int], list[int]]:
-    """Running sums of the digits for Luhn's check, with every second one doubled: those at even and at odd places."""
+    """Running sums of the digits for Luhn's check, with every second one doubled:
+    those at even and at odd places.
+    """
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits]
     even, odd = (
         [doubled[at] if at % 2 == parity else int(digits[at]) for at in range(len(digits))] for parity in (0, 1)
@@ -110,7 +114,9 @@ def _is_number(digits: str, begin: int, end: int, sums: tuple[list[int], list[in
 
 
 def _is_other(text: str, start: int, stop: int, *, single: bool) -> bool:
-    """Whether the digits are a part of something else: a hash, a UUID, a telephone number, a dated reference."""
+    """Whether the digits are a part of something else: a hash, a UUID, a telephone number,
+    a dated reference.
+    """
     before = text[start - 1 : start]
     if before == "+" and stop - start <= _LONGEST_TELEPHONE and not text[start - 2 : start - 1].isdigit():
         return True

@@ -1,4 +1,6 @@
-"""Rules of payment cards: numbers, brands, expiry dates, security codes, names; nothing here keeps or logs a card."""
+"""Rules of payment cards: numbers, brands, expiry dates, security codes, names;
+nothing here keeps or logs a card.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ MAX_YEARS_AHEAD: Final = 20
 
 
 class CardError(ValueError):
-    """A card detail that can't be right; `field` and `code` are stable, so that a page can put it into any language.
+    """A card detail that can't be right; `field` and `code` are stable,
+    so that a page can put it into any language.
 
     The message never contains what was typed.
     """
@@ -48,7 +51,9 @@ class Brand(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrandRule:
-    """What a brand's cards look like: the name to show, the digits of a number and of a security code."""
+    """What a brand's cards look like: the name to show, the digits of a number
+    and of a security code.
+    """
 
     label: str
     number_lengths: tuple[int, ...]
@@ -99,7 +104,8 @@ _EXPIRY: Final = re.compile(r"([0-9]{1,2})\s*[/.\-]\s*([0-9]{4}|[0-9]{2})|([0-9]
 def parse_number(text: str) -> str:
     """The digits of a card number typed with or without spaces and dashes.
 
-    Raises: CardError on `number`: missing, not_digits, length (12 to 19, and of its brand), luhn (a mistyped digit).
+    Raises: CardError on `number`: missing, not_digits, length (12 to 19, and of its brand), luhn (a
+        mistyped digit).
     """
     number = _SEPARATORS.sub("", text)
     if not number:
@@ -114,7 +120,9 @@ def parse_number(text: str) -> str:
 
 
 def detect_brand(number: str) -> Brand:
-    """The brand that the first digits belong to, UNKNOWN if to none; works on a number that is still being typed."""
+    """The brand that the first digits belong to, UNKNOWN if to none;
+    works on a number that is still being typed.
+    """
     matches = [(len(low), brand) for low, high, brand in _PREFIXES if low <= number[: len(low)] <= high]
     return max(matches, default=(0, Brand.UNKNOWN))[1]
 
@@ -137,9 +145,11 @@ def parse_expiry(text: str) -> tuple[int, int]:
 
 
 def check_expiry(month: int, year: int, now: datetime) -> None:
-    """Make sure that a card is good on the day of `now` (UTC): it is through the last day of its month.
+    """Make sure that a card is good on the day of `now` (UTC):
+    it is through the last day of its month.
 
-    Raises: CardError on `expiry`: expired, too_far (more than 20 years ahead, surely a slip of the finger).
+    Raises: CardError on `expiry`: expired, too_far (more than 20 years ahead, surely a slip of
+        the finger).
     """
     if (year, month) < (now.year, now.month):
         raise CardError("expiry", "expired")
@@ -165,7 +175,8 @@ def check_cvc(text: str, brand: Brand) -> str:
 def parse_holder(text: str) -> str:
     """The name on the card with its spaces tidied.
 
-    Names are stored readable, so one with a run of digits like a card number (typed into the wrong field) is refused.
+    Names are stored readable, so one with a run of digits like a card number (typed into the wrong
+    field) is refused.
     Raises: CardError on `holder`: missing, too_long (over 100 characters), characters.
     """
     holder = " ".join(text.split())
@@ -179,11 +190,15 @@ def parse_holder(text: str) -> str:
 
 
 def split_name(holder: str) -> tuple[str, str]:
-    """First and last name out of one line, split at its last space; a single word is a first name."""
+    """First and last name out of one line, split at its last space;
+    a single word is a first name.
+    """
     first, _, last = " ".join(holder.split()).rpartition(" ")
     return (first, last) if first else (last, "")
 
 
 def _is_digits(text: str) -> bool:
-    """Whether `text` is made of ASCII digits (str.isdigit alone also takes other scripts' digits)."""
+    """Whether `text` is made of ASCII digits (str.isdigit alone also takes other
+    scripts' digits).
+    """
     return text.isascii() and text.isdigit()

@@ -1,4 +1,6 @@
-"""The currencies there are or were: a code that leaves ISO 4217 keeps the digits that it had when it was stored."""
+"""The currencies there are or were: a code that leaves ISO 4217 keeps the digits that it had
+when it was stored.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ _BY_DIGITS: Final = {
     3: "BHD IQD JOD KWD LYD OMR TND",
     4: "CLF UYW",
 }
-"""Every currency of ISO 4217 as the locked list has it, by its digits. A test compares the two: one that the list gains
-is added here, one that it loses moves to the withdrawn ones, so that no release forgets digits that rows rely on.
+"""Every currency of ISO 4217 as the locked list has it, by its digits. A test compares the two: one
+that the list gains is added here, one that it loses moves to the withdrawn ones, so that no release
+forgets digits that rows rely on.
 """
 
 WITHDRAWN: Final = {
@@ -36,12 +39,14 @@ def _digits_of(lists: dict[int, str]) -> dict[str, int]:
 
 
 DIGITS: Final = _digits_of(_BY_DIGITS) | _digits_of(WITHDRAWN)
-"""The digits of every currency that money may be in: what was stored years ago is read by them too."""
+"""The digits of every currency that money may be in:
+what was stored years ago is read by them too."""
 
 
 @cache
 def minor_digits(currency: str) -> int:
-    """How many decimals the currency has, or had when it left ISO 4217: 2 for USD, 0 for JPY, 3 for BHD.
+    """How many decimals the currency has, or had when it left ISO 4217:
+    2 for USD, 0 for JPY, 3 for BHD.
 
     Raises: ValueError if it never was one.
     """

@@ -1,4 +1,6 @@
-"""What can go wrong, said so that the reader knows what to do next; each error knows its HTTP status."""
+"""What can go wrong, said so that the reader knows what to do next;
+each error knows its HTTP status.
+"""
 
 from __future__ import annotations
 
@@ -86,14 +88,17 @@ class TooMany(PaydeskError):
 
 
 class Unavailable(PaydeskError):
-    """Something that Paydesk depends on does not answer just now; the message says what was done until then."""
+    """Something that Paydesk depends on does not answer just now;
+    the message says what was done until then.
+    """
 
     status = 503
     passing = True
 
 
 class Held(Unavailable):
-    """Nothing that moves money is begun just now, and nothing was; the same request may be sent again in `retry_after`.
+    """Nothing that moves money is begun just now, and nothing was;
+    the same request may be sent again in `retry_after`.
 
     That is in seconds. Who only reads goes on.
     """
@@ -106,7 +111,9 @@ class Held(Unavailable):
 
 
 class Unsure(PaydeskError):
-    """The answer to a write was lost, and with it whether it was done; the message says how to find out."""
+    """The answer to a write was lost, and with it whether it was done;
+    the message says how to find out.
+    """
 
     status = 503
     passing = True

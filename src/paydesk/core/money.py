@@ -17,7 +17,8 @@ LARGEST = Decimal("999999999999.9999")
 """What a `numeric(20,4)` column and a JSON number both hold without loss."""
 
 _WIDE = Context(prec=60)
-"""Holds the product of two amounts without loss, so that what is rounded up was not rounded before."""
+"""Holds the product of two amounts without loss, so that what is rounded up was not
+rounded before."""
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,18})?")
 _THOUSANDS = 3
@@ -41,7 +42,8 @@ def parse_currency(text: str, field: str = "currency") -> str:
 
 
 def parse_known_currency(text: str, field: str = "currency") -> str:
-    """Check an ISO 4217 code of a currency that money is in already, one that was withdrawn since included.
+    """Check an ISO 4217 code of a currency that money is in already, one that was withdrawn
+    since included.
 
     Raises: Malformed, naming the field.
     """
@@ -49,9 +51,11 @@ def parse_known_currency(text: str, field: str = "currency") -> str:
 
 
 def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
-    """Read a positive amount in main units of `currency`: plain digits, a dot, no more decimals than the currency has.
+    """Read a positive amount in main units of `currency`:
+    plain digits, a dot, no more decimals than the currency has.
 
-    Zeros beyond them are exact, so they are taken: clients write `500.00` for 500 JPY (interface.md §2.4).
+    Zeros beyond them are exact, so they are taken: clients write `500.00` for 500 JPY
+    (interface.md §2.4).
 
     Raises: Malformed, saying what is wrong and what was expected.
     """
@@ -62,7 +66,8 @@ def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
 
 
 def parse_exact(text: str, currency: str, field: str, *, like: str) -> Decimal:
-    """Read an amount that may be 0, with the decimals that the currency has; `like` shows how it could be written.
+    """Read an amount that may be 0, with the decimals that the currency has;
+    `like` shows how it could be written.
 
     Raises: Malformed, saying what is wrong and what was expected.
     """
@@ -81,7 +86,8 @@ def parse_exact(text: str, currency: str, field: str, *, like: str) -> Decimal:
 def parse_typed(text: str, currency: str, field: str = "amount") -> Decimal:
     """Read a positive amount that a person typed, with a dot or a comma before the decimals.
 
-    `5.000` JPY or `1,000` USD may well mean thousands, so three decimals that the currency doesn't have are asked back.
+    `5.000` JPY or `1,000` USD may well mean thousands, so three decimals that the currency doesn't
+    have are asked back.
 
     Raises: Malformed, saying what is wrong and what was expected.
     """
@@ -97,17 +103,23 @@ def parse_typed(text: str, currency: str, field: str = "amount") -> Decimal:
 
 
 def fits(amount: Decimal, currency: str) -> bool:
-    """Whether the currency has the decimals to pay this to the digit; zeros at its end don't count."""
+    """Whether the currency has the decimals to pay this to the digit;
+    zeros at its end don't count.
+    """
     return amount == amount.quantize(Decimal(1).scaleb(-minor_digits(currency)), context=_WIDE)
 
 
 def plain_number(amount: Decimal) -> Decimal:
-    """The same amount, written without trailing zeros, an exponent, or a minus before zero, as JSON shows it."""
+    """The same amount, written without trailing zeros, an exponent, or a minus before zero,
+    as JSON shows it.
+    """
     return Decimal(format((amount + 0).normalize(), "f"))
 
 
 def written(amount: Decimal, currency: str) -> str:
-    """The amount for people to read in a line of text: `10.00`, with more decimals only where it has them, `0.7453`."""
+    """The amount for people to read in a line of text:
+    `10.00`, with more decimals only where it has them, `0.7453`.
+    """
     plain = plain_number(amount)
     digits = max(minor_digits(currency), -int(plain.as_tuple().exponent))
     return f"{plain:.{digits}f}"
@@ -115,7 +127,9 @@ def written(amount: Decimal, currency: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FeePlan:
-    """What a merchant pays for a payment: `rate` and `reserve_rate` are fractions, `fixed` is in main units."""
+    """What a merchant pays for a payment: `rate` and `reserve_rate` are fractions,
+    `fixed` is in main units.
+    """
 
     rate: Decimal = Decimal("0.03")
     fixed: Decimal = Decimal("0.30")
@@ -124,7 +138,9 @@ class FeePlan:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a paid amount divides: `net + reserve + fees == paid`; net may be negative (interface.md §5.6)."""
+    """How a paid amount divides: `net + reserve + fees == paid`;
+    net may be negative (interface.md §5.6).
+    """
 
     paid: Decimal
     net: Decimal
@@ -133,7 +149,9 @@ class Split:
 
 
 def split_payment(paid: Decimal, plan: FeePlan) -> Split:
-    """Divide a paid amount by the fee plan, four decimals, half-even; nothing is due on a payment of 0."""
+    """Divide a paid amount by the fee plan, four decimals, half-even;
+    nothing is due on a payment of 0.
+    """
     if paid == 0:
         return Split(paid, Decimal(0), Decimal(0), Decimal(0))
     fees = (paid * plan.rate + plan.fixed).quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
@@ -143,11 +161,12 @@ def split_payment(paid: Decimal, plan: FeePlan) -> Split:
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """Where a captured payment's money is, in its currency: its split, what was given back, and what that took.
+    """Where a captured payment's money is, in its currency: its split, what was given back,
+    and what that took.
 
-    `pending_taken`, `reserve_taken` and `fees_taken` are what refunds and a chargeback took of net, reserve and fees.
-    `fees_returned_of` is how much of `given_back` had its fees returned; None if nobody knows. Once `settled` its net
-    is available, once `released` its reserve is too.
+    `pending_taken`, `reserve_taken` and `fees_taken` are what refunds and a chargeback took of net,
+    reserve and fees. `fees_returned_of` is how much of `given_back` had its fees returned; None if
+    nobody knows. Once `settled` its net is available, once `released` its reserve is too.
     """
 
     split: Split
@@ -169,7 +188,9 @@ class Funds:
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """What giving money back takes from each of the merchant's balances, and from the fees; they sum to the amount."""
+    """What giving money back takes from each of the merchant's balances, and from the fees;
+    they sum to the amount.
+    """
 
     pending: Decimal
     available: Decimal
@@ -178,18 +199,22 @@ class Reversal:
 
 
 def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Reversal:
-    """Divide what is given back: the reserve's share, the fees' share if they are returned, the rest from the merchant.
+    """Divide what is given back: the reserve's share, the fees' share if they are returned,
+    the rest from the merchant.
 
-    Shares are reckoned from all that was given back so far and rounded up to four decimals, so that many parts take
-    exactly what one whole refund takes, whatever they are. (Rounded down, the last part could be too small for what the
-    others left.) Banks may take back more than was paid: no share grows beyond its whole. For fees only those parts
-    count that had theirs returned: what was given back before the fees were returned stays as it was. What the merchant
-    bears comes out of pending money of this payment as far as there is any, then out of available money. No part is
+    Shares are reckoned from all that was given back so far and rounded up to four decimals, so that
+    many parts take exactly what one whole refund takes, whatever they are. (Rounded down, the last
+    part could be too small for what the others left.) Banks may take back more than was paid: no
+    share grows beyond its whole. For fees only those parts count that had theirs returned: what was
+    given back before the fees were returned stays as it was. What the merchant bears comes out of
+    pending money of this payment as far as there is any, then out of available money. No part is
     negative; they sum to the amount.
     """
 
     def due(of: Decimal, taken: Decimal, most: Decimal, before: Decimal) -> Decimal:
-        """What is still to be taken of a whole, now that this is given back after so much before."""
+        """What is still to be taken of a whole, now that this is given back after
+        so much before.
+        """
         share = _WIDE.divide(_WIDE.multiply(of, before + amount), funds.split.paid)
         share = min(share.quantize(LEDGER_DIGITS, ROUND_CEILING, _WIDE), of)
         return min(max(share - taken, Decimal(0)), most)
@@ -205,10 +230,11 @@ def split_reversal(funds: Funds, amount: Decimal, *, fees_returned: bool) -> Rev
 
 
 def fees_due_again(funds: Funds, amount: Decimal) -> Decimal:
-    """What of the fees that were returned with `amount` is due again, since it came back and was not given back at all.
+    """What of the fees that were returned with `amount` is due again,
+    since it came back and was not given back at all.
 
-    What stays returned is what giving back only the rest would have taken, so `fees_taken` is again as split_reversal
-    reckons it.
+    What stays returned is what giving back only the rest would have taken, so `fees_taken` is again
+    as split_reversal reckons it.
     """
     if funds.split.paid == 0:
         return Decimal(0)

@@ -1,7 +1,9 @@
-"""Ids as a client in the field writes them into paths: `orderId.toString(8)`, a number in octal (interface.md §8.5).
+"""Ids as a client in the field writes them into paths: `orderId.toString(8)`, a number in octal
+(interface.md §8.5).
 
-New ids end in 8, which no octal digit is. So no octal text is ever the decimal text of a new id; and since it is never
-the smaller number of the two, it is none of an id that was given before either, where the new id is above all of those.
+New ids end in 8, which no octal digit is. So no octal text is ever the decimal text of a new id;
+and since it is never the smaller number of the two, it is none of an id that was given before
+either, where the new id is above all of those.
 """
 
 from __future__ import annotations

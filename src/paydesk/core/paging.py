@@ -1,4 +1,6 @@
-"""Pages of a list that grows while it is read: each continues after a row, never after a number of rows."""
+"""Pages of a list that grows while it is read: each continues after a row, never after a number
+of rows.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which rows to read, newest first: `most` of those before a place, made from `since` on and before `until`."""
+    """Which rows to read, newest first: `most` of those before a place,
+    made from `since` on and before `until`.
+    """
 
     most: int
     before: Place = Place(LATEST, LARGEST_ID)
@@ -36,7 +40,8 @@ class Page:
             "before_at": self.before.at,
             "before_id": self.before.id,
             "since": self.since,
-            # An index scan begins at this bound, however deep the page is, and not at the newest row.
+            # An index scan begins at this bound, however deep the page is, and not at the
+            # newest row.
             "until": min(self.until, self.before.at + timedelta(microseconds=1)),
             "most": self.most,
         }

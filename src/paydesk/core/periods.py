@@ -40,7 +40,8 @@ class Period:
 
 
 def parse_period(text: str, field: str) -> Period:
-    """Read a period as the form writes it: a whole number and a unit, `30d`, `2w`, `6m`, `1y`; at most 10 years.
+    """Read a period as the form writes it: a whole number and a unit, `30d`, `2w`, `6m`, `1y`;
+    at most 10 years.
 
     Raises: Malformed, naming the field.
     Source: interface.md §2.5.
@@ -59,10 +60,11 @@ def parse_period(text: str, field: str) -> Period:
 
 
 def occurrence(anchor: datetime, period: Period, number: int, time_zone: str = "UTC") -> datetime:
-    """The moment `number` periods after the anchor (UTC), by the calendar and the wall clock of a time zone.
+    """The moment `number` periods after the anchor (UTC), by the calendar and the wall clock
+    of a time zone.
 
-    Counting from the anchor keeps the day: 31 January, 28 February, 31 March. A wall-clock time that a change to
-    summer time skips moves to the first moment after it.
+    Counting from the anchor keeps the day: 31 January, 28 February, 31 March. A wall-clock time
+    that a change to summer time skips moves to the first moment after it.
     """
     steps = _step(period.unit, period.length * number)
     if time_zone == "UTC":

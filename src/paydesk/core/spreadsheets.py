@@ -1,8 +1,8 @@
 """CSV lines that no spreadsheet takes for a formula, whichever character it separates cells by.
 
-Every cell is quoted. A program that splits at semicolons or tabs begins cells of its own inside ours, so a sign that
-would begin a formula is led by an apostrophe after such a separator, too, and in its other guises (full-width: NFKC).
-Numbers of ours stay numbers: `-5.00` is nothing but digits.
+Every cell is quoted. A program that splits at semicolons or tabs begins cells of its own inside
+ours, so a sign that would begin a formula is led by an apostrophe after such a separator, too, and
+in its other guises (full-width: NFKC). Numbers of ours stay numbers: `-5.00` is nothing but digits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _MAY_HIDE_A_SIGN = re.compile(r"[=+\-@]|[^\x00-\x7f]")
 
 
 def csv_line(cells: Iterable[object], *, end: str = "\r\n") -> str:
-    """A line of a CSV file: None is empty, times are ISO 8601, numbers stay as they are, texts are made harmless."""
+    """A line of a CSV file: None is empty, times are ISO 8601, numbers stay as they are,
+    texts are made harmless.
+    """
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator=end).writerow([_cell(cell) for cell in cells])
     return written.getvalue()
@@ -36,7 +38,9 @@ def _cell(value: object) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text with an apostrophe before each sign that would begin a formula, here or after a separator."""
+    """The text with an apostrophe before each sign that would begin a formula,
+    here or after a separator.
+    """
     if not _MAY_HIDE_A_SIGN.search(text):
         return text
     parts: list[str] = []
@@ -46,7 +50,8 @@ def harmless(text: str) -> str:
         if begins and plain[:1] in _SIGNS:
             parts.append("'")
         parts.append(character)
-        # Spaces, quotes and what is not seen don't keep what follows from being read as the cell's beginning.
+        # Spaces, quotes and what is not seen don't keep what follows from being read as the
+        # cell's beginning.
         begins = plain[-1:] in _SEPARATORS or (begins and (not plain.strip() or plain == '"' or _is_unseen(plain)))
     return "".join(parts)
 

@@ -11,7 +11,9 @@ from paydesk.core.errors import Malformed
 
 
 def storable_json(values: Mapping[str, object]) -> str:
-    """Values as JSON that PostgreSQL stores: it takes no NUL, which becomes a replacement character."""
+    """Values as JSON that PostgreSQL stores: it takes no NUL,
+    which becomes a replacement character.
+    """
     return msgspec.json.encode(values).decode().replace("\\u0000", "\\ufffd")
 
 
@@ -21,13 +23,16 @@ def storable_text(text: str, *, longest: int) -> str:
 
 
 def masked_json(values: Mapping[str, object]) -> str:
-    """Values as JSON without what looks like a card number, in names, texts and numbers of any depth."""
+    """Values as JSON without what looks like a card number, in names,
+    texts and numbers of any depth.
+    """
     written = msgspec.json.encode(values).decode()
     return msgspec.json.encode(masked_values(values)).decode() if holds_card_number(written) else written
 
 
 def refuse_card_number(text: str, name: str) -> None:
-    """Refuse a card number in a field that is kept or echoed to the character, which masking would break.
+    """Refuse a card number in a field that is kept or echoed to the character,
+    which masking would break.
 
     Raises: Malformed, naming the field, never the number.
     """

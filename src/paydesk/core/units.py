@@ -1,7 +1,8 @@
 """How amounts that are set once read in each currency: a fee of 15 is 15 USD, and 1,500 JPY.
 
-A unit here is about what one US dollar was worth when this was written, rounded down to 1, 2 or 5 with zeros. All
-others count as 1. It is a rule of thumb for fees and limits, no exchange rate: nothing is converted by it.
+A unit here is about what one US dollar was worth when this was written, rounded down to 1, 2 or 5
+with zeros. All others count as 1. It is a rule of thumb for fees and limits, no exchange rate:
+nothing is converted by it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ _NAMED = {
 UNITS: Mapping[str, Decimal] = {
     currency: Decimal(units) for units, currencies in _NAMED.items() for currency in currencies.split()
 }
-"""Of the currencies whose unit is not 1; the table `currency_unit` holds the same for statements."""
+"""Of the currencies whose unit is not 1; the table `currency_unit` holds the same
+for statements."""
 
 
 def in_currency(amount: Decimal, currency: str) -> Decimal:
-    """An amount that is set for dollars, euros and pounds, as it reads in main units of `currency`."""
+    """An amount that is set for dollars, euros and pounds, as it reads in main units
+    of `currency`.
+    """
     return amount * UNITS.get(currency, Decimal(1))

@@ -61,8 +61,8 @@ _MAY_STAND = string.punctuation
 def check_url(url: str, field: str) -> str:
     """Make sure that a URL is absolute and harmless in a header; returns its scheme in lower case.
 
-    Spaces and non-ASCII are accepted (`as_header` encodes them); control characters are not, nor, for http and https,
-    a host that is none.
+    Spaces and non-ASCII are accepted (`as_header` encodes them); control characters are not, nor,
+    for http and https, a host that is none.
 
     Raises: Malformed, naming the field.
     """
@@ -83,7 +83,9 @@ def check_url(url: str, field: str) -> str:
 
 
 def is_systems_own(scheme: str) -> bool:
-    """Whether the browser or the operating system opens such addresses itself, so that they are no shop's or app's."""
+    """Whether the browser or the operating system opens such addresses itself,
+    so that they are no shop's or app's.
+    """
     name = scheme.lower()
     return name in _SYSTEMS_OWN or name.startswith(_SYSTEMS_OWN_BEGINNINGS)
 
@@ -98,7 +100,9 @@ def _check_web_address(url: str, parts: SplitResult, field: str) -> None:
 
 
 def as_header(url: str) -> str:
-    """The URL as it may stand in a `Location` header: unchanged but for percent-encoded spaces and non-ASCII."""
+    """The URL as it may stand in a `Location` header:
+    unchanged but for percent-encoded spaces and non-ASCII.
+    """
     return quote(url, safe=_MAY_STAND)
 
 

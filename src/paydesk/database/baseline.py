@@ -1,7 +1,9 @@
-"""The schema as one text: what a new database gets in one go, in the place of all steps up to a number.
+"""The schema as one text: what a new database gets in one go, in the place of all steps up
+to a number.
 
-`schema/` holds it, a file per noun, each table whole with what belongs to it. It never changes: later steps do. A
-database that was brought to that number step by step is recognised by its catalog, which must be the baseline's.
+`schema/` holds it, a file per noun, each table whole with what belongs to it. It never changes:
+later steps do. A database that was brought to that number step by step is recognised by its
+catalog, which must be the baseline's.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ NUMBER = 165
 NAME = f"{NUMBER:04}_baseline"
 
 OLDEST_CODE = 150
-"""The newest step that the oldest code knows which runs on the baseline, as the last of those steps said."""
+"""The newest step that the oldest code knows which runs on the baseline,
+as the last of those steps said."""
 
 LAST_WITH_STEPS = "aa2581eb0a522ad4d4030e310c0ae98f69e37b3f"
 """The commit whose code has the steps up to this one, for databases that lack some of them."""
@@ -46,14 +49,17 @@ _SHORT = 240
 _THERE = "select relnamespace::regnamespace::text from pg_class where oid = 'schema_migration'::regclass"
 
 _OF_OTHERS = {"index", "table", "view", "sequence", "function"}
-"""What an operator may have made in addition; a column, a check, a trigger or a unique index could end our writes."""
+"""What an operator may have made in addition; a column, a check,
+a trigger or a unique index could end our writes."""
 
 _queries = load_statements("paydesk.database", "catalog.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing that a schema is made of: a table, and each column, check and index of it, for instance."""
+    """One thing that a schema is made of: a table, and each column, check and index of it,
+    for instance.
+    """
 
     kind: str
     of: str
@@ -89,7 +95,8 @@ def refuse_older(newest: int) -> None:
 
 
 async def require_same(connection: asyncpg.Connection) -> None:
-    """Make sure that what the steps have made is what the baseline makes. In a transaction; changes nothing.
+    """Make sure that what the steps have made is what the baseline makes.
+    In a transaction; changes nothing.
 
     Both are read from the same server, since each version prints a catalog in words of its own.
 
@@ -107,7 +114,9 @@ async def require_same(connection: asyncpg.Connection) -> None:
 
 
 def differences(found: _Catalog, wanted: _Catalog) -> list[str]:
-    """How one catalog differs from the one that is wanted; what somebody else made beside our tables is let be."""
+    """How one catalog differs from the one that is wanted;
+    what somebody else made beside our tables is let be.
+    """
     ours = {thing.of for thing in wanted.values()}
     lacking = [f"{thing} is missing" for key, thing in wanted.items() if key not in found]
     other = [
@@ -130,7 +139,8 @@ def _contrasted(found: str, wanted: str) -> str:
 
 
 async def _made_beside(connection: asyncpg.Connection) -> _Catalog:
-    """The catalog of the baseline, made in a schema of its own and undone again: no table of ours is touched.
+    """The catalog of the baseline, made in a schema of its own and undone again:
+    no table of ours is touched.
 
     Raises: SetupError if the role may not make one.
     """

@@ -31,7 +31,9 @@ class EmbeddedServerError(SetupError):
 
 @dataclass(frozen=True, slots=True)
 class ServerUser:
-    """Whom PostgreSQL runs as: ourselves, or `nobody` if we are root, since it refuses to run as root."""
+    """Whom PostgreSQL runs as: ourselves, or `nobody` if we are root, since it refuses to run
+    as root.
+    """
 
     uid: int
     gid: int
@@ -83,7 +85,8 @@ def server_user() -> ServerUser:
 def prepare_data_dir(data_dir: Path) -> Layout:
     """Make sure that the data directory exists, is ours, and that nobody else may change it.
 
-    Root's is made searchable by others (0711), so that the unprivileged server reaches its own 0700 directory below.
+    Root's is made searchable by others (0711), so that the unprivileged server reaches its own 0700
+    directory below.
 
     Raises: EmbeddedServerError if it can't be used.
     """
@@ -158,8 +161,9 @@ def socket_directory(layout: Layout) -> Path:
 def prepare_socket_directory(layout: Layout, user: ServerUser) -> Path:
     """Choose and restrict the directory of the socket, and clear it of what a killed server left.
 
-    Call it only when no server of this data directory runs. A data directory with too long a path gets one below the
-    system's temporary directory, under a name that nobody could guess and make first.
+    Call it only when no server of this data directory runs. A data directory with too long a path
+    gets one below the system's temporary directory, under a name that nobody could guess and
+    make first.
     """
     directory = layout.data_dir / "socket"
     # A comma separates directories, for PostgreSQL as for asyncpg.
@@ -180,7 +184,9 @@ def remembered_directory(layout: Layout, user: ServerUser) -> Path | None:
 
 
 def is_private(directory: Path, user: ServerUser) -> bool:
-    """Tell whether this is a directory that only this user may enter (a stranger's could pose as our server)."""
+    """Tell whether this is a directory that only this user may enter
+    (a stranger's could pose as our server).
+    """
     try:
         found = directory.lstat()
     except OSError:
@@ -205,7 +211,9 @@ def forget_socket_directory(layout: Layout) -> None:
 
 
 def replace_file(path: Path, text: str, owner: ServerUser | None = None) -> None:
-    """Write a file (0600) whole or not at all, without following a link that somebody put in its place."""
+    """Write a file (0600) whole or not at all, without following a link that somebody put
+    in its place.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     with os.fdopen(handle, "w") as file:
         file.write(text)
@@ -228,22 +236,27 @@ def read_plainly(path: Path) -> str:
 
 
 def pid_file(layout: Layout) -> list[str]:
-    """Return the lines of the server's pid file (first the pid, eighth its state); none if it isn't there."""
+    """Return the lines of the server's pid file (first the pid, eighth its state);
+    none if it isn't there.
+    """
     return read_plainly(layout.cluster / "postmaster.pid").splitlines()
 
 
 def disown_pid_file(layout: Layout, user: ServerUser) -> None:
     """Make the pid file of a dead server harmless, though its pid may be another program's by now.
 
-    PostgreSQL would refuse to start then. Under our own pid, its parent's, it ignores the pid but still looks whether
-    the dead server's children use its shared memory; so the file isn't simply deleted.
+    PostgreSQL would refuse to start then. Under our own pid, its parent's, it ignores the pid but
+    still looks whether the dead server's children use its shared memory; so the file isn't
+    simply deleted.
     """
     _, *rest = pid_file(layout)
     replace_file(layout.cluster / "postmaster.pid", "\n".join([str(os.getpid()), *rest, ""]), user)
 
 
 def open_log(layout: Layout) -> int:
-    """Open the server's log for appending and return its file descriptor; a very long one is put aside first."""
+    """Open the server's log for appending and return its file descriptor;
+    a very long one is put aside first.
+    """
     if layout.log.exists() and layout.log.stat().st_size > LARGEST_LOG:
         layout.log.replace(layout.log.with_suffix(".log.1"))
     return os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
@@ -284,7 +297,9 @@ def publish(unfinished: Path, layout: Layout) -> None:
 
 
 def write_access_rules(layout: Layout, user: ServerUser) -> None:
-    """Let in nobody but the operating system's user who owns the data directory, as `paydesk` or `postgres`."""
+    """Let in nobody but the operating system's user who owns the data directory,
+    as `paydesk` or `postgres`.
+    """
     owner = pwd.getpwuid(os.geteuid()).pw_name
     replace_file(layout.cluster / "pg_hba.conf", "local all all peer map=owner\n", user)
     rules = "".join(f'owner "{owner}" {role}\n' for role in ("paydesk", "postgres"))

@@ -1,8 +1,9 @@
-"""Commits whose wait for a synchronous standby was broken off: everybody sees them, and a failover forgets them.
+"""Commits whose wait for a synchronous standby was broken off:
+everybody sees them, and a failover forgets them.
 
-PostgreSQL answers such a statement as done, with a warning. What breaks off: an operator, a time limit (what takes
-too long is cancelled) or a server that stops. Nothing of ours takes it for done: what became of it is not known, as
-after a lost answer, until a later commit has reached a standby.
+PostgreSQL answers such a statement as done, with a warning. What breaks off: an operator, a time
+limit (what takes too long is cancelled) or a server that stops. Nothing of ours takes it for done:
+what became of it is not known, as after a lost answer, until a later commit has reached a standby.
 """
 
 from __future__ import annotations
@@ -19,30 +20,37 @@ UNCONFIRMED = Counter(
 )
 
 WRITE = "select pg_logical_emit_message(true, 'paydesk', 'ready')"
-"""A write without a row: a line of the write-ahead log, for which a commit waits as for a payment's."""
+"""A write without a row: a line of the write-ahead log, for which a commit waits as
+for a payment's."""
 
 _ROUTINE, _WAIT = "R", "SyncRepWaitForLSN"
-"""The field of a warning that names the server's routine: the same in all languages and versions, unlike its text."""
+"""The field of a warning that names the server's routine: the same in all languages and versions,
+unlike its text."""
 
 
 class Unconfirmed(Exception):
-    """A commit may be forgotten by a failover, and may stand: what was sent is done or not, as after a lost answer."""
+    """A commit may be forgotten by a failover, and may stand: what was sent is done or not,
+    as after a lost answer.
+    """
 
     def __init__(self) -> None:
         super().__init__("the wait for a synchronous standby was broken off: a failover may forget what was committed")
 
 
 class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
-    """A connection on which no statement counts as done whose commit no standby has; it is dropped after one.
+    """A connection on which no statement counts as done whose commit no standby has;
+    it is dropped after one.
 
     Every method raises, besides what the driver raises: Unconfirmed.
     """
 
     is_unconfirmed = False
-    """Whether a commit's wait was broken off on it, perhaps of a statement that nobody waits for any more."""
+    """Whether a commit's wait was broken off on it, perhaps of a statement that nobody waits
+    for any more."""
 
     def _process_log_message(self, fields: dict[str, str], last_query: str) -> None:
-        # Not a listener: the pool warns of those that are left, and takes them off with every return.
+        # Not a listener: the pool warns of those that are left, and takes them off with
+        # every return.
         if fields.get(_ROUTINE) == _WAIT:
             self.is_unconfirmed = True
             UNCONFIRMED.inc()
@@ -77,7 +85,8 @@ class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
 
 
 async def make_durable(connection: Connection, *, patience: float) -> None:
-    """Wait until a standby has all that was visible before: a commit's wait covers every earlier one's.
+    """Wait until a standby has all that was visible before:
+    a commit's wait covers every earlier one's.
 
     `patience` is in seconds. Without a synchronous standby there is nothing to wait for.
 

@@ -1,8 +1,10 @@
-"""The private PostgreSQL that `paydesk run` brings along (docs/operate.md says how to use a real one instead).
+"""The private PostgreSQL that `paydesk run` brings along
+(docs/operate.md says how to use a real one instead).
 
-Only the *programs* of the wheel are used, under a small supervisor of our own. One process at a time owns the server of
-a data directory, by holding a file lock that the kernel releases however the process ends; the others attach to it. The
-server dies with its owner, and what a kill -9 leaves behind is cleared at the next start.
+Only the *programs* of the wheel are used, under a small supervisor of our own. One process at a
+time owns the server of a data directory, by holding a file lock that the kernel releases however
+the process ends; the others attach to it. The server dies with its owner, and what a kill -9 leaves
+behind is cleared at the next start.
 """
 
 import asyncio
@@ -38,7 +40,9 @@ log = structlog.get_logger()
 
 
 class EmbeddedServer:
-    """The PostgreSQL server of one data directory: ours, or attached to while another process owns it."""
+    """The PostgreSQL server of one data directory:
+    ours, or attached to while another process owns it.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self.layout = Layout(data_dir.resolve())
@@ -48,7 +52,9 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """The DSN of the database and role `paydesk`; the role owns the database and is no superuser."""
+        """The DSN of the database and role `paydesk`;
+        the role owns the database and is no superuser.
+        """
         return self.dsn()
 
     @property
@@ -57,12 +63,15 @@ class EmbeddedServer:
         return self.dsn("postgres", role="postgres")
 
     def dsn(self, database: str = "paydesk", *, role: str = "paydesk") -> str:
-        """Return a DSN that asyncpg and libpq both understand; the server must have been started."""
+        """Return a DSN that asyncpg and libpq both understand;
+        the server must have been started.
+        """
         sockets = quote(str(cluster.socket_directory(self.layout)), safe="")
         return f"postgresql://{role}@/{quote(database, safe='')}?host={sockets}&port={cluster.PORT}"
 
     async def start(self) -> None:
-        """Start the server, or attach to the one that another process of ours runs, and wait until it answers.
+        """Start the server, or attach to the one that another process of ours runs,
+        and wait until it answers.
 
         Call it from a thread that lives as long as the process: the server ends with it.
 
@@ -87,7 +96,9 @@ class EmbeddedServer:
             raise
 
     async def stop(self) -> None:
-        """Stop the server if it is ours, and let go of the data directory; a server of another process runs on."""
+        """Stop the server if it is ours, and let go of the data directory;
+        a server of another process runs on.
+        """
         self.attached = False
         await self._end_process()
         if self._lock is not None:
@@ -96,7 +107,8 @@ class EmbeddedServer:
             self._lock = None
 
     async def supervise(self) -> None:
-        """Keep the server running until cancelled: start it again when it dies, or when the process that owned it ends.
+        """Keep the server running until cancelled:
+        start it again when it dies, or when the process that owned it ends.
 
         A start that fails is logged and tried again, since the reason (a full disk, say) may pass.
         """
@@ -170,7 +182,9 @@ class EmbeddedServer:
         await self._ensure_database()
 
     async def _create(self, user: ServerUser) -> None:
-        """Make the cluster under another name and rename it, so that half a cluster never looks like one."""
+        """Make the cluster under another name and rename it,
+        so that half a cluster never looks like one.
+        """
         unfinished = cluster.clear_unfinished(self.layout)
         cluster.restrict(unfinished, user)
         seen = self._log_size()
@@ -183,7 +197,9 @@ class EmbeddedServer:
         cluster.publish(unfinished, self.layout)
 
     async def _end_previous(self) -> None:
-        """Wait out, or end, a server whose owner was killed (the lock is ours, so it is nobody's)."""
+        """Wait out, or end, a server whose owner was killed
+        (the lock is ours, so it is nobody's).
+        """
         lines = cluster.pid_file(self.layout)
         if not lines or not lines[0].isdecimal():
             return
@@ -200,7 +216,9 @@ class EmbeddedServer:
         cluster.disown_pid_file(self.layout, cluster.server_user())
 
     async def _launch(self, command: list[str]) -> None:
-        """Start the server and wait until it is ready; try again while children of a killed one hold its memory."""
+        """Start the server and wait until it is ready;
+        try again while children of a killed one hold its memory.
+        """
         patience = time.monotonic() + LEFTOVER_PATIENCE
         while True:
             seen = self._log_size()
@@ -214,7 +232,9 @@ class EmbeddedServer:
             await asyncio.sleep(WATCH)
 
     async def _ready(self, process: subprocess.Popen[bytes]) -> bool:
-        """Wait until the server takes connections (its pid file says so); false if it ended or took too long."""
+        """Wait until the server takes connections (its pid file says so);
+        false if it ended or took too long.
+        """
 
         def ready() -> bool:
             lines = cluster.pid_file(self.layout)
@@ -224,7 +244,8 @@ class EmbeddedServer:
         return process.poll() is None and ready()
 
     async def _ensure_database(self) -> None:
-        """Make the role and the database `paydesk`, unless they are there; a killed first start is completed here.
+        """Make the role and the database `paydesk`, unless they are there;
+        a killed first start is completed here.
 
         As on a real server, the role sees what others' sessions and standbys do.
         """
@@ -243,7 +264,9 @@ class EmbeddedServer:
             raise self._failure(f"PostgreSQL in {self.layout.data_dir} does not answer", str(error)) from error
 
     async def _end_process(self) -> None:
-        """End the program that we started, gently first: fast shutdown, immediate shutdown, kill."""
+        """End the program that we started, gently first:
+        fast shutdown, immediate shutdown, kill.
+        """
         process = self._process
         if process is None:
             return
@@ -283,7 +306,8 @@ class EmbeddedServer:
 
 @asynccontextmanager
 async def server_for(data_dir: Path) -> AsyncIterator[EmbeddedServer]:
-    """Give the running server of a data directory: another process's if there is one, else our own during the block.
+    """Give the running server of a data directory: another process's if there is one,
+    else our own during the block.
 
     Raises: EmbeddedServerError
     """
@@ -303,7 +327,9 @@ async def wait_until(condition: Callable[[], bool], patience: float) -> None:
 
 
 def is_server(pid: int, directory: Path) -> bool:
-    """Tell whether this process is a live server of this cluster, not another program that was given its pid."""
+    """Tell whether this process is a live server of this cluster,
+    not another program that was given its pid.
+    """
     if Path("/proc/self/cwd").exists():
         try:
             return Path(f"/proc/{pid}/cwd").samefile(directory)

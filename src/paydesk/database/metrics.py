@@ -25,7 +25,9 @@ def watch_pool(pool: Pool, name: str) -> None:
 
 
 def measure_pools() -> None:
-    """Measure the pools of this process; called by a thread beside the event loop, which may stand still."""
+    """Measure the pools of this process; called by a thread beside the event loop,
+    which may stand still.
+    """
     counted: Counter[tuple[str, str]] = Counter()
     for pool, name in list(_pools.items()):
         counted[name, "in_use"] += pool.get_size() - pool.get_idle_size()

@@ -1,13 +1,16 @@
-"""Brings the schema up to date, while the service goes on: the baseline (baseline.py), then the steps in `migrations/`.
+"""Brings the schema up to date, while the service goes on:
+the baseline (baseline.py), then the steps in `migrations/`.
 
-Each step is a transaction of its own behind a table lock: a process that dies leaves whole steps behind, and of two
-that start at once one waits for the other. No step makes others wait for long: one that does not get its locks gives
-way and is tried again, once who held them has gone. A step may begin with lines that say more of it:
+Each step is a transaction of its own behind a table lock: a process that dies leaves whole steps
+behind, and of two that start at once one waits for the other. No step makes others wait for long:
+one that does not get its locks gives way and is tried again, once who held them has gone. A step
+may begin with lines that say more of it:
 
-    -- oldest code: 105            code that knows step 105, and none that is older, runs on the schema with this step
+    -- oldest code: 105            no code that is older than step 105 runs on this schema
     -- outside a transaction       statement by statement, which `create index concurrently` needs
     -- in batches of 2000: payment (merchant_id, id)
-                                   its statement runs over all rows of a table, which it finds under the name `batch`
+                                   its statement runs over all rows of a table, which it finds under
+                                   the name `batch`
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ from paydesk.database.statements import Connection
 GIVES_WAY = ("500ms", "500ms", "1500ms")
 """How long a step waits for a lock, try by try: whoever comes after it waits as long.
 
-Most end before PostgreSQL looks for deadlocks (after 1 s), so that it ends no payment; a vacuum of the server's own,
-which is in the way too, is ended by that look only.
+Most end before PostgreSQL looks for deadlocks (after 1 s), so that it ends no payment; a vacuum of
+the server's own, which is in the way too, is ended by that look only.
 """
 
 PAUSE, MOST_PAUSE = 2.0, 30.0
@@ -61,7 +64,8 @@ select a.pid, l.virtualxid,
  where l.locktype = 'virtualxid' and l.granted and a.datname = current_database() and a.pid <> pg_backend_pid()
  order by a.xact_start
 """
-"""Every transaction under way, whoever's it is: roles that may not see others' sessions see their locks."""
+"""Every transaction under way, whoever's it is: roles that may not see others' sessions see
+their locks."""
 
 _NAMED = 3
 """How many of those that are in the way are named."""
@@ -69,7 +73,8 @@ _NAMED = 3
 _APPLIED = """
 select number, name, coalesce((to_jsonb(m) ->> 'oldest_code')::integer, number) as oldest_code from schema_migration m
 """
-"""By way of JSON, since a schema of long ago has no such column, and is still to be told what to do."""
+"""By way of JSON, since a schema of long ago has no such column, and is still to be told what
+to do."""
 
 _NAME = "select name from schema_migration where number = $1"
 _RECORD = "insert into schema_migration (number, name, oldest_code) values ($1, $2, $3)"
@@ -77,7 +82,8 @@ _RECORD_BASELINE = """
 insert into schema_migration (number, name, oldest_code)
 select number, $2, least(number, $3) from generate_series(1, $1) number
 """
-"""Under each number up to its own: code of before looks for the steps that it knows, and runs on."""
+"""Under each number up to its own: code of before looks for the steps that it knows,
+and runs on."""
 _RECOGNISE = "update schema_migration set name = $2 where number = $1"
 
 log = structlog.get_logger()
@@ -89,7 +95,8 @@ _Transaction: TypeAlias = tuple[int, str]
 class Migration:
     """One step of the schema: `number` orders it, `sql` may hold many statements.
 
-    `oldest_code` is the newest step that the oldest code knows which runs on the schema with this one.
+    `oldest_code` is the newest step that the oldest code knows which runs on the schema with
+    this one.
     """
 
     number: int
@@ -99,7 +106,9 @@ class Migration:
 
     @property
     def oldest_code(self) -> int:
-        """The step that code must know to run with this one: this one itself, unless the file says otherwise."""
+        """The step that code must know to run with this one:
+        this one itself, unless the file says otherwise.
+        """
         said = _OLDEST.search(self.sql)
         return int(said[1]) if said else self.number
 
@@ -148,8 +157,8 @@ async def missing_steps(database: Database, steps: Sequence[Migration] | None = 
 
     The baseline is one of them until a schema that was made step by step was recognised.
 
-    Raises: SetupError if the database was made by newer code that this code can't run beside, or by code that is older
-        than the baseline.
+    Raises: SetupError if the database was made by newer code that this code can't run beside, or by
+        code that is older than the baseline.
     """
     try:
         applied = await _applied(database)
@@ -170,26 +179,32 @@ def _missing(applied: dict[int, _Applied], known: Sequence[Migration]) -> list[M
 
 
 def _is_done(step: Migration, applied_as: str) -> bool:
-    """Whether a step that was applied under a name needs nothing: a baseline must be recognised first."""
+    """Whether a step that was applied under a name needs nothing:
+    a baseline must be recognised first.
+    """
     return not step.is_baseline or applied_as == step.name
 
 
 async def migrate(
     database: Database, *, steps: Sequence[Migration] | None = None, told: Callable[[float], None] = _nobody
 ) -> list[str]:
-    """Apply what is missing of the steps given, else of all that this code knows; returns the names of those applied.
+    """Apply what is missing of the steps given, else of all that this code knows;
+    returns the names of those applied.
 
-    `told` is called with the part of a step that was done since, 1 for a whole one. `database` needs two connections.
+    `told` is called with the part of a step that was done since, 1 for a whole one. `database`
+    needs two connections.
 
-    Raises: SetupError if the database was made by newer code that this code can't run beside, or by code that is older
-        than the baseline, if what the older steps made is not the baseline's, or if a step never gets its locks; the
-        steps before it stay, and the next call goes on from there.
+    Raises: SetupError if the database was made by newer code that this code can't run beside, or by
+        code that is older than the baseline, if what the older steps made is not the baseline's, or
+        if a step never gets its locks; the steps before it stay, and the next call goes on
+        from there.
     """
     return [step.name for step in await missing_steps(database, steps) if await _apply(database, step, told)]
 
 
 async def _apply(database: Database, step: Migration, told: Callable[[float], None]) -> bool:
-    """Apply one step, however often it has to give way; false if another process has done so meanwhile.
+    """Apply one step, however often it has to give way;
+    false if another process has done so meanwhile.
 
     Raises: SetupError.
     """
@@ -217,7 +232,9 @@ async def _running(database: Database) -> dict[_Transaction, str]:
 
 
 async def _rest(database: Database, in_the_way: set[_Transaction]) -> None:
-    """Wait until the next try: longer while transactions go on that were in the way of the last one."""
+    """Wait until the next try: longer while transactions go on that were in the way
+    of the last one.
+    """
     patience = time.monotonic() + MOST_PAUSE
     await asyncio.sleep(PAUSE)
     while time.monotonic() < patience and in_the_way & set(await _running(database)):  # noqa: ASYNC110
@@ -227,11 +244,13 @@ async def _rest(database: Database, in_the_way: set[_Transaction]) -> None:
 async def _try(database: Database, step: Migration, gives_way: str, told: Callable[[float], None]) -> bool:
     """Try one step once."""
     async with database.acquire() as connection, connection.transaction():
-        # What waits here for another process's step may wait longer than what is idle in a transaction otherwise may.
+        # What waits here for another process's step may wait longer than what is idle in a
+        # transaction otherwise may.
         await connection.execute("set local idle_in_transaction_session_timeout = 0")
         await connection.execute("lock table schema_migration in exclusive mode", timeout=PATIENCE)
         applied_as = await connection.fetchval(_NAME, step.number)
-        # This also lets go of the question's snapshot, for whose end an index that is built beside would wait.
+        # This also lets go of the question's snapshot, for whose end an index that is built beside
+        # would wait.
         await connection.execute(f"set local lock_timeout = '{gives_way}'")
         if applied_as is None:
             await _run(database, connection, step, gives_way, told)
@@ -260,7 +279,8 @@ async def _run(
 
 
 async def require_current_schema(database: Database) -> None:
-    """Refuse to work on a schema that is behind this code, or so far ahead that this code can't work with it.
+    """Refuse to work on a schema that is behind this code,
+    or so far ahead that this code can't work with it.
 
     Raises: SetupError, naming the command that helps.
     """

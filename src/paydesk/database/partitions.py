@@ -18,7 +18,8 @@ LOGS = ("pingback_attempt", "rejected_form", "audit_entry")
 MONTHS_AHEAD = 2
 
 GIVES_WAY = "100ms"
-"""How long upkeep waits for a lock, and whoever records something for upkeep; there is time until it is tried again."""
+"""How long upkeep waits for a lock, and whoever records something for upkeep;
+there is time until it is tried again."""
 
 _COLUMNS = """
 select string_agg(quote_ident(attname), ', ' order by attnum)
@@ -32,10 +33,12 @@ _MONTH = re.compile(r"_m([0-9]{6})$")
 
 
 async def keep_partitions(database: Database, *, now: datetime, months: int) -> None:
-    """Make sure that this month and the next ones have partitions, and drop those older than `months`.
+    """Make sure that this month and the next ones have partitions,
+    and drop those older than `months`.
 
-    A row that finds no partition goes to the default one, so nothing is lost if this never runs. While somebody reads a
-    log for long (a backup), this gives way at once: neither waits for the other.
+    A row that finds no partition goes to the default one, so nothing is lost if this never runs.
+    While somebody reads a log for long (a backup), this gives way at once: neither waits for
+    the other.
     """
     this_month = datetime(now.year, now.month, 1, tzinfo=UTC)
     existing = await _existing(database)
@@ -53,7 +56,9 @@ async def keep_partitions(database: Database, *, now: datetime, months: int) -> 
 
 
 async def _if_free(database: Database, name: str, change: Callable[[Connection], Awaitable[None]]) -> None:
-    """Make a change in a transaction of its own, or leave it for the next time if its locks are not free now."""
+    """Make a change in a transaction of its own, or leave it for the next time if its locks are not
+    free now.
+    """
     try:
         async with database.acquire() as connection, connection.transaction():
             await connection.execute(f"set local lock_timeout = '{GIVES_WAY}'")
@@ -76,7 +81,9 @@ async def _existing(database: Database) -> set[str]:
 
 
 async def _make(connection: Connection, *, log: str, name: str, begin: datetime) -> None:
-    """Make one month's partition; rows that the default partition already caught for that month move into it."""
+    """Make one month's partition; rows that the default partition already caught
+    for that month move into it.
+    """
     end = begin + relativedelta(months=1)
     month = (begin, end)
     await connection.execute(f"lock table {log} in share row exclusive mode")

@@ -1,7 +1,9 @@
-"""How a step of the schema is done bit by bit, each in a transaction of its own, so that nobody waits for the whole.
+"""How a step of the schema is done bit by bit, each in a transaction of its own,
+so that nobody waits for the whole.
 
-Indexes are built `concurrently`, those of a partitioned table on each partition; rows are filled in batches whose locks
-are taken without waiting, so that a batch may lose to a payment but can't be in a deadlock with one.
+Indexes are built `concurrently`, those of a partitioned table on each partition; rows are filled in
+batches whose locks are taken without waiting, so that a batch may lose to a payment but can't be in
+a deadlock with one.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ _INVALID = "select exists (select from pg_index where indexrelid = to_regclass($
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Which rows a statement is run over: all of a table, so many at a time, in the order of a key."""
+    """Which rows a statement is run over: all of a table, so many at a time,
+    in the order of a key.
+    """
 
     size: int
     table: str
@@ -58,9 +62,11 @@ def statements_in(sql: str) -> list[str]:
 
 
 async def run_one_by_one(connection: ConfirmedConnection, sql: str, gives_way: str) -> None:
-    """Run a step's statements each by itself; each must do no harm when it runs again after one that failed.
+    """Run a step's statements each by itself; each must do no harm when it runs again after one
+    that failed.
 
-    Raises: LockNotAvailableError if a statement that makes others wait does not get its locks within `gives_way`.
+    Raises: LockNotAvailableError if a statement that makes others wait does not get its locks
+        within `gives_way`.
     """
     for statement in statements_in(sql):
         if index := _INDEX.match(statement):
@@ -79,7 +85,9 @@ async def _run(connection: ConfirmedConnection, statement: str, gives_way: str, 
 
 
 async def _build(connection: ConfirmedConnection, statement: str, index: re.Match[str], gives_way: str) -> None:
-    """Build an index beside the work; on a partitioned table first on each partition, which it then only takes up."""
+    """Build an index beside the work; on a partitioned table first on each partition,
+    which it then only takes up.
+    """
     partitions = [row["name"] for row in await connection.fetch(_PARTITIONS, index["table"])]
     for partition in partitions:
         name = f"{index['name']}_{partition.removeprefix(index['table']).strip('_')}"
@@ -93,7 +101,8 @@ async def _build(connection: ConfirmedConnection, statement: str, index: re.Matc
 
 
 async def _build_one(connection: ConfirmedConnection, name: str, statement: str) -> None:
-    """Build one index. It waits for the end of all that began before it, however long: nobody waits for it.
+    """Build one index. It waits for the end of all that began before it, however long:
+    nobody waits for it.
 
     An index whose building was broken off stays behind, invalid and of no use: it is made anew.
     """
@@ -105,10 +114,12 @@ async def _build_one(connection: ConfirmedConnection, name: str, statement: str)
 async def run_in_batches(
     connection: ConfirmedConnection, sql: str, batches: Batches, gives_way: str, told: Callable[[float], None]
 ) -> None:
-    """Run a step's one statement over all rows of a table, which it finds, locked, under the name `batch`.
+    """Run a step's one statement over all rows of a table, which it finds, locked,
+    under the name `batch`.
 
-    It rests as long as it works, so that half of the machine is left to who pays; `told` is called with the share of
-    the rows done since, 1 in all. Rows that come meanwhile may not be seen: a trigger of an earlier step fills these.
+    It rests as long as it works, so that half of the machine is left to who pays; `told` is called
+    with the share of the rows done since, 1 in all. Rows that come meanwhile may not be seen: a
+    trigger of an earlier step fills these.
     """
     (statement,) = statements_in(sql)
     rows = await connection.fetchval("select reltuples from pg_class where oid = $1::regclass", batches.table)
@@ -133,7 +144,8 @@ async def run_in_batches(
 async def _one_batch(
     connection: ConfirmedConnection, statement: str, batches: Batches, last: Sequence[Any], gives_way: str
 ) -> Sequence[Sequence[Any]] | None:
-    """Run the statement over the rows that follow the last one of before: their keys, None at the end.
+    """Run the statement over the rows that follow the last one of before:
+    their keys, None at the end.
 
     Raises: LockNotAvailableError if somebody holds one of them.
     """
@@ -145,7 +157,8 @@ async def _one_batch(
         rows = [tuple(row.values()) for row in await locking.fetch(*last, timeout=PATIENCE)]
         if not rows:
             return None
-        # As arrays, so that whatever the planner guesses these rows are found one by one, and never by reading all.
+        # As arrays, so that whatever the planner guesses these rows are found one by one, and never
+        # by reading all.
         arrays = (f"${number}::{column.type.name}[]" for number, column in enumerate(locking.get_attributes(), 1))
         batch = f"with batch as materialized (select * from unnest({', '.join(arrays)}) as b ({key}))"  # noqa: S608
         await _run(connection, f"{batch} {statement}", gives_way, *zip(*rows, strict=True))

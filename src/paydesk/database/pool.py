@@ -1,4 +1,6 @@
-"""The connection pool, in which requests wait briefly, and which errors mean that the database is away for a moment."""
+"""The connection pool, in which requests wait briefly, and which errors mean
+that the database is away for a moment.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +33,20 @@ AWAY = (
     asyncpg.InvalidCachedStatementError,
     Unconfirmed,
 )
-"""Raised when the server restarts, is full, can't be reached, takes no writes any more, or can't say whether a standby
-has what was committed: what was just sent may be done or not (see surely.py).
+"""Raised when the server restarts, is full, can't be reached, takes no writes any more, or can't
+say whether a standby has what was committed: what was just sent may be done or not (see surely.py).
 
-The driver calls it an internal error (InternalClientError) when the server's last words reach a connection just as it
-is used: it is in no state to take the statement. In a transaction a statement whose result a step of the schema has
-changed since it was prepared is refused once (InvalidCachedStatementError): the next time it is prepared anew.
+The driver calls it an internal error (InternalClientError) when the server's last words reach a
+connection just as it is used: it is in no state to take the statement. In a transaction a statement
+whose result a step of the schema has changed since it was prepared is refused once
+(InvalidCachedStatementError): the next time it is prepared anew.
 """
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says that the database is away, and not that it was asked something that makes no sense."""
+    """Whether an error says that the database is away, and not that it was asked something
+    that makes no sense.
+    """
     return isinstance(error, AWAY) and not isinstance(error, ValueError)
 
 
@@ -53,9 +58,11 @@ PATIENCE = 60.0
 SESSION = {
     "application_name": "paydesk",
     "timezone": "UTC",
-    # Every statement finds its rows by key, whatever the values: planning each call anew costs more than running it.
+    # Every statement finds its rows by key, whatever the values: planning each call anew costs more
+    # than running it.
     "plan_cache_mode": "force_generic_plan",
-    # Between two statements of a transaction nobody waits for a client or a bank: who does lets go of what it holds.
+    # Between two statements of a transaction nobody waits for a client or a bank: who does lets go
+    # of what it holds.
     "idle_in_transaction_session_timeout": "1min",
 }
 """What every session is set to."""
@@ -65,7 +72,9 @@ _Got = TypeVar("_Got")
 
 
 class _Acquiring:
-    """Waits for a connection as long as its request may; used like a plain pool's, by `await` or `async with`."""
+    """Waits for a connection as long as its request may;
+    used like a plain pool's, by `await` or `async with`.
+    """
 
     def __init__(self, acquiring: Any, waiting: Waiting) -> None:
         self._acquiring = acquiring
@@ -81,7 +90,8 @@ class _Acquiring:
         await self._acquiring.__aexit__(*error)
 
     async def _wait(self, connection: Awaitable[_Got]) -> _Got:
-        # Not the pool's own time-out: that holds for giving the connection back, too, when a write has been done.
+        # Not the pool's own time-out: that holds for giving the connection back, too, when a write
+        # has been done.
         limit = asyncio.timeout(self._waiting.patience)
         try:
             async with limit:
@@ -95,7 +105,9 @@ class _Acquiring:
 
 
 class _RequestsPool(asyncpg.Pool):  # type: ignore[misc]
-    """A pool in which a request waits briefly for its first connection (waiting.py), all others as long as it takes."""
+    """A pool in which a request waits briefly for its first connection (waiting.py),
+    all others as long as it takes.
+    """
 
     def acquire(self, *, timeout: float | None = None) -> Any:
         """A connection, by `await` or for a block. Raises: NoConnection."""
@@ -115,11 +127,13 @@ async def connected(
 ) -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
 
-    `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first needed. A pool with
-    a name is measured under it, and the server's list of sessions shows it. A statement that takes longer than
-    `patience`, in seconds, is cancelled. `meet` gets each new connection before anybody works with it.
-    Of several servers that it names the one that takes writes is spoken to.
-    Raises: one of AWAY if no such server can be reached, SetupError if the address lets anybody be the server.
+    `url` is a postgresql:// address; with `least` 0 the first connection is made when it is first
+    needed. A pool with a name is measured under it, and the server's list of sessions shows it. A
+    statement that takes longer than `patience`, in seconds, is cancelled. `meet` gets each new
+    connection before anybody works with it. Of several servers that it names the one that takes
+    writes is spoken to.
+    Raises: one of AWAY if no such server can be reached, SetupError if the address lets anybody be
+        the server.
     """
     async with _RequestsPool(
         url,
@@ -143,10 +157,11 @@ async def connected(
 
 
 async def _keep_session(connection: ConfirmedConnection) -> None:
-    """Save the round trip that cleans up a returned connection's session: no statement of ours changes one.
+    """Save the round trip that cleans up a returned connection's session:
+    no statement of ours changes one.
 
-    A transaction left open is rolled back all the same. A server that takes no writes any more is left, as is one that
-    broke off a commit's wait after nobody waited for its answer any more.
+    A transaction left open is rolled back all the same. A server that takes no writes any more is
+    left, as is one that broke off a commit's wait after nobody waited for its answer any more.
     """
     if connection.is_unconfirmed or not takes_writes(connection):
         connection.terminate()

@@ -1,4 +1,6 @@
-"""A pooler between us and PostgreSQL (pgbouncer): what it has to let through, found out at the start."""
+"""A pooler between us and PostgreSQL (pgbouncer):
+what it has to let through, found out at the start.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from paydesk.database.pool import SESSION, Database
 from paydesk.database.statements import Connection
 
 _ROUNDS = 5
-"""How often a statement is tried on a connection that another one may have been given; others may be in between."""
+"""How often a statement is tried on a connection that another one may have been given;
+others may be in between."""
 
 _GONE = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 
@@ -18,7 +21,9 @@ _TOLD_BY_POOLERS = ("application_name", "timezone")
 
 
 def refused_settings(error: BaseException) -> str | None:
-    """What to change in a pooler that does not let our sessions be set; None for any other error."""
+    """What to change in a pooler that does not let our sessions be set;
+    None for any other error.
+    """
     if not isinstance(error, asyncpg.ProtocolViolationError) or "startup parameter" not in str(error):
         return None
     kept = ",".join(_kept_back())
@@ -29,7 +34,8 @@ def refused_settings(error: BaseException) -> str | None:
 
 
 async def require_pooler(database: Database) -> None:
-    """Make sure that sessions are set as they have to be, and that what one has prepared is there when it is used.
+    """Make sure that sessions are set as they have to be, and that what one has prepared is there
+    when it is used.
 
     Raises: SetupError, saying what to change; without a pooler there is nothing to.
     """
@@ -50,7 +56,8 @@ async def _require_prepared(database: Database) -> None:
         try:
             for number in range(_ROUNDS):
                 prepared = await one.prepare(f"select {number}::integer")
-                # In transaction mode the other is now likely to get the server that has just prepared it.
+                # In transaction mode the other is now likely to get the server that has just
+                # prepared it.
                 async with other.transaction():
                     await other.execute("select 1")
                     await prepared.fetchval()

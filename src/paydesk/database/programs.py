@@ -1,4 +1,6 @@
-"""The PostgreSQL programs that a wheel brings: where they are, their settings, and how they are started."""
+"""The PostgreSQL programs that a wheel brings: where they are, their settings,
+and how they are started.
+"""
 
 import importlib.util
 import os
@@ -14,7 +16,8 @@ SMALLEST_SHARED_MEMORY = 256 * 2**20  # bytes; containers often have 64 MiB, too
 def binary(name: str) -> Path:
     """Return the path of a PostgreSQL program such as ``psql``, ``pg_dump`` or ``pgbench``.
 
-    The wheel is only located, never imported: its Python code creates users and opens directories up to /.
+    The wheel is only located, never imported: its Python code creates users and opens directories
+    up to /.
 
     Raises: EmbeddedServerError if the wheel has none for this platform.
     """
@@ -40,7 +43,9 @@ def initdb_command(directory: Path, user: ServerUser) -> list[str]:
 
 
 def launch(user: ServerUser, directories: list[Path], command: list[str]) -> list[str]:
-    """Return the command that runs a PostgreSQL program as this user, who must reach the installation and these."""
+    """Return the command that runs a PostgreSQL program as this user,
+    who must reach the installation and these.
+    """
     programs = binary("postgres").parent
     wheel = programs.parents[1]
     installation = [programs / command[0], programs / "postgres", programs.parent / "share", programs.parent / "lib"]
@@ -50,7 +55,9 @@ def launch(user: ServerUser, directories: list[Path], command: list[str]) -> lis
 
 
 def spawn(command: list[str], output: int) -> subprocess.Popen[bytes]:
-    """Start a program that Ctrl-C in our terminal doesn't reach, and that knows none of our secrets."""
+    """Start a program that Ctrl-C in our terminal doesn't reach,
+    and that knows none of our secrets.
+    """
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     return subprocess.Popen(  # noqa: S603 (our own command)
         command,
@@ -71,7 +78,8 @@ def server_command(layout: Layout, user: ServerUser, sockets: Path) -> list[str]
         "port": str(PORT),
         "unix_socket_directories": str(sockets),
         "unix_socket_permissions": "0700",
-        # A payment that was answered is on the disk, whatever dies: said here, so that no configuration file undoes it.
+        # A payment that was answered is on the disk, whatever dies: said here, so that no
+        # configuration file undoes it.
         "fsync": "on",
         "synchronous_commit": "on",
         "full_page_writes": "on",
@@ -79,7 +87,8 @@ def server_command(layout: Layout, user: ServerUser, sockets: Path) -> list[str]
         "shared_buffers": "128MB",
         "max_connections": "200",
         "max_wal_size": "2GB",  # fewer checkpoints under load, still seconds to recover
-        # A young database must learn soon that one merchant has many rows, or plans pick the wrong index.
+        # A young database must learn soon that one merchant has many rows, or plans pick the
+        # wrong index.
         "autovacuum_naptime": "5s",
         "jit": "off",
         "huge_pages": "off",
@@ -100,7 +109,9 @@ def server_command(layout: Layout, user: ServerUser, sockets: Path) -> list[str]
 
 
 def roomy_shared_memory() -> bool:
-    """Tell whether POSIX shared memory is worth using: always, but in a container with a tiny /dev/shm."""
+    """Tell whether POSIX shared memory is worth using:
+    always, but in a container with a tiny /dev/shm.
+    """
     devices = Path("/dev/shm")  # noqa: S108 (only measured)
     if not devices.is_dir():
         return os.uname().sysname != "Linux"

@@ -12,7 +12,8 @@ PATIENCE = 2.0
 
 
 async def commits(database: Database) -> bool:
-    """Whether a write is committed within two seconds: not by a standby, nor by a server that hangs or lost its own.
+    """Whether a write is committed within two seconds:
+    not by a standby, nor by a server that hangs or lost its own.
 
     Raises: one of AWAY.
     """

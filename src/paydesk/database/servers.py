@@ -1,4 +1,6 @@
-"""The servers of one database: the one that takes writes is spoken to, and one that hangs costs seconds."""
+"""The servers of one database: the one that takes writes is spoken to,
+and one that hangs costs seconds.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ NO_WRITES = "the database takes no writes: this server is a standby, or read-onl
 
 
 class Servers:
-    """The servers of a database as a pool's way to connect: the one that took the last connection is asked first."""
+    """The servers of a database as a pool's way to connect:
+    the one that took the last connection is asked first.
+    """
 
     def __init__(self, url: str) -> None:
         self._urls = each_server(url)
@@ -45,13 +49,17 @@ class Servers:
 
 
 def takes_writes(connection: asyncpg.Connection) -> bool:
-    """Whether a server said so, as far as it has told: it reports each change by itself, a pooler may keep it back."""
+    """Whether a server said so, as far as it has told: it reports each change by itself,
+    a pooler may keep it back.
+    """
     told = connection.get_settings()
     return "on" not in (getattr(told, "in_hot_standby", "off"), getattr(told, "default_transaction_read_only", "off"))
 
 
 def each_server(url: str) -> list[str]:
-    """The addresses of the servers that a postgresql:// address names, in its authority or its query."""
+    """The addresses of the servers that a postgresql:// address names,
+    in its authority or its query.
+    """
     parts = urlsplit(url)
     people, at, servers = parts.netloc.rpartition("@")
     asked = parse_qs(parts.query)

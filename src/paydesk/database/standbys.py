@@ -1,4 +1,6 @@
-"""Whether what is committed survives the database's own server: a synchronous standby has it before anybody hears."""
+"""Whether what is committed survives the database's own server:
+a synchronous standby has it before anybody hears.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Standbys:
-    """The standbys of a database: how many in all, how many of them commits wait for, how many we may not look at."""
+    """The standbys of a database: how many in all, how many of them commits wait for,
+    how many we may not look at.
+    """
 
     commits_wait: bool
     standbys: int
@@ -64,7 +68,8 @@ async def standbys_of(database: Database) -> Standbys:
 
 
 async def require_synchronous_standby(database: Database, *, allow_async: bool) -> None:
-    """Refuse live payments where a failover would forget some of them, unless the operator takes that.
+    """Refuse live payments where a failover would forget some of them,
+    unless the operator takes that.
 
     Raises: SetupError, naming what is missing.
     """

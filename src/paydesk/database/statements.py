@@ -1,4 +1,6 @@
-"""SQL statements live in `queries.sql` files beside the Python that calls them, and are loaded by name."""
+"""SQL statements live in `queries.sql` files beside the Python that calls them,
+and are loaded by name.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import aiosql
 
 
 class Connection(Protocol):
-    """What statements are run on: a connection within a transaction of the caller's, or the pool, for one at a time."""
+    """What statements are run on: a connection within a transaction of the caller's, or the pool,
+    for one at a time.
+    """
 
     async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
         """Run statements, and return the status of the last."""
@@ -30,7 +34,9 @@ class Connection(Protocol):
 
 
 class Statements:
-    """The statements of one file, which is read when the first of them is needed: a command needs few files."""
+    """The statements of one file, which is read when the first of them is needed:
+    a command needs few files.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read nothing yet."""
@@ -47,8 +53,8 @@ class Statements:
 def load_statements(package: str, file: str = "queries.sql") -> Any:
     """Load a package's statements: each `-- name:` of the file becomes an async method.
 
-    A method takes the database first and the statement's parameters by keyword. `^` after the name returns one record
-    or None, `$` one value, `!` a status, nothing an async iterator of records.
+    A method takes the database first and the statement's parameters by keyword. `^` after the name
+    returns one record or None, `$` one value, `!` a status, nothing an async iterator of records.
     """
     path = Path(str(files(package).joinpath(file)))
     if not path.is_file():

@@ -1,4 +1,6 @@
-"""Writes whose answer may get lost: a name that was drawn before says afterwards what became of them."""
+"""Writes whose answer may get lost: a name that was drawn before says afterwards what became
+of them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
 
 PATIENCE = 10.0
-"""Seconds for which a database that broke off over a write is asked again; callers wait longer for an answer."""
+"""Seconds for which a database that broke off over a write is asked again;
+callers wait longer for an answer."""
 
 _PAUSE = 0.1
 
@@ -24,7 +27,9 @@ log = structlog.get_logger()
 
 
 def drawn_key() -> str:
-    """A name for one wish that its caller has not named, and may name by it from then on; nobody else can know it."""
+    """A name for one wish that its caller has not named, and may name by it from then on;
+    nobody else can know it.
+    """
     return f"drawn-{secrets.token_hex(16)}"
 
 
@@ -35,13 +40,15 @@ async def surely(
     *,
     unsure: str,
 ) -> _Row:
-    """Write once, whatever breaks over it: after a lost answer look for it, and write again only if it is not there.
+    """Write once, whatever breaks over it: after a lost answer look for it, and write again only
+    if it is not there.
 
-    `write` and `look` get a connection. `write` is named by something drawn before, so that a first try that is still
-    under way in the database and a second one can't both come true; `look` finds it by that name, or gives None. What
-    is found counts once a standby has it.
+    `write` and `look` get a connection. `write` is named by something drawn before, so that a first
+    try that is still under way in the database and a second one can't both come true; `look` finds
+    it by that name, or gives None. What is found counts once a standby has it.
 
-    Raises: what the database raises when it is away, if nothing was sent; Unsure with these words if it stays away.
+    Raises: what the database raises when it is away, if nothing was sent; Unsure with these words
+        if it stays away.
     """
     sent, until = False, time.monotonic() + PATIENCE
     while True:

@@ -1,4 +1,6 @@
-"""Who may be at the other end of a database connection: nobody but the named server, unless it is this machine."""
+"""Who may be at the other end of a database connection:
+nobody but the named server, unless it is this machine.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ _VERIFIED = "verify-full"
 
 
 def database_tls(url: str) -> ssl.SSLContext | None:
-    """How a connection to a postgresql:// address is encrypted; None leaves it to what the address itself says.
+    """How a connection to a postgresql:// address is encrypted;
+    None leaves it to what the address itself says.
 
-    Over loopback and Unix sockets nobody listens. Elsewhere the server shows a certificate for its name from an
-    authority that this machine trusts, or, with `sslmode=verify-full&sslrootcert=FILE`, from the operator's own.
+    Over loopback and Unix sockets nobody listens. Elsewhere the server shows a certificate for its
+    name from an authority that this machine trusts, or, with
+    `sslmode=verify-full&sslrootcert=FILE`, from the operator's own.
 
     Raises: SetupError for a mode that takes any server for the right one.
     """

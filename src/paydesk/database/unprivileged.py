@@ -1,11 +1,13 @@
 """Launch a PostgreSQL program so that it never outlives us and never runs as root.
 
-PostgreSQL refuses to run as root, so root hands it to an unprivileged user. That user may be unable to reach the
-programs or the data: a clone below a 0700 directory is the ordinary case, and loosening somebody's parent directories
-is out of the question. So the program gets the one capability that lets it read past them, if it can't do without.
+PostgreSQL refuses to run as root, so root hands it to an unprivileged user. That user may be unable
+to reach the programs or the data: a clone below a 0700 directory is the ordinary case, and
+loosening somebody's parent directories is out of the question. So the program gets the one
+capability that lets it read past them, if it can't do without.
 
-This file is also the script that does it, run as a process of its own that then becomes the program: changing user in
-a forked copy of a threaded Python process isn't safe. It imports the standard library only (``-I -S``).
+This file is also the script that does it, run as a process of its own that then becomes the
+program: changing user in a forked copy of a threaded Python process isn't safe. It imports the
+standard library only (``-I -S``).
 """
 
 import ctypes
@@ -24,7 +26,8 @@ CAPABILITY_VERSION_3 = 0x20080522
 def launch_command(uid: int, gid: int, needs: Sequence[str], command: Sequence[str]) -> list[str]:
     """Return the command that runs `command` as this user, once it can read everything in `needs`.
 
-    The program ends when the *thread* that started it ends, so start it from one that lives as long as the process.
+    The program ends when the *thread* that started it ends, so start it from one that lives as long
+    as the process.
     """
     orders = [str(uid), str(gid), str(os.getpid()), *needs, "--", *command]
     return [sys.executable, "-I", "-S", __file__, *orders]
@@ -45,7 +48,8 @@ def main(orders: list[str]) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel shut this process down fast (SIGINT) when its parent dies, where the kernel can do that.
+    """Have the kernel shut this process down fast (SIGINT) when its parent dies,
+    where the kernel can do that.
 
     Comes after the change of user, which would clear it.
     """
@@ -56,7 +60,9 @@ def die_with(parent: int) -> None:
 
 
 def drop_root(uid: int, gid: int, needs: list[str]) -> None:
-    """Change to this user, without other groups, keeping at most one capability: the weakest that reaches the needs."""
+    """Change to this user, without other groups, keeping at most one capability:
+    the weakest that reaches the needs.
+    """
     linux = sys.platform == "linux"
     held = 0
     if linux:
@@ -74,7 +80,9 @@ def drop_root(uid: int, gid: int, needs: list[str]) -> None:
 
 
 def keep_weakest(held: int, needs: list[str]) -> None:
-    """Keep no capability, else reading past permissions, else (a program that others can't execute) all access."""
+    """Keep no capability, else reading past permissions, else
+    (a program that others can't execute) all access.
+    """
     if unreachable(needs):
         for capability in (1 << DAC_READ_SEARCH, 1 << DAC_OVERRIDE):
             if held & capability and held & (1 << SETPCAP):
@@ -89,8 +97,8 @@ def keep_weakest(held: int, needs: list[str]) -> None:
 def keep_over_exec(capability: int, next_one: int) -> None:
     """Make one capability effective, keeping in reserve what a next attempt needs.
 
-    Without the secure bit access() would ignore capabilities of a user other than root, and PostgreSQL looks for its
-    own executable with access().
+    Without the secure bit access() would ignore capabilities of a user other than root, and
+    PostgreSQL looks for its own executable with access().
     """
     admin = 1 << SETPCAP
     set_capabilities(admin, capability | next_one | admin, capability)
@@ -99,7 +107,9 @@ def keep_over_exec(capability: int, next_one: int) -> None:
 
 
 def unreachable(needs: list[str]) -> str | None:
-    """Return the first of these paths that this process can't read and enter (or execute), as the kernel sees it."""
+    """Return the first of these paths that this process can't read and enter (or execute),
+    as the kernel sees it.
+    """
     return next((need for need in needs if not os.access(need, os.R_OK | os.X_OK)), None)
 
 
@@ -116,7 +126,9 @@ class CapabilityWord(ctypes.Structure):
 
 
 def permitted_capabilities() -> int:
-    """Return the low word of the capabilities that this process may use; all that matter here are in it."""
+    """Return the low word of the capabilities that this process may use;
+    all that matter here are in it.
+    """
     words = (CapabilityWord * 2)()
     call("capget", ctypes.byref(CapabilityHeader(CAPABILITY_VERSION_3, 0)), words)
     return int(words[0].permitted)

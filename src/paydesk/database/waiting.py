@@ -1,4 +1,6 @@
-"""How long a request waits for a database connection: briefly before it has done anything, however long after that."""
+"""How long a request waits for a database connection: briefly before it has done anything,
+however long after that.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,17 @@ PATIENCE = 2.0
 """Seconds that a request waits for its first connection; then it is told to come back."""
 
 LONGEST_STATEMENT = 30.0
-"""Seconds that a statement may take for which a customer waits: a proxy gives up after a minute, without words."""
+"""Seconds that a statement may take for which a customer waits: a proxy gives up after a minute,
+without words."""
 
 RETRY_AFTER = 3
 """Seconds after which it may."""
 
 
 class NoConnection(TimeoutError):
-    """All connections were in use for as long as this request may wait; nothing of it was sent to the database."""
+    """All connections were in use for as long as this request may wait;
+    nothing of it was sent to the database.
+    """
 
     def __init__(self) -> None:
         super().__init__(f"every connection was in use for {PATIENCE:g} s")
@@ -26,10 +31,11 @@ class NoConnection(TimeoutError):
 
 @dataclass(slots=True)
 class Waiting:
-    """What one request has come to: once it had a connection, a write of its may have been sent over it.
+    """What one request has come to: once it had a connection,
+    a write of its may have been sent over it.
 
-    Its later waits have no end then: a bank's answer must be written down, however long that takes. `only_reads` says
-    that nothing is lost whenever it gives up.
+    Its later waits have no end then: a bank's answer must be written down, however long that takes.
+    `only_reads` says that nothing is lost whenever it gives up.
     """
 
     served: bool = False
@@ -45,12 +51,16 @@ _current: ContextVar[Waiting | None] = ContextVar("waiting", default=None)
 
 
 def current() -> Waiting | None:
-    """The request that is being answered; None in workers and commands, which wait as long as it takes."""
+    """The request that is being answered; None in workers and commands,
+    which wait as long as it takes.
+    """
     return _current.get()
 
 
 def may_wait_only_briefly(*, only_reads: bool) -> None:
-    """Say of the request that is being answered whether it may give up at any time, since it only reads."""
+    """Say of the request that is being answered whether it may give up at any time,
+    since it only reads.
+    """
     waiting = _current.get()
     if waiting is not None:
         waiting.only_reads = only_reads

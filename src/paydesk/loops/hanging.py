@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 PATIENCE = 3600.0
-"""Seconds that a turn may take: twice what alerts wait, and far more than the limits of its calls and statements."""
+"""Seconds that a turn may take: twice what alerts wait, and far more than the limits of its calls
+and statements."""
 
 LONG_READING = 6 * 3600.0
 """Seconds for turns that read whole lists of acquirers."""

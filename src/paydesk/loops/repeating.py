@@ -1,7 +1,8 @@
 """The one way to write what runs in the background: do, rest, be woken, be stopped.
 
-Whatever a turn does, or fails to await, everything else in the process gets its own turn after it: no loop can go round
-without giving way. A turn that fails is logged and tried again after a pause that grows; it never ends the loop.
+Whatever a turn does, or fails to await, everything else in the process gets its own turn after it:
+no loop can go round without giving way. A turn that fails is logged and tried again after a pause
+that grows; it never ends the loop.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from paydesk.loops.hanging import PATIENCE, under_way
 from paydesk.loops.metrics import FAILURES, LAST_TURN
 
 BREATH = 0.001
-"""Seconds between two turns at least: a real pause, in which the event loop sees to connections and timers."""
+"""Seconds between two turns at least: a real pause, in which the event loop sees to connections
+and timers."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = (0.1, 1.0), 8.0
-"""Seconds after the first failure, by the loop's own rest within these bounds; and how far they grow by doubling."""
+"""Seconds after the first failure, by the loop's own rest within these bounds;
+and how far they grow by doubling."""
 
 _HELD = 0.1
 """Seconds until a loop that may not work looks whether it may again."""
 
 _A_FAULT = 6
-"""Failures in a row that are no restart of a database any more: the last is logged as an error, with its place."""
+"""Failures in a row that are no restart of a database any more: the last is logged as an error,
+with its place."""
 
 Turn = Callable[[], Awaitable[bool | None]]
 """One turn of a loop; true says that there is more to do at once."""
@@ -39,7 +43,9 @@ _outages: list[Callable[[BaseException], bool]] = []
 
 
 def take_for_outage(judge: Callable[[BaseException], bool]) -> None:
-    """Have failures of which `judge` is true be logged without their place: all loops fail alike while it is away."""
+    """Have failures of which `judge` is true be logged without their place:
+    all loops fail alike while it is away.
+    """
     _outages.append(judge)
 
 
@@ -67,12 +73,14 @@ async def repeat(
     due: bool = False,
     patience: float = PATIENCE,
 ) -> None:
-    """Take turns until `stop` is set; `rest` is the pause in seconds after a turn that found nothing more to do.
+    """Take turns until `stop` is set; `rest` is the pause in seconds after a turn
+    that found nothing more to do.
 
-    `wake` ends a rest early (not the pause after a failure); it is cleared before the turn that it leads to. The time
-    of the last turn is a metric under `name`, unless `beats` is false. `due` says that it does what is due by this
-    process's clock, which may be held (`due_work_held`). A turn that takes more than `patience` seconds hangs: the
-    process no longer counts as alive (`watched`), and whoever looks after it starts another.
+    `wake` ends a rest early (not the pause after a failure); it is cleared before the turn that it
+    leads to. The time of the last turn is a metric under `name`, unless `beats` is false. `due`
+    says that it does what is due by this process's clock, which may be held (`due_work_held`). A
+    turn that takes more than `patience` seconds hangs: the process no longer counts as alive
+    (`watched`), and whoever looks after it starts another.
     """
     failures = 0
     held = _held.get() if due else (lambda: False)
@@ -98,7 +106,9 @@ async def repeat(
 
 @asynccontextmanager
 async def renewed(name: str, renew: Turn, *, every: float) -> AsyncIterator[None]:
-    """Renew something every so many seconds for the length of a block: a lease on what the block does."""
+    """Renew something every so many seconds for the length of a block:
+    a lease on what the block does.
+    """
 
     async def renew_until_cancelled() -> None:
         await asyncio.sleep(every)
@@ -113,7 +123,9 @@ async def renewed(name: str, renew: Turn, *, every: float) -> AsyncIterator[None
 
 
 def _is_cancelled() -> bool:
-    """Whether this task is to end: something that a turn waits for may also have been cancelled by itself."""
+    """Whether this task is to end: something that a turn waits for may also have been cancelled
+    by itself.
+    """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -27,7 +27,9 @@ class Notifier:
 
 
 def service_manager() -> Notifier | None:
-    """Who wants to hear of this process by its environment, if anybody; its own children are not to speak for it."""
+    """Who wants to hear of this process by its environment, if anybody;
+    its own children are not to speak for it.
+    """
     address = os.environ.pop("NOTIFY_SOCKET", "")
     microseconds = os.environ.pop("WATCHDOG_USEC", "")
     pid = os.environ.pop("WATCHDOG_PID", str(os.getpid()))

@@ -1,4 +1,5 @@
-"""Watching over an event loop from a thread beside it, which sees what the loop itself can't: that it stands still.
+"""Watching over an event loop from a thread beside it, which sees what the loop itself can't:
+that it stands still.
 
 The loop in its turn sees that a background loop hangs, and then shows no heartbeat either.
 """
@@ -31,7 +32,8 @@ log = structlog.get_logger()
 
 
 class Stillness:
-    """For how long something has shown no new heartbeat, as seen by one who looks every `interval` seconds.
+    """For how long something has shown no new heartbeat,
+    as seen by one who looks every `interval` seconds.
 
     Only time counts in which the one who looks was on time: after a machine slept, both were late.
     """
@@ -43,7 +45,9 @@ class Stillness:
         self.seconds = 0.0
 
     def look(self, beats: Hashable, at: float) -> float:
-        """Look at a count of heartbeats at a monotonic time; returns for how many seconds it has stood still."""
+        """Look at a count of heartbeats at a monotonic time;
+        returns for how many seconds it has stood still.
+        """
         passed = 0.0 if self._looked is None else at - self._looked
         self._looked = at
         self.seconds = 0.0 if beats != self._seen else self.seconds + min(passed, self._most)
@@ -52,7 +56,9 @@ class Stillness:
 
 
 class Lag:
-    """How late an event loop comes to what another thread asks of it; one question at a time is open."""
+    """How late an event loop comes to what another thread asks of it;
+    one question at a time is open.
+    """
 
     def __init__(self, process: str, loop: asyncio.AbstractEventLoop) -> None:
         self._process = process
@@ -60,7 +66,9 @@ class Lag:
         self._is_asked = False
 
     def ask(self) -> None:
-        """Ask the loop to say when it comes to this, unless it has not answered the last time; from any thread."""
+        """Ask the loop to say when it comes to this, unless it has not answered the last time;
+        from any thread.
+        """
         if self._is_asked or self._loop.is_closed():
             return
         self._is_asked = True
@@ -76,10 +84,11 @@ def _nothing() -> None:
 
 
 class Watchdog(threading.Thread):
-    """Looks at a count of heartbeats; says that they come (metric, systemd), and once if they don't (log, with stacks).
+    """Looks at a count of heartbeats; says that they come (metric, systemd), and once if they don't
+    (log, with stacks).
 
-    `on_still` is called after that, here in the thread, and `on_look` at each look, to measure what the loop can't. A
-    count of 0, or nothing at all, is no heartbeat yet.
+    `on_still` is called after that, here in the thread, and `on_look` at each look, to measure what
+    the loop can't. A count of 0, or nothing at all, is no heartbeat yet.
     """
 
     def __init__(
@@ -114,7 +123,8 @@ class Watchdog(threading.Thread):
                 self._look()
                 self._on_look()
             except Exception:
-                # Without this thread nobody would be told that all is well, and the service would be ended for it.
+                # Without this thread nobody would be told that all is well, and the service would
+                # be ended for it.
                 log.exception("a look at heartbeats failed", process=self._process)
             is_ended = self._ended.wait(self._interval)
 
@@ -130,7 +140,8 @@ class Watchdog(threading.Thread):
             log.warning("the event loop goes on", process=self._process)
         elif stood >= self._patience and not self._is_told:
             self._is_told = True
-            # The thread that stands still may hold the log's lock: saying so must not stop this one too.
+            # The thread that stands still may hold the log's lock: saying so must not stop this
+            # one too.
             threading.Thread(target=self._tell, args=(stood, stacks()), daemon=True).start()
             self._on_still()
 
@@ -181,10 +192,11 @@ async def watched(
     on_still: Callable[[], None] = _nothing,
     on_look: Callable[[], None] = _nothing,
 ) -> AsyncIterator[None]:
-    """Have this event loop watched for the length of a block, and measured how late it comes to what is to be done.
+    """Have this event loop watched for the length of a block, and measured how late it comes
+    to what is to be done.
 
-    While a background loop of this process hangs there is no heartbeat. `on_beat` is called at each, in the loop;
-    `on_still` and `on_look` in the thread that watches.
+    While a background loop of this process hangs there is no heartbeat. `on_beat` is called at
+    each, in the loop; `on_still` and `on_look` in the thread that watches.
     """
     beats, stop, lag = [0], asyncio.Event(), Lag(process, asyncio.get_running_loop())
     told = set[Turning]()

@@ -1,8 +1,10 @@
-"""Static files under names that carry a hash of their content, so that browsers may keep them for ever.
+"""Static files under names that carry a hash of their content, so that browsers may keep them
+for ever.
 
-Every door keeps its files in a folder `static/`; what several doors use stands in one beside them. They are read and
-compressed once, at import; nothing is read from the disk while serving. `static_app()` belongs under `/static`, and
-also below the sandbox base where that has a host of its own.
+Every door keeps its files in a folder `static/`; what several doors use stands in one beside them.
+They are read and compressed once, at import; nothing is read from the disk while serving.
+`static_app()` belongs under `/static`, and also below the sandbox base where that has a host of
+its own.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One static file: `url_name` is its name with the hash in it; `compressed` is the gzip form of `content`."""
+    """One static file: `url_name` is its name with the hash in it;
+    `compressed` is the gzip form of `content`.
+    """
 
     url_name: str
     media_type: str
@@ -36,10 +40,14 @@ class Asset:
 
 
 class Assets:
-    """The files of some folders, found by their plain names (for templates) or by their hashed names (for browsers)."""
+    """The files of some folders, found by their plain names
+    (for templates) or by their hashed names (for browsers).
+    """
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        """Read all files of the folders; two files of the same name are a mistake that stops the start."""
+        """Read all files of the folders; two files of the same name are a mistake
+        that stops the start.
+        """
         self._by_name: dict[str, Asset] = {}
         files = [path for folder in folders for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
         for path in sorted(files):
@@ -57,11 +65,16 @@ class Assets:
         return f"{PREFIX}/{self.find(name).url_name}"
 
     def integrity(self, name: str) -> str:
-        """What a browser compares a file with before it uses it (subresource integrity). Raises: KeyError."""
+        """What a browser compares a file with before it uses it (subresource integrity).
+
+        Raises: KeyError.
+        """
         return "sha384-" + base64.b64encode(hashlib.sha384(self.find(name).content).digest()).decode()
 
     def app(self) -> ASGIApp:
-        """An ASGI application that serves the files by their hashed names, and 404 for everything else."""
+        """An ASGI application that serves the files by their hashed names,
+        and 404 for everything else.
+        """
         return Router(routes=[Route("/{url_name}", self._serve, methods=["GET"])])
 
     async def _serve(self, request: Request) -> Response:
@@ -98,7 +111,8 @@ def _accepts_gzip(accept_encoding: str) -> bool:
 
 _WEB = Path(__file__).parent
 ASSETS = Assets([_WEB / "static", *sorted(_WEB.glob("*/static")), *sorted(_WEB.glob("*/static/vendor"))])
-"""The static files that doors share, those of all doors, and those of others that `hatch_build.py` brought."""
+"""The static files that doors share, those of all doors,
+and those of others that `hatch_build.py` brought."""
 
 
 def asset_url(name: str) -> str:
@@ -108,7 +122,10 @@ def asset_url(name: str) -> str:
 
 @cache
 def asset_integrity(name: str) -> str:
-    """The hash that a page gives with a static file of any door. Raises: KeyError if there is none."""
+    """The hash that a page gives with a static file of any door.
+
+    Raises: KeyError if there is none.
+    """
     return ASSETS.integrity(name)
 
 

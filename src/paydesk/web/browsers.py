@@ -22,7 +22,9 @@ _SYSTEMS = (
 
 
 def browser_of(user_agent: str) -> str:
-    """A browser and its system, as it names them itself: `Firefox, Linux`; empty if it says nothing known."""
+    """A browser and its system, as it names them itself: `Firefox, Linux`;
+    empty if it says nothing known.
+    """
     found = [
         next((name for name, pattern in table if re.search(pattern, user_agent)), "") for table in (_BROWSERS, _SYSTEMS)
     ]

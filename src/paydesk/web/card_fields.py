@@ -1,4 +1,5 @@
-"""A card as a customer types it into a form, read and checked; what is wrong is named by field and code.
+"""A card as a customer types it into a form, read and checked;
+what is wrong is named by field and code.
 
 The fields are `number`, `expiry` (`MM / YY`, or as it was written), `cvc` and `holder`.
 """
@@ -30,13 +31,17 @@ class WrongFields(Exception):
 
 
 def text_of(form: Mapping[str, Value], name: str) -> str:
-    """A field's text without surrounding spaces, shortened to what a field may hold; empty if it is no text."""
+    """A field's text without surrounding spaces, shortened to what a field may hold;
+    empty if it is no text.
+    """
     value = form.get(name, "")
     return value.strip()[:300] if isinstance(value, str) and "\x00" not in value else ""
 
 
 def checked(errors: dict[str, str], field: str, read: Callable[[], _Checked], otherwise: _Checked) -> _Checked:
-    """What `read` makes of a field; if it can't be right, its code goes to `errors` and `otherwise` is the answer."""
+    """What `read` makes of a field; if it can't be right, its code goes to `errors`
+    and `otherwise` is the answer.
+    """
     try:
         return read()
     except cards.CardError as error:
@@ -47,7 +52,9 @@ def checked(errors: dict[str, str], field: str, read: Callable[[], _Checked], ot
 
 
 def read_card(form: Mapping[str, Value], errors: dict[str, str], now: datetime) -> CardDetails:
-    """The card that was typed; its mistakes go to `errors`, all at once, and then the card is not to be used."""
+    """The card that was typed; its mistakes go to `errors`, all at once, and then the card is not
+    to be used.
+    """
     number = checked(errors, "number", lambda: cards.parse_number(_digits_of(form, "number")), "")
     month, year = checked(errors, "expiry", lambda: _expiry(_digits_of(form, "expiry"), now), (0, 0))
     brand = cards.detect_brand(number)
@@ -57,7 +64,9 @@ def read_card(form: Mapping[str, Value], errors: dict[str, str], now: datetime) 
 
 
 def _digits_of(form: Mapping[str, Value], name: str) -> str:
-    """A field's text with digits as cards print them: some keyboards type them Arabic, Persian or full-width."""
+    """A field's text with digits as cards print them: some keyboards type them Arabic,
+    Persian or full-width.
+    """
     return "".join(str(decimal(letter, letter)) for letter in normalize("NFKC", text_of(form, name)))
 
 

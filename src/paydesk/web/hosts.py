@@ -1,4 +1,6 @@
-"""The names that this service answers to: a page under another one's name would lend it our log-ins and links."""
+"""The names that this service answers to: a page under another one's name would lend it our log-ins
+and links.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from paydesk.web.errors import problem_json
 from paydesk.web.visits import wants_json
 
 PROBES = ("/healthz", "/readyz")
-"""Routes for whatever watches over the service, which calls it by the address of its machine or container."""
+"""Routes for whatever watches over the service, which calls it by the address of its machine
+or container."""
 
 UNKNOWN = "this service does not answer to that host name; call it by its public address"
 
@@ -30,7 +33,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host's name in its one spelling, and the port unless it is a usual one: clients leave those out, or don't."""
+    """A host's name in its one spelling, and the port unless it is a usual one:
+    clients leave those out, or don't.
+    """
 
     name: str
     port: int | None = None
@@ -47,7 +52,9 @@ class Host:
 
 
 def parse_host(text: str) -> Host | None:
-    """Read `Host` as clients write it: any case, a trailing dot, a port or none; None if it is no host at all."""
+    """Read `Host` as clients write it: any case, a trailing dot, a port or none;
+    None if it is no host at all.
+    """
     match = _HOST.fullmatch(text.strip())
     if match is None:
         return None
@@ -85,7 +92,9 @@ class KnownHosts:
         self._names |= {named.name for named in map(parse_host, others) if named is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let through what is for this service: its own names, loopback, and probes by whatever name."""
+        """Let through what is for this service: its own names, loopback,
+        and probes by whatever name.
+        """
         if scope["type"] == "http" and scope["path"] not in PROBES:
             host = asked_host(scope)
             if host is None or not (host.name in self._names or host.is_loopback):

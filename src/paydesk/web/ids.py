@@ -1,6 +1,8 @@
-"""Ids in paths: `{payment_id:id}` is a number as we write it, `[1-9][0-9]{0,18}`; anything else is no such page.
+"""Ids in paths: `{payment_id:id}` is a number as we write it, `[1-9][0-9]{0,18}`;
+anything else is no such page.
 
-Routers convert what stands in a path before a door sees it; Python refuses to read thousands of digits.
+Routers convert what stands in a path before a door sees it; Python refuses to read thousands
+of digits.
 """
 
 from __future__ import annotations

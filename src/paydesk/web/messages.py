@@ -1,7 +1,8 @@
-"""Collect the texts of every door into its gettext catalogues: `python -m paydesk.web.messages [new language …]`.
+"""Collect the texts of every door into its gettext
+catalogues: `python -m paydesk.web.messages [new language …]`.
 
-Run it (or `make messages`) after changing a text, then fill in the empty `msgstr` lines. Naming languages, such as
-`fr` or `pt_BR`, begins a catalogue for each in every door.
+Run it (or `make messages`) after changing a text, then fill in the empty `msgstr` lines. Naming
+languages, such as `fr` or `pt_BR`, begins a catalogue for each in every door.
 """
 
 from __future__ import annotations
@@ -60,13 +61,17 @@ def stale(path: Path) -> list[str]:
 
 
 def unchanged(path: Path) -> list[str]:
-    """The texts that the catalogue at `path` leaves as they are in English, but for those that are mere names."""
+    """The texts that the catalogue at `path` leaves as they are in English,
+    but for those that are mere names.
+    """
     messages = [message for message in _read(path) if message.id]
     return [str(message.id) for message in messages if set(_forms(message.id)) & set(_forms(message.string))]
 
 
 def update(path: Path) -> bool:
-    """Bring one catalogue up to the door's texts, keeping its translations; say whether the file changed."""
+    """Bring one catalogue up to the door's texts, keeping its translations;
+    say whether the file changed.
+    """
     catalogue = _read(path)
     catalogue.update(extract(_door_of(path)), update_creation_date=False)
     catalogue.header_comment = _HEADER
@@ -105,7 +110,9 @@ def _door_of(path: Path) -> Path:
 
 
 def _forms(text: str | Sequence[str] | None) -> list[str]:
-    """The forms of a text that say something besides names, so that in English they would leave English on a page."""
+    """The forms of a text that say something besides names,
+    so that in English they would leave English on a page.
+    """
     forms = [text] if isinstance(text, str) else text or []
     return [form for form in forms if _NO_WORDS.sub("", _NAMES.sub("", form))]
 

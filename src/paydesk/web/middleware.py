@@ -1,4 +1,6 @@
-"""What surrounds every request: the sandbox base, a request id, one log line and the request times."""
+"""What surrounds every request: the sandbox base, a request id,
+one log line and the request times.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class SandboxBase:
         self.app = app
         self._prefix = urlsplit(sandbox_address).path.rstrip("/")
         self._host = sandbox if sandbox != live else None
-        # Proxies pass a name on with its port or without; the port counts only where it is all that tells the two
-        # apart.
+        # Proxies pass a name on with its port or without; the port counts only where it is all that
+        # tells the two apart.
         self._by_port = sandbox.name == live.name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,13 +101,16 @@ class Observed:
 
 
 def _pattern(scope: Scope, routes: Sequence[BaseRoute]) -> str:
-    """The pattern of the route that answered, "none" if there is none: what a stranger writes is no label.
+    """The pattern of the route that answered, "none" if there is none:
+    what a stranger writes is no label.
 
-    So there are never more series than routes times statuses, and a path, whose token is a secret, is in no log.
+    So there are never more series than routes times statuses, and a path, whose token is a secret,
+    is in no log.
     """
     if "endpoint" not in scope:
         return "none"
-    # Starlette's routers leave the route in the scope, also those that are mounted; FastAPI's only for its own kind.
+    # Starlette's routers leave the route in the scope, also those that are mounted; FastAPI's only
+    # for its own kind.
     route = scope.get("route") or next((one for one in routes if _answers(one, scope)), None)
     below = "" if isinstance(route, Mount) else scope.get("root_path", "")
     return below + _CONVERTOR.sub("}", getattr(route, "path", "none"))

@@ -43,7 +43,8 @@ class Pages:
     def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: Any) -> None:
         """Read templates from the first of `folders` that has them, else the shared ones.
 
-        All know `asset_url`, `asset_integrity`, gettext's functions, `known`, each template of `macros` by its name.
+        All know `asset_url`, `asset_integrity`, gettext's functions, `known`, each template of
+        `macros` by its name.
         """
         self._folders = folders
         self._macros = macros or {}
@@ -51,11 +52,16 @@ class Pages:
         self._by_language: dict[str, Environment] = {}
 
     def render(self, template: str, texts: Texts, /, **values: Any) -> str:
-        """The template filled in with `texts` and what is given by name; a missing value is an error."""
+        """The template filled in with `texts` and what is given by name;
+        a missing value is an error.
+        """
         return self._find(template, texts).render(texts=texts, **values)
 
     def render_block(self, template: str, block: str, texts: Texts, /, **values: Any) -> str:
-        """One block of the template alone, for a page that updates a part of itself. Raises: KeyError."""
+        """One block of the template alone, for a page that updates a part of itself.
+
+        Raises: KeyError.
+        """
         found = self._find(template, texts)
         return "".join(found.blocks[block](found.new_context({"texts": texts, **values})))
 
@@ -83,13 +89,15 @@ class Pages:
 
 
 def content_security_policy(form_action: str = "") -> str:
-    """A policy that lets a page use nothing but its own files and data images, and says where violations are reported.
+    """A policy that lets a page use nothing but its own files and data images,
+    and says where violations are reported.
 
-    By `report-uri` alone, which all browsers send at once: those that know `report-to` would send nothing but that, a
-    minute later or, without https or the page, never.
+    By `report-uri` alone, which all browsers send at once: those that know `report-to` would send
+    nothing but that, a minute later or, without https or the page, never.
 
-    `form_action` holds more sources (separated by spaces) that a form's answer may redirect to: Chromium applies
-    `form-action` to the redirects after a post, so a shop's thank-you page must be named.
+    `form_action` holds more sources (separated by spaces) that a form's answer may redirect to:
+    Chromium applies `form-action` to the redirects after a post, so a shop's thank-you page must
+    be named.
     """
     sources = " ".join(source for source in form_action.split() if not set(source) & set(";,'\""))
     return (
@@ -102,6 +110,8 @@ def content_security_policy(form_action: str = "") -> str:
 def secured(
     html: str, *, status: int = 200, form_action: str = "", headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
-    """A page that is never stored, never framed, runs no inline script and tells other sites nothing."""
+    """A page that is never stored, never framed, runs no inline script
+    and tells other sites nothing.
+    """
     policy = {"Content-Security-Policy": content_security_policy(form_action)}
     return HTMLResponse(html, status, headers={**_HEADERS, **policy, **(headers or {})})

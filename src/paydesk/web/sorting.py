@@ -10,13 +10,15 @@ _LETTERS_OF_THEIR_OWN = {
     "tr": "\N{COMBINING CEDILLA}\N{COMBINING BREVE}\N{COMBINING DIAERESIS}",
     "vi": "\N{COMBINING CIRCUMFLEX ACCENT}\N{COMBINING BREVE}\N{COMBINING HORN}",
 }
-"""Marks that make another letter, which follows the plain one in the alphabet; all others are only accents."""
+"""Marks that make another letter, which follows the plain one in the alphabet;
+all others are only accents."""
 
 _UNDIVIDED = str.maketrans({"ı": "h\uffff", "ł": "l\uffff", "đ": "d\uffff", "ø": "o", "æ": "ae", "œ": "oe"})
 """Letters that Unicode does not take apart, as what they are sorted like."""
 
 _BY_SOUND = {"zh": "gb18030", "ja": "shift_jis"}
-"""Encodings whose common characters stand in the order of how they are read: by pinyin, by their Japanese sound."""
+"""Encodings whose common characters stand in the order of how they are read:
+by pinyin, by their Japanese sound."""
 
 
 def sort_key(name: str, language: str) -> tuple[bytes, str]:

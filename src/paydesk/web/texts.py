@@ -1,7 +1,9 @@
-"""Languages: which one a visitor reads, their texts from gettext catalogues, and amounts as they write them.
+"""Languages: which one a visitor reads, their texts from gettext catalogues,
+and amounts as they write them.
 
-Texts are English in the source. A door keeps its translations in `locale/<language>/LC_MESSAGES/<domain>.po`; each is
-read as it is when first needed (no compiled .mo files). `make messages` collects new texts into them.
+Texts are English in the source. A door keeps its translations in
+`locale/<language>/LC_MESSAGES/<domain>.po`; each is read as it is when first needed (no compiled
+.mo files). `make messages` collects new texts into them.
 """
 
 from __future__ import annotations
@@ -28,15 +30,18 @@ from paydesk.core.money import minor_digits
 
 SOURCE_LANGUAGE = "en"
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "pl", "pt", "tr", "vi", "zh")
-"""The languages that pages for customers exist in; numbers and dates are written in these, and their regions', alone.
+"""The languages that pages for customers exist in; numbers and dates are written in these,
+and their regions', alone.
 
-Babel keeps what it has read of a language for ever, so no header may name one that nobody here speaks.
+Babel keeps what it has read of a language for ever, so no header may name one that nobody
+here speaks.
 """
 
 _LONGEST_HEADER = 256
 _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 _ISOLATE = "\u2068{}\u2069"
-"""Sets what it holds apart from the direction of the text around it (Unicode TR 9, first strong isolate)."""
+"""Sets what it holds apart from the direction of the text around it
+(Unicode TR 9, first strong isolate)."""
 
 _LANGUAGE_RANGE = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?")
 
@@ -50,8 +55,9 @@ def mark(text: str) -> str:
 class Texts:
     """How to speak to one visitor: the texts' language, and the locale in which they write numbers.
 
-    The two differ where a door has fewer languages than others: English texts, but amounts as the visitor is used to.
-    `region` is the two-letter country that the visitor's browser names, or empty.
+    The two differ where a door has fewer languages than others: English texts, but amounts as the
+    visitor is used to. `region` is the two-letter country that the visitor's browser names,
+    or empty.
     """
 
     language: str
@@ -71,18 +77,24 @@ class Texts:
 
     @property
     def accept_language(self) -> str:
-        """An `Accept-Language` header that brings these very texts again, whatever a browser sends later."""
+        """An `Accept-Language` header that brings these very texts again,
+        whatever a browser sends later.
+        """
         return f"{self.amount_language},{self.language};q=0.9"
 
     @property
     def date_locale(self) -> Locale:
-        """The visitor's own way to write dates, unless that would put another language's months into the text."""
+        """The visitor's own way to write dates, unless that would put another language's months
+        into the text.
+        """
         language = Locale.parse(self.language, sep="-")
         return self.locale if self.locale.language == language.language else language
 
     @property
     def mail_language(self) -> str:
-        """The tag that brings the same language and way to write dates again, when a mail is written: `de-CH`."""
+        """The tag that brings the same language and way to write dates again,
+        when a mail is written: `de-CH`.
+        """
         return str(self.date_locale).replace("_", "-")
 
     def get(self, text: str) -> str:
@@ -96,11 +108,15 @@ class Texts:
         return str(get_datetime_format("medium", locale)).replace("{0}", time).replace("{1}", date)
 
     def apart(self, text: str) -> str:
-        """A name or an amount that keeps its own order where no markup can hold it, if the texts run right to left."""
+        """A name or an amount that keeps its own order where no markup can hold it,
+        if the texts run right to left.
+        """
         return _ISOLATE.format(text) if self.direction == "rtl" else text
 
     def money(self, amount: Decimal, currency: str) -> str:
-        """An amount with the currency's symbol, with the currency's ISO 4217 digits: `$10.00`, `10,00 €`."""
+        """An amount with the currency's symbol, with the currency's ISO 4217 digits:
+        `$10.00`, `10,00 €`.
+        """
         digits = minor_digits(currency)
         pattern = copy.copy(self.locale.currency_formats["standard"])
         pattern.frac_prec = (digits, digits)
@@ -117,7 +133,9 @@ class Catalogues:
     """The translations of one door: every language that has a catalogue, and English."""
 
     def __init__(self, folder: Path, domain: str) -> None:
-        """Find `folder/<language>/LC_MESSAGES/<domain>.po` of every language; each is read when it is first spoken."""
+        """Find `folder/<language>/LC_MESSAGES/<domain>.po` of every language;
+        each is read when it is first spoken.
+        """
         self._paths: dict[str, Path | None] = {SOURCE_LANGUAGE: None}
         for path in sorted(folder.glob(f"*/LC_MESSAGES/{domain}.po")):
             self._paths[path.parent.parent.name.replace("_", "-")] = path
@@ -130,11 +148,14 @@ class Catalogues:
         return tuple(self._paths)
 
     def texts_for(self, accept_language: str) -> Texts:
-        """The texts for a visitor by the header `Accept-Language` (RFC 9110 §12.5.4); English when nothing fits."""
+        """The texts for a visitor by the header `Accept-Language` (RFC 9110 §12.5.4);
+        English when nothing fits.
+        """
         wanted = preferred_languages(accept_language[:_LONGEST_HEADER])
         best = negotiate_locale(wanted, list(self._known), sep="-") or SOURCE_LANGUAGE
         language = self._known[best.lower()]
-        # Only what was understood is kept, never the header: strangers write as many of those as they like.
+        # Only what was understood is kept, never the header: strangers write as many of those as
+        # they like.
         return self._chosen(language, _first_locale([*wanted, language]), _first_region(wanted))
 
     def _choose(self, language: str, locale: str, region: str) -> Texts:
@@ -142,7 +163,9 @@ class Catalogues:
 
 
 def preferred_languages(accept_language: str) -> list[str]:
-    """The language tags of an `Accept-Language` header, best first; refused (`q=0`) and malformed ones are left out."""
+    """The language tags of an `Accept-Language` header, best first;
+    refused (`q=0`) and malformed ones are left out.
+    """
     weighed = []
     for part in accept_language.split(","):
         match = _LANGUAGE_RANGE.fullmatch(part)
@@ -152,7 +175,9 @@ def preferred_languages(accept_language: str) -> list[str]:
 
 
 def _first_locale(tags: list[str]) -> str:
-    """The name of the first of the tags that is in a language that we have, without its private parts."""
+    """The name of the first of the tags that is in a language that we have,
+    without its private parts.
+    """
     for tag in tags:
         language = tag.partition("-")[0].lower()
         for candidate in (tag, language) if language in LANGUAGES else ():
@@ -171,7 +196,9 @@ def _first_region(tags: list[str]) -> str:
 
 @cache
 def _translations(path: Path | None) -> NullTranslations:
-    """Read a .po file, once; entries marked fuzzy don't count. Without a file texts stay as they are."""
+    """Read a .po file, once; entries marked fuzzy don't count.
+    Without a file texts stay as they are.
+    """
     if path is None:
         return NullTranslations()
     compiled = BytesIO()
@@ -185,7 +212,9 @@ def _translations(path: Path | None) -> NullTranslations:
 
 
 def _isolate_placeholders(catalogue: Catalog) -> None:
-    """Keep names and amounts whole in texts that run right to left: a Latin name's dots and brackets would stray."""
+    """Keep names and amounts whole in texts that run right to left:
+    a Latin name's dots and brackets would stray.
+    """
     for message in catalogue:
         if message.id and isinstance(message.string, str):
             message.string = _isolated(message.string)

@@ -1,7 +1,9 @@
-"""What browsers report of pages whose policy was violated: read with suspicion, kept as kinds, told once per kind.
+"""What browsers report of pages whose policy was violated: read with suspicion, kept as kinds,
+told once per kind.
 
-Anybody can send such a report. So nothing of it is stored or logged but words of our own and the name of a host; what
-is read is limited in size and number before it is read, in this process's memory alone.
+Anybody can send such a report. So nothing of it is stored or logged but words of our own and the
+name of a host; what is read is limited in size and number before it is read, in this process's
+memory alone.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ class Blocked(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One kind of violation, made of our own words; `host` is the other site's, as far as it is a host's name."""
+    """One kind of violation, made of our own words;
+    `host` is the other site's, as far as it is a host's name.
+    """
 
     page: str
     directive: str
@@ -87,14 +91,18 @@ class Violation:
 
     @property
     def is_alarming(self) -> bool:
-        """Whether a card may have been about to be read; browsers' own extensions are their customers' business."""
+        """Whether a card may have been about to be read;
+        browsers' own extensions are their customers' business.
+        """
         harmless = self.directive in _HARMLESS or self.blocked in (Blocked.extension, Blocked.unknown)
         return self.page in _WITH_CARDS and not harmless
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many requests may still be read in this minute; holds at most as many addresses as requests are read."""
+    """How many requests may still be read in this minute;
+    holds at most as many addresses as requests are read.
+    """
 
     minute: datetime | None = None
     taken: dict[str, int] = field(default_factory=dict)
@@ -120,7 +128,9 @@ class Budget:
 
 
 def report_routes(addresses: Iterable[str], trusted_proxies: tuple[Network, ...]) -> list[Route]:
-    """The route that browsers report to; `addresses` are our own bases: reports about other sites are dropped."""
+    """The route that browsers report to; `addresses` are our own bases:
+    reports about other sites are dropped.
+    """
     hosts = frozenset(urlsplit(address).netloc.lower() for address in addresses)
     budget = Budget()
 

@@ -1,4 +1,6 @@
-"""What every door needs to know of a request: who calls, from which base, and what the body says."""
+"""What every door needs to know of a request: who calls, from which base,
+and what the body says.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from paydesk.core.errors import Malformed, TooLarge
 Network = IPv4Network | IPv6Network
 
 SANDBOX = "paydesk.sandbox"
-"""Key of the ASGI scope: the URL prefix of the sandbox base that the request came to, absent on the live base."""
+"""Key of the ASGI scope: the URL prefix of the sandbox base that the request came to,
+absent on the live base."""
 
 _HOP = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[0-9.]+))(?::[0-9]{1,5})?")
 
@@ -31,7 +34,9 @@ def base_path(request: Request) -> str:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a program asks, rather than a browser; at the API's paths it always is one (interface.md §8.2)."""
+    """Whether a program asks, rather than a browser;
+    at the API's paths it always is one (interface.md §8.2).
+    """
     asked = "application/json" in request.headers.get("accept", "").lower()
     path = str(request.scope["path"])
     return asked or path.startswith("/api/") or (path.startswith("/payment/") and path.endswith("/refund"))
@@ -40,7 +45,8 @@ def wants_json(request: Request) -> bool:
 async def read_body(request: Request, largest: int) -> bytes:
     """The body, read no further than `largest` bytes.
 
-    Raises: TooLarge; ClientDisconnect, which no door looks at: nobody is there to read a page about it.
+    Raises: TooLarge; ClientDisconnect, which no door looks at: nobody is there to read a page
+        about it.
     """
     parts, size = [], 0
     async for part in request.stream():
@@ -63,7 +69,9 @@ async def read_form_body(request: Request, largest: int) -> bytes:
 
 
 def client_address(scope: Scope, trusted: tuple[Network, ...]) -> str:
-    """The caller's address; behind trusted proxies, the last one that they did not add themselves."""
+    """The caller's address; behind trusted proxies,
+    the last one that they did not add themselves.
+    """
     client = scope.get("client")
     address = str(client[0]) if client else ""
     if not trusted or not _within(address, trusted):
@@ -80,7 +88,9 @@ def client_address(scope: Scope, trusted: tuple[Network, ...]) -> str:
 
 
 def _without_port(hop: str) -> str:
-    """The address of a hop, which proxies may write with a port (`192.0.2.1:4711`) or in brackets (`[2001:db8::1]`)."""
+    """The address of a hop, which proxies may write with a port
+    (`192.0.2.1:4711`) or in brackets (`[2001:db8::1]`).
+    """
     match = _HOP.fullmatch(hop)
     return (match["bracketed"] or match["plain"]) if match else hop
 

@@ -1,4 +1,6 @@
-"""The counters at which every acquirer is tried: an acquirer, with what only a test can see and do behind it."""
+"""The counters at which every acquirer is tried: an acquirer, with what only a test can see
+and do behind it.
+"""
 
 from __future__ import annotations
 

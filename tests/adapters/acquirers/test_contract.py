@@ -1,7 +1,9 @@
-"""What every acquirer must keep, whatever is behind it; a further acquirer joins as one more `counter`.
+"""What every acquirer must keep, whatever is behind it;
+a further acquirer joins as one more `counter`.
 
-The third counter is Stripe's adapter with localstripe behind it; where that falls short of Stripe is listed in
-stripe/localstripe.py. What only the simulated bank can show is in simulator/test_bank.py.
+The third counter is Stripe's adapter with localstripe behind it; where that falls short of Stripe
+is listed in stripe/localstripe.py. What only the simulated bank can show is in
+simulator/test_bank.py.
 """
 
 from datetime import datetime, timedelta

@@ -1,4 +1,6 @@
-"""What stands with a purchase at an acquirer says whose it is, whatever the shop's references look like."""
+"""What stands with a purchase at an acquirer says whose it is,
+whatever the shop's references look like.
+"""
 
 from __future__ import annotations
 

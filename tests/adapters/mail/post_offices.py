@@ -1,4 +1,6 @@
-"""Real SMTP servers on free ports: ones that take mail, and ones that behave as badly as servers do."""
+"""Real SMTP servers on free ports: ones that take mail, and ones that behave as badly
+as servers do.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ async def post_office(*, port: int = 0, **options: Any) -> AsyncIterator[PostOff
 
 @asynccontextmanager
 async def silent_server(greeting: bytes = b"", *, hang_up: bool = False) -> AsyncIterator[str]:
-    """A server that says at most its greeting, then nothing for ever, or hangs up; gives its URL."""
+    """A server that says at most its greeting, then nothing for ever, or hangs up;
+    gives its URL.
+    """
     open_ones: set[asyncio.StreamWriter] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

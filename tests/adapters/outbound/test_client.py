@@ -1,4 +1,6 @@
-"""The client against real sockets on the loopback; names are answered by a resolver of the tests' own."""
+"""The client against real sockets on the loopback;
+names are answered by a resolver of the tests' own.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Names(AbstractResolver):
 
 
 class Receiver:
-    """A server that records whole requests and answers them with `talk`, which says whether to go on."""
+    """A server that records whole requests and answers them with `talk`,
+    which says whether to go on.
+    """
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk

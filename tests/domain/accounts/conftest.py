@@ -1,4 +1,6 @@
-"""People of a test's own: each with an e-mail address and a client address that no other test uses."""
+"""People of a test's own: each with an e-mail address and a client address
+that no other test uses.
+"""
 
 from __future__ import annotations
 

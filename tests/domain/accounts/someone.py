@@ -1,4 +1,6 @@
-"""Somebody with an account, as tests see them: password, browser, session, and the secret of their app."""
+"""Somebody with an account, as tests see them: password, browser, session,
+and the secret of their app.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class CountingHasher(PasswordHasher):
 
 @dataclass
 class Someone:
-    """A person with their password, browser and session, and the secret of their app if they have one."""
+    """A person with their password, browser and session, and the secret of their app
+    if they have one.
+    """
 
     gate: Gate
     email: str

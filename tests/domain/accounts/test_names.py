@@ -1,4 +1,6 @@
-"""Names stand in mails that we send to others, so they hold nothing that a mail program makes a link of."""
+"""Names stand in mails that we send to others, so they hold nothing that a mail program makes
+a link of.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ select merchant_id, live, id, 'open', 'simulator', 'dp_of_' || id, amount, curre
        array['chargeback'], now()
   from charged_back
 """
-"""What the version before does when a dispute is opened, of an account that muted it and pays no fee."""
+"""What the version before does when a dispute is opened, of an account that muted it
+and pays no fee."""
 
 WIN_IT = """
 with won as (

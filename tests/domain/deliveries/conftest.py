@@ -102,7 +102,9 @@ class Warehouse:
 
 @pytest.fixture
 async def warehouse(desk: Desk, vault: Vault, database: Database, bank: Bank) -> Warehouse:
-    """A merchant of this test's own that ships its goods; no other test's movements are in the way."""
+    """A merchant of this test's own that ships its goods;
+    no other test's movements are in the way.
+    """
     await database.execute("update movement set lookup_at = now() + interval '1 year' where lookup_at is not null")
     await database.execute("update payment set shipping_due_at = null where shipping_due_at is not null")
     merchant = await create_merchant(

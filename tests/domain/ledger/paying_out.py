@@ -1,4 +1,6 @@
-"""Payouts as an operator records them, without the line in the audit log, by whatever clock a test has."""
+"""Payouts as an operator records them, without the line in the audit log,
+by whatever clock a test has.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ async def test_an_empty_database_is_clean(empty: Database) -> None:
 
 @dataclass(frozen=True)
 class Corruption:
-    """What is paid by, how one row is corrupted (returning the id to be named), and which rule names it where."""
+    """What is paid by, how one row is corrupted (returning the id to be named),
+    and which rule names it where.
+    """
 
     rule: str
     table: str

@@ -1,4 +1,6 @@
-"""Old entries of the live ledger are closed: no balance changes by it, and no entry is missed or counted twice."""
+"""Old entries of the live ledger are closed: no balance changes by it, and no entry is missed
+or counted twice.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ async def closed(database: Database, shop: Shop) -> dict[tuple[str, str], Decima
 
 
 async def close_all(database: Database) -> None:
-    """Close what is written by now; whoever else has a transaction on the server may hold that up for a moment."""
+    """Close what is written by now; whoever else has a transaction on the server may hold that up
+    for a moment.
+    """
     newest = await database.fetchval("select last_value from ledger_entry_id_seq")
     for _ in range(1000):
         await close_ledger(database)

@@ -1,4 +1,6 @@
-"""Owners hear what was decided about their business: each once, in their language, or nobody does."""
+"""Owners hear what was decided about their business:
+each once, in their language, or nobody does.
+"""
 
 from __future__ import annotations
 

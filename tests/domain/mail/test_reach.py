@@ -1,4 +1,6 @@
-"""Where mails may go: nothing but a link that proves an address leaves for one that nobody has confirmed."""
+"""Where mails may go: nothing but a link that proves an address leaves for one
+that nobody has confirmed.
+"""
 
 from __future__ import annotations
 

@@ -314,7 +314,9 @@ async def test_a_failing_test_server_is_told_only_to_who_wants_test_mails(databa
 
 
 class Odd:
-    """A mail that the database does not take, for the length of a block; and what the operator's list says."""
+    """A mail that the database does not take, for the length of a block;
+    and what the operator's list says.
+    """
 
     def __init__(self, database: Database, shop: Shop, fits: str) -> None:
         self.database, self.shop, self.fits = database, shop, fits

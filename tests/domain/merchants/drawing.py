@@ -1,4 +1,6 @@
-"""The beginnings of pictures, as programs that draw write them, with any size that a test wants to state."""
+"""The beginnings of pictures, as programs that draw write them, with any size that a test wants
+to state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Customers' links are made from a row, the secret key and the row's seed; they open that row and rest nowhere."""
+"""Customers' links are made from a row, the secret key and the row's seed;
+they open that row and rest nowhere.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_it_says_which_side_it_is_of_and_hides_the_id() -> None:
     ],
 )
 def test_all_that_it_names_is_proven(other: Link) -> None:
-    """With the secret part of another's link nothing opens, whatever is written before and after it."""
+    """With the secret part of another's link nothing opens, whatever is written before
+    and after it.
+    """
     mine, theirs = ONE.token(VAULT), other.token(VAULT)
     assert mine != theirs
     for forged in (theirs[:-48] + mine[-48:], theirs[:-16] + mine[-16:], mine[:-16] + theirs[-16:]):

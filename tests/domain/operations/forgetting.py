@@ -1,4 +1,6 @@
-"""A deployment whose database is put back to an earlier state, while the bank remembers, and its books compared."""
+"""A deployment whose database is put back to an earlier state, while the bank remembers,
+and its books compared.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ class Desks(Till):
         return [f"{one.rule.statement}: {one.differences}" for one in found if one.found]
 
     async def draw_ids(self) -> None:
-        """Ids are drawn that nobody uses, so that those which were forgotten come again only if they are told."""
+        """Ids are drawn that nobody uses, so that those which were forgotten come again only
+        if they are told.
+        """
         for of in ("payment", "subscription", "movement"):
             await self.database.execute(f"select nextval('{of}_id_seq')")
 
@@ -125,7 +129,9 @@ class Forgetful:
 
     @asynccontextmanager
     async def after(self, forgotten: Play, *, known: Play | None = None) -> AsyncIterator[tuple[Desks, Kept]]:
-        """The database put back to what it was before `forgotten`, and what its books said after it."""
+        """The database put back to what it was before `forgotten`, and what its books said
+        after it.
+        """
         async with self.copies() as (name, database):
             made = await create_merchant(database, self.desk.vault, name="Shop", email="o@shop.example", now=utc_now())
             till = Desks(replace(self.desk, database=database), shop_of(made, live=False), self.bank)

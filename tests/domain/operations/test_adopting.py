@@ -1,4 +1,6 @@
-"""What the bank remembers and our database forgot is written down as it was, once, and nothing else is."""
+"""What the bank remembers and our database forgot is written down as it was, once,
+and nothing else is.
+"""
 
 from __future__ import annotations
 

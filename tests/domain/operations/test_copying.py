@@ -1,4 +1,6 @@
-"""From a copy for staging nothing leaves: no bank, no shop and no customer hears of what is in it."""
+"""From a copy for staging nothing leaves: no bank, no shop and no customer hears
+of what is in it.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +170,9 @@ async def deployment(
 
 
 async def _fill(deployment: Deployment) -> None:
-    """Leave a subscription to charge, an order to void, outcomes to ask for, a pingback and a mail to send."""
+    """Leave a subscription to charge, an order to void, outcomes to ask for, a pingback and a mail
+    to send.
+    """
     database, shop, desk = deployment.desk.database, deployment.shop, deployment.desk
     till = Till(desk, shop)
     await tell_events(database, real_now=utc_now(), keep_test=False)

@@ -1,4 +1,6 @@
-"""A database that forgot something is noticed by the first connection to it, and nothing that moves money is begun."""
+"""A database that forgot something is noticed by the first connection to it,
+and nothing that moves money is begun.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""While a database may have forgotten something nothing that moves money is begun; what ends that, and what goes on."""
+"""While a database may have forgotten something nothing that moves money is begun;
+what ends that, and what goes on.
+"""
 
 from __future__ import annotations
 

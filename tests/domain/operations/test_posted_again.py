@@ -1,4 +1,6 @@
-"""An order that the database forgot whole, and that its shop posts again when the bank knows its keys no more."""
+"""An order that the database forgot whole, and that its shop posts again
+when the bank knows its keys no more.
+"""
 
 from __future__ import annotations
 

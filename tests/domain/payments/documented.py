@@ -1,19 +1,24 @@
-"""A bank written from what Stripe and Mollie document of refunds, disputes and idempotency, not from our simulated one.
+"""A bank written from what Stripe and Mollie document of refunds, disputes and idempotency,
+not from our simulated one.
 
-It knows nothing of Paydesk, and keeps its own account of each purchase. Its sources, by what they promise:
+It knows nothing of Paydesk, and keeps its own account of each purchase. Its sources, by what
+they promise:
 
-- Stripe, "Idempotent requests": a key that comes again with the same parameters gets the first answer, an error too;
-  with others it is refused. Mollie's `Idempotency-Key` does the same.
-- Stripe, "Refunds": no more than what is left of the charge; a charge that is disputed can't be refunded unless
-  `is_charge_refundable` (an inquiry). Mollie: no more than `amountRemaining`, from which chargebacks are gone too.
-- Stripe, "The dispute object": an amount that is usually the charge's, and may differ; `warning_*` for inquiries, which
-  take nothing and may become disputes; zero or more balance transactions that withdraw and reinstate; a partial win is
-  `lost` with a part reinstated; `prevented` and `warning_closed` end without money; a full amount may be disputed after
-  a partial refund. Events come in no promised order, and more than once.
-- Mollie, "Chargebacks": several for one payment, each of an amount of its own; taken when created, given back at
-  `reversedAt`.
+- Stripe, "Idempotent requests": a key that comes again with the same parameters gets the first
+  answer, an error too; with others it is refused. Mollie's `Idempotency-Key` does the same.
+- Stripe, "Refunds": no more than what is left of the charge; a charge that is disputed can't be
+  refunded unless `is_charge_refundable` (an inquiry). Mollie: no more than `amountRemaining`, from
+  which chargebacks are gone too.
+- Stripe, "The dispute object": an amount that is usually the charge's, and may differ; `warning_*`
+  for inquiries, which take nothing and may become disputes; zero or more balance transactions that
+  withdraw and reinstate; a partial win is `lost` with a part reinstated; `prevented` and
+  `warning_closed` end without money; a full amount may be disputed after a partial refund. Events
+  come in no promised order, and more than once.
+- Mollie, "Chargebacks": several for one payment, each of an amount of its own; taken when created,
+  given back at `reversedAt`.
 
-It may be made to lose questions and answers, to tell late, to repeat itself, and to tell how things stood before.
+It may be made to lose questions and answers, to tell late, to repeat itself, and to tell how things
+stood before.
 """
 
 from __future__ import annotations
@@ -71,7 +76,9 @@ class Account:
 
 
 class DocumentedBank:
-    """One acquirer under the name of test mode's; `by` is whose documents it follows, "stripe" or "mollie"."""
+    """One acquirer under the name of test mode's; `by` is whose documents it follows,
+    "stripe" or "mollie".
+    """
 
     name = "simulator"
     hold_period = timedelta(days=7)
@@ -185,7 +192,9 @@ class DocumentedBank:
         self._now(account, Dispute(reference, key, amount, account.currency, "general", status, utc_now(), taken, ZERO))
 
     def decide(self, key: str, number: int, how: str) -> None:
-        """The bank decides one of a purchase's disputes: `won`, `lost`, `partly`, `dropped`, or `again` after that."""
+        """The bank decides one of a purchase's disputes: `won`, `lost`, `partly`, `dropped`,
+        or `again` after that.
+        """
         account = self.accounts[key]
         if not account.disputes:
             return
@@ -195,7 +204,9 @@ class DocumentedBank:
             self._now(account, replace(after, at=utc_now()))
 
     def garble(self, number: int) -> None:
-        """Tell something once more, as it stood then: if it can be, a contradiction to what was told since."""
+        """Tell something once more, as it stood then:
+        if it can be, a contradiction to what was told since.
+        """
         if stale := self._stale() or self.told:
             self.told.append(stale[number % len(stale)])
 

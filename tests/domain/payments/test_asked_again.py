@@ -21,7 +21,9 @@ from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
 
 
 class Caller:
-    """A shop whose client knows no Idempotency-Key, one payment of 10 USD, and a database that may go away."""
+    """A shop whose client knows no Idempotency-Key, one payment of 10 USD,
+    and a database that may go away.
+    """
 
     def __init__(self, till: Any, bank: Bank, payment_id: int) -> None:
         self.till, self.bank, self.payment_id = till, bank, payment_id
@@ -32,7 +34,9 @@ class Caller:
         return await refund(self.till.desk, self.till.shop, self.payment_id, asked, requested_by="api", now=utc_now())
 
     async def ask_in_vain(self, amount: str | None = "4.00", *, kind: str = "refund") -> str:
-        """The intent is committed, and the database stays away until the caller is sent away; what the caller hears."""
+        """The intent is committed, and the database stays away until the caller is sent away;
+        what the caller hears.
+        """
         honest = getattr(movements.queries, f"begin_{kind}")
 
         async def begin_and_lose(connection: Any, **asked: Any) -> None:

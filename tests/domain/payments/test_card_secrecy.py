@@ -1,4 +1,6 @@
-"""No card number and no security code rests anywhere: not in the database, the logs, or the bank's record."""
+"""No card number and no security code rests anywhere: not in the database, the logs,
+or the bank's record.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,17 @@ OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 SignedForm = Callable[..., dict[str, Any]]
 
 CVCS = ("7391", "8467", "9543", "6713", "5279", "4831", "3971", "2671", "1937")
-"""Four digits each, all cards being asked for with one of them in turn; no amount of this test looks like it."""
+"""Four digits each, all cards being asked for with one of them in turn;
+no amount of this test looks like it."""
 ROWS = 300
 """More rows than this test writes into any table."""
 NUMBERS = [card.number for card in TEST_CARDS] + ["4111111111111111"]
 
 
 def findings(text: str, secrets: list[str]) -> list[str]:
-    """The secrets that a text contains: plain, with separators between the digits, or as bytes in hex or base64."""
+    """The secrets that a text contains: plain, with separators between the digits,
+    or as bytes in hex or base64.
+    """
     return [one for one in secrets if any(re.search(pattern, text) for pattern in _writings(one))]
 
 
@@ -53,7 +58,9 @@ def cvc_of(number: str, cvc: str) -> str:
 
 
 def cvc_findings(text: str, cvc: str) -> list[str]:
-    """The security code where it stands by itself: three digits also occur inside longer numbers."""
+    """The security code where it stands by itself:
+    three digits also occur inside longer numbers.
+    """
     return re.findall(rf"(?<![0-9A-Za-z.:\\-]){cvc[:3]}{cvc[3]}?(?![0-9A-Za-z.:-])", text)
 
 
@@ -71,7 +78,9 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def cvc(database: Database) -> str:
-    """A security code that nothing in the database looks like, and no id of the rows that come next."""
+    """A security code that nothing in the database looks like, and no id of the rows
+    that come next.
+    """
     held = await texts_in(database)
     given = [row["last"] for row in await database.fetch("select coalesce(last_value, 0) as last from pg_sequences")]
 
@@ -97,7 +106,9 @@ async def dump(database_url: str) -> str:
 
 
 async def texts_in(database: Database) -> str:
-    """All that stands in columns that can hold text; three digits would also be found among ids and amounts."""
+    """All that stands in columns that can hold text;
+    three digits would also be found among ids and amounts.
+    """
     columns = await database.fetch(
         "select table_name, column_name, data_type from information_schema.columns"
         " where table_schema = 'public' and data_type in ('text', 'jsonb', 'bytea')"

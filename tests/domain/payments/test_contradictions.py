@@ -1,4 +1,6 @@
-"""A bank says one thing of a movement and then another: one word stands, and a person hears of it."""
+"""A bank says one thing of a movement and then another:
+one word stands, and a person hears of it.
+"""
 
 from __future__ import annotations
 

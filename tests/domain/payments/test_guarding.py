@@ -1,4 +1,6 @@
-"""The guard against card testing: counted before the bank is asked, whoever tries, and however many at once."""
+"""The guard against card testing: counted before the bank is asked, whoever tries,
+and however many at once.
+"""
 
 from __future__ import annotations
 
@@ -357,7 +359,9 @@ async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, b
 async def test_nobody_confirms_a_guessed_number_by_the_secret_key_and_a_dump(
     till: Any, asked: Asked, database: Database, deployment_keys: dict[str, str]
 ) -> None:
-    """What rests is made under the vault's newest key, which is in no dump; the other secret makes nothing alike."""
+    """What rests is made under the vault's newest key, which is in no dump;
+    the other secret makes nothing alike.
+    """
     await database.execute("delete from card_try")
     await try_card(till, DECLINED)
     rows = await database.fetch("select subject from card_try")

@@ -45,7 +45,9 @@ class Pretender(LyingAcquirer):
 
 
 class Silent(LyingAcquirer):
-    """Can't be reached any more once a purchase was decided; undoing fails as often as `failing_voids` says."""
+    """Can't be reached any more once a purchase was decided;
+    undoing fails as often as `failing_voids` says.
+    """
 
     failing_voids = 0
 

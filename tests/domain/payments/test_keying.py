@@ -1,4 +1,6 @@
-"""A database that forgets asks for the same thing under the same key, and the bank does nothing twice."""
+"""A database that forgets asks for the same thing under the same key,
+and the bank does nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ VISA, DECLINED = "4242424242424242", "4000000000000002"
 
 @dataclass(frozen=True)
 class Forgetful:
-    """A deployment whose database is put back to what it was after `begin`, and goes on as if nothing had been."""
+    """A deployment whose database is put back to what it was after `begin`,
+    and goes on as if nothing had been.
+    """
 
     copies: Any
     desk: Desk

@@ -1,4 +1,6 @@
-"""A key that meets an older purchase: adopted, held for a person, or passed over; never charged beside it."""
+"""A key that meets an older purchase: adopted, held for a person, or passed over;
+never charged beside it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ VISA, MASTERCARD, DECLINED, CHALLENGED = "4242424242424242", "5555555555554444",
 
 
 async def forget(till: Till) -> None:
-    """The database is put back to what it was before the last order was paid or refused: it knows the order alone."""
+    """The database is put back to what it was before the last order was paid or refused:
+    it knows the order alone.
+    """
     database, merchant_id = till.desk.database, till.shop.merchant_id
     for statement in (
         "delete from pingback where merchant_id = $1",
@@ -252,7 +256,9 @@ async def test_an_order_of_other_terms_is_held_and_not_adopted(
 
 
 async def charged_before(till: Till, bank: Bank, number: str, terms: str | None = None) -> datetime:
-    """A subscription whose first renewal, due then, was put to the bank before, which we have forgotten."""
+    """A subscription whose first renewal, due then, was put to the bank before,
+    which we have forgotten.
+    """
     subscription = await Subscriber(till.desk, till.shop).subscribe()
     key = await till.desk.database.fetchval(
         "select idempotency_key from payment_attempt where merchant_id = $1", till.shop.merchant_id

@@ -1,4 +1,6 @@
-"""Hundreds of races of a refund with whatever else may move its payment's money; the bank's record is the witness."""
+"""Hundreds of races of a refund with whatever else may move its payment's money;
+the bank's record is the witness.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Track:
         await read_disputes(self.desk, now=utc_now())
 
     async def payments(self) -> dict[int, Any]:
-        """Each payment with its key at the bank and what the ledger says that the acquirer owes for it."""
+        """Each payment with its key at the bank and what the ledger says that the acquirer owes
+        for it.
+        """
         rows = await self.database.fetch(
             "select p.*, a.idempotency_key, (select coalesce(sum(amount), 0) from ledger_entry e"
             " where e.merchant_id = p.merchant_id and e.payment_id = p.id and e.account = 'acquirer') as owed"
@@ -138,7 +142,8 @@ async def test_refund_against_shipment(track: Track) -> None:
     for payment_id, given, shipped in zip(paid, answers[::2], answers[1::2], strict=True):
         payment = payments[payment_id]
         if shipped:
-            # A refund that came after the capture gave its money back; one that came just then was refused.
+            # A refund that came after the capture gave its money back; one that came just then
+            # was refused.
             assert payment["state"] == ("refunded" if isinstance(given, Refund) else "captured")
             assert isinstance(given, Refund) or "just being captured" in str(given)
         else:

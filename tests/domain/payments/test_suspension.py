@@ -1,4 +1,6 @@
-"""A suspended merchant takes no live money and is paid out none, and nothing that was under way is lost."""
+"""A suspended merchant takes no live money and is paid out none,
+and nothing that was under way is lost.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ APPROVED = "4242424242424242"
 
 
 class LiveBank(SimulatedAcquirer):
-    """A bank that stands in for a real one; if told to wait, it answers a charge that it has taken once it may."""
+    """A bank that stands in for a real one; if told to wait, it answers a charge
+    that it has taken once it may.
+    """
 
     name = "live bank"
 

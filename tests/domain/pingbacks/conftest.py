@@ -31,7 +31,8 @@ class Received:
 
 @dataclass
 class Receiver:
-    """Answers `ok`, or what `answers` says for a path; a path in `held` gets no answer until it is let go.
+    """Answers `ok`, or what `answers` says for a path;
+    a path in `held` gets no answer until it is let go.
 
     A path in `slow` is answered later than a quick endpoint would answer.
     """

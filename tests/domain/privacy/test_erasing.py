@@ -1,4 +1,6 @@
-"""Who is erased is found nowhere any more, and nothing else changed: not the ledger, not another customer."""
+"""Who is erased is found nowhere any more, and nothing else changed:
+not the ledger, not another customer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Each column that holds sealed values is known, says who needs what is in it, and moves to the newest key."""
+"""Each column that holds sealed values is known, says who needs what is in it,
+and moves to the newest key.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop
 
 
 async def keys_of(database: Database, vault: Vault) -> dict[str, int]:
-    """How many values of each place are not under the vault's newest key, among those that it can open."""
+    """How many values of each place are not under the vault's newest key,
+    among those that it can open.
+    """
     return {
         one.place.name: sum(n for key, n in one.by_key.items() if key != vault.current_key_id and vault.knows(key))
         for one in await held(database)
@@ -112,7 +116,9 @@ async def test_the_places_are_all_the_columns_that_hold_sealed_values(database: 
 
 
 async def test_who_needs_what_is_kept(database: Database, whole: Subscriber, merchant: Merchant) -> None:
-    """One customer subscribed; others paid once, were declined, left their bank or ended: one number is there."""
+    """One customer subscribed; others paid once, were declined, left their bank or ended:
+    one number is there.
+    """
     await buy(whole, None)
     await cancel(database, whole.shop, (await whole.subscribe(order="ended")).id, by="api", now=utc_now())
     _, declined = await buy(whole.at(ObedientBank(refuse=DeclineReason.INSUFFICIENT_FUNDS)), MONTHLY)

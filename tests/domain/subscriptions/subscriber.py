@@ -1,4 +1,6 @@
-"""A customer with subscriptions, the run that charges them at any time we like, and a bank that does as it is told."""
+"""A customer with subscriptions, the run that charges them at any time we like,
+and a bank that does as it is told.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ APPROVED = "4242424242424242"
 
 @dataclass
 class ObedientBank:
-    """An acquirer in memory: `refuse` says why it declines, `lose` what gets lost, `hide` that it is slow to know."""
+    """An acquirer in memory: `refuse` says why it declines, `lose` what gets lost,
+    `hide` that it is slow to know.
+    """
 
     refuse: DeclineReason | None = None
     lose: str = ""
@@ -165,7 +169,9 @@ class Subscriber:
         return await find_subscription(self.desk.database, self.shop, subscription.id)
 
     async def replace_card(self, subscription: Subscription) -> None:
-        """The customer gives another card with the same number (a new row, as the portal makes one)."""
+        """The customer gives another card with the same number
+        (a new row, as the portal makes one).
+        """
         database, vault = self.desk.database, self.desk.vault
         card_id = await database.fetchval("select nextval('card_id_seq')")
         sealed = vault.seal(APPROVED.encode(), purpose="card number", merchant_id=self.shop.merchant_id, row_id=card_id)

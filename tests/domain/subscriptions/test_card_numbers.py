@@ -1,4 +1,6 @@
-"""A card number is kept while a subscription will be charged by it, and erased by the statement that ends the need."""
+"""A card number is kept while a subscription will be charged by it, and erased by the statement
+that ends the need.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def club(desk: Desk, shop: Shop, bank_of_club: ObedientBank) -> Subscriber:
 
 
 async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tuple[Link, Any]:
-    """A customer pays for a thing, or for a subscription; the checkout's link and what came of it."""
+    """A customer pays for a thing, or for a subscription;
+    the checkout's link and what came of it.
+    """
     link = await shopfront.order(club.desk.database, club.shop, terms=terms, amount="10.00")
     return link, await shopfront.pay(club.desk, link)
 

@@ -1,4 +1,6 @@
-"""An account can do without the two pingbacks that shop plugins can't answer: they stay in its log, unsent."""
+"""An account can do without the two pingbacks that shop plugins can't answer:
+they stay in its log, unsent.
+"""
 
 from __future__ import annotations
 

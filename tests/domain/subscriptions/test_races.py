@@ -1,4 +1,6 @@
-"""Hundreds of cancellations against the renewal that is due at the same moment, with a bank that takes its time."""
+"""Hundreds of cancellations against the renewal that is due at the same moment,
+with a bank that takes its time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Renewals that the acquirer refuses as requests, and those for which the bank wants to see somebody."""
+"""Renewals that the acquirer refuses as requests, and those for which the bank wants
+to see somebody.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +205,9 @@ class TestChallenges:
         assert (await club.now(subscription)).paid_number_counter == 2
 
     async def test_one_that_was_recorded_as_open_is_ended_and_declined(self, subscriber: Subscriber) -> None:
-        """As earlier versions left them: in flight for ever, so that the subscription was never charged again."""
+        """As earlier versions left them: in flight for ever,
+        so that the subscription was never charged again.
+        """
         club, subscription, bank = await self.asked(subscriber, deaf=True)
         bank.deaf = False
         for table in ("payment", "payment_attempt"):

@@ -1,4 +1,6 @@
-"""Money in a currency that has left ISO 4217 since goes on: renewals, their pingbacks, refunds and the statement."""
+"""Money in a currency that has left ISO 4217 since goes on:
+renewals, their pingbacks, refunds and the statement.
+"""
 
 from __future__ import annotations
 

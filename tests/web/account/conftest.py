@@ -1,4 +1,6 @@
-"""People at the business account's door: browsers that keep cookies and fill in the forms of real pages."""
+"""People at the business account's door: browsers that keep cookies and fill in the forms
+of real pages.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Visitor:
         return await self.web.get(path, headers=headers)
 
     async def send(self, page: str, action: str = "", /, **fields: Any) -> httpx.Response:
-        """Open a page and post its form (the one with that action, or the page's own path) with some fields changed."""
+        """Open a page and post its form (the one with that action, or the page's own path)
+        with some fields changed.
+        """
         shown = await self.see(page)
         assert shown.status_code == 200, shown.text
         hidden = fields_of(shown.text, action or page)

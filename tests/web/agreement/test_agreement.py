@@ -136,7 +136,9 @@ def test_arabic_counts_in_its_six_ways(number: int, time: str) -> None:
 
 
 def without_isolates(text: str) -> str:
-    """The text without the marks that set names and amounts apart where a language runs from right to left."""
+    """The text without the marks that set names and amounts apart where a language runs from right
+    to left.
+    """
     return text.replace("\u2068", "").replace("\u2069", "")
 
 

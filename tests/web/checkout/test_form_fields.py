@@ -17,7 +17,9 @@ FORM_TYPE = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 async def refused(web: httpx.AsyncClient, form: dict[str, Any]) -> tuple[int, str, str]:
-    """Post a form that must be refused, as a browser and as a program; the status, the message and the page's text."""
+    """Post a form that must be refused, as a browser and as a program;
+    the status, the message and the page's text.
+    """
     page = await web.post(FORM, content=encode_form(form), headers=FORM_TYPE)
     answer = await web.post(FORM, content=encode_form(form), headers={**FORM_TYPE, "Accept": "application/json"})
     body = answer.json()

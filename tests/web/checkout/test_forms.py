@@ -38,7 +38,9 @@ async def post(web: httpx.AsyncClient, form: dict[str, Any], url: str = FORM, **
 
 
 async def refused(web: httpx.AsyncClient, form: dict[str, Any], url: str = FORM) -> tuple[int, str, str]:
-    """Post a form that must be refused, as a browser and as a program; the status, the message and the page's text."""
+    """Post a form that must be refused, as a browser and as a program;
+    the status, the message and the page's text.
+    """
     page = await post(web, form, url)
     answer = await post(web, form, url, Accept="application/json")
     body = answer.json()
@@ -181,7 +183,9 @@ async def test_a_name_that_could_be_written_like_two_is_refused_in_every_version
 
 
 def merged(form: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """What a customer makes of a signed form: neighbouring fields become one of a name that nobody knows."""
+    """What a customer makes of a signed form: neighbouring fields become one of a name
+    that nobody knows.
+    """
     kept = {name: value for name, value in form.items() if name not in names}
     head = "&".join(f"{name}={quote_plus(str(form[name]))}" for name in names[:-1])
     return {**kept, f"{head}&{names[-1]}": form[names[-1]]}

@@ -1,4 +1,6 @@
-"""Whatever strangers send: no server error, and no checkout unless the form is genuine and complete."""
+"""Whatever strangers send: no server error, and no checkout unless the form is genuine
+and complete.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where a customer is led after paying: to the shop once, into an app by a button, to a stranger's only knowingly."""
+"""Where a customer is led after paying: to the shop once, into an app by a button,
+to a stranger's only knowingly.
+"""
 
 from __future__ import annotations
 

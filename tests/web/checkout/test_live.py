@@ -1,4 +1,6 @@
-"""Live payments, from the form to a clean check, with Stripe's adapter and localstripe behind it."""
+"""Live payments, from the form to a clean check, with Stripe's adapter
+and localstripe behind it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""City and postal code: asked where the shop knows one, for the bank's address check, and never kept."""
+"""City and postal code: asked where the shop knows one, for the bank's address check,
+and never kept.
+"""
 
 from __future__ import annotations
 

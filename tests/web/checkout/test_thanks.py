@@ -1,4 +1,6 @@
-"""A shop that names no `success_url` has no thank-you page: ours says thanks, however the payment came about."""
+"""A shop that names no `success_url` has no thank-you page:
+ours says thanks, however the payment came about.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A service on the event loop of production, in a thread of its own, to which tests speak over raw sockets."""
+"""A service on the event loop of production, in a thread of its own,
+to which tests speak over raw sockets.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ CHUNKED = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n
 
 
 class Service:
-    """A service within limits, and what became of its requests; `/hold` answers when `let_go` is set."""
+    """A service within limits, and what became of its requests;
+    `/hold` answers when `let_go` is set.
+    """
 
     def __init__(self, connections: OpenConnections) -> None:
         self.connections = connections

@@ -1,4 +1,6 @@
-"""Slow and huge requests over real sockets: each ends with words, and everybody else is served meanwhile."""
+"""Slow and huge requests over real sockets: each ends with words,
+and everybody else is served meanwhile.
+"""
 
 from __future__ import annotations
 

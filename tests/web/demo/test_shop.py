@@ -319,7 +319,9 @@ class TestPingback:
 
 
 def told(fields: Mapping[str, str], number: int, *, paid: str = "12.00", event: str = "payment") -> dict[str, Any]:
-    """The pingback about the n-th payment of a subscription (1 is the first; interface.md §5.7), or about its end."""
+    """The pingback about the n-th payment of a subscription (1 is the first; interface.md §5.7),
+    or about its end.
+    """
     reference = fields["merchant_order_id"]
     payload: dict[str, Any] = {
         "event": event,

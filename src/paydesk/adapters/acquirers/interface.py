@@ -1,7 +1,8 @@
 """What Paydesk asks of an acquirer, and the answers that it may get.
 
-Every call that may move money carries an idempotency key that was committed before the call. An acquirer must treat a
-repeated key as the same request, and must be able to say by that key what became of it. Disputes are polled.
+Every call that may move money carries an idempotency key that was committed before the call. An
+acquirer must treat a repeated key as the same request, and must be able to say by that key what
+became of it. Disputes are polled.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class DeclineReason(StrEnum):
 class CardDetails:
     """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one.
 
-    `city` and `postal_code` are the cardholder's, for the bank's address check; empty where nobody asked for them.
+    `city` and `postal_code` are the cardholder's, for the bank's address check; empty where nobody
+    asked for them.
     """
 
     number: str = field(repr=False)
@@ -52,13 +54,14 @@ class CardDetails:
 class Purchase:
     """One request to take money from a card.
 
-    `amount` is in the main unit of `currency`, and 0 (with `capture` False) only checks the card; `capture` is False
-    for an authorization only. The acquirer must refuse the key after `not_after` (UTC, real time, never a test
-    clock's), which is what makes "not found" final. `return_url` is where a challenge sends the browser back to.
-    `network_reference` marks a merchant-initiated charge of a stored card and names the customer's first payment.
-    `keep_card` says that the card will be charged again without the customer: its approval's `network_reference` is for
-    that. `authenticate` asks for 3-D Secure even if the bank would do without: somebody is testing cards. The acquirer
-    keeps `mark` with the purchase.
+    `amount` is in the main unit of `currency`, and 0 (with `capture` False) only checks the card;
+    `capture` is False for an authorization only. The acquirer must refuse the key after `not_after`
+    (UTC, real time, never a test clock's), which is what makes "not found" final. `return_url` is
+    where a challenge sends the browser back to. `network_reference` marks a merchant-initiated
+    charge of a stored card and names the customer's first payment. `keep_card` says that the card
+    will be charged again without the customer: its approval's `network_reference` is for that.
+    `authenticate` asks for 3-D Secure even if the bank would do without: somebody is testing cards.
+    The acquirer keeps `mark` with the purchase.
     """
 
     key: str
@@ -78,8 +81,9 @@ class Purchase:
 class Approved:
     """The money is taken (or held); `reference` names it at the acquirer.
 
-    `until` (here, in Declined and in Challenged) is the `not_after` of the purchase that was so answered, as far as the
-    acquirer keeps it: another than one's own tells that the key met an older purchase, which we have forgotten.
+    `until` (here, in Declined and in Challenged) is the `not_after` of the purchase that was so
+    answered, as far as the acquirer keeps it: another than one's own tells that the key met an
+    older purchase, which we have forgotten.
     """
 
     reference: str
@@ -106,7 +110,7 @@ class Challenged:
 
 @dataclass(frozen=True, slots=True)
 class Voided:
-    """The authorization or charge was undone, or an open challenge was ended; nothing is held any more."""
+    """The purchase was undone, or an open challenge was ended; nothing is held any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class NothingHeld:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The money is taken, so there is no hold to let go of; `amount` was captured, in the purchase's currency."""
+    """The money is taken, nothing is held: `amount` was captured, in the purchase's currency."""
 
     reference: str
     amount: Decimal
@@ -124,7 +128,7 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The capture, void or refund was made; `reference` names it at the acquirer, if it names such a thing.
+    """The movement was made; `reference` names it at the acquirer, if it names such a thing.
 
     `amount` is what a refund gave back, in the main unit of its currency, where it was looked up.
     """
@@ -135,13 +139,15 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The capture, void or refund was refused for good, for `reason`; nothing moved and never will under its key."""
+    """The movement was refused for `reason`: nothing moved, and never will under its key."""
 
     reason: str
 
 
 class DisputeStatus(StrEnum):
-    """How a dispute stands. What it took and returned is told apart from this, and a bank may change its mind."""
+    """How a dispute stands; what it took and returned is told apart,
+    and a bank may change its mind.
+    """
 
     INQUIRY = "inquiry"
     """The bank asks what the charge was for; no money has moved."""
@@ -151,24 +157,26 @@ class DisputeStatus(StrEnum):
     LOST = "lost"
     """The bank decided for the customer; a part may have come back all the same."""
     DROPPED = "dropped"
-    """It ended before any money moved: an inquiry that was closed, or a dispute that was prevented."""
+    """It ended before money moved: an inquiry that was closed, a dispute that was prevented."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """How a dispute of a purchase stands: a customer's bank wants the money back, or asks what it was for.
+    """How a dispute stands: a customer's bank wants the money back, or asks what it was for.
 
-    `of_key` is the purchase's own idempotency key; `amount` is what is disputed, in the main unit of `currency`, which
-    may be another than the purchase's, and may be more than was paid; `reason` is the acquirer's word for it, such as
-    "fraudulent" or "product_not_received"; `at` (UTC) is when it stood so.
+    `of_key` is the purchase's own idempotency key; `amount` is what is disputed, in the main unit
+    of `currency`, which may be another than the purchase's, and may be more than was paid; `reason`
+    is the acquirer's word for it, such as "fraudulent" or "product_not_received"; `at` (UTC) is
+    when it stood so.
 
-    `taken` and `returned` are all that the bank took for it so far, and all that it gave back, in `currency`. None
-    means what the status says: all of `amount` is taken once it is open, and returned once it is won. `of_payment` is
-    `amount` in the purchase's currency as the acquirer reckons it, None if it does not say.
+    `taken` and `returned` are all that the bank took for it so far, and all that it gave back, in
+    `currency`. None means what the status says: all of `amount` is taken once it is open, and
+    returned once it is won. `of_payment` is `amount` in the purchase's currency as the acquirer
+    reckons it, None if it does not say.
 
-    (At Stripe `taken` and `returned` are the dispute's balance transactions, and a partial win is a lost one of which a
-    part came back. At Mollie a payment may have several chargebacks, each taken when it is created and returned at its
-    `reversedAt`.)
+    (At Stripe `taken` and `returned` are the dispute's balance transactions, and a partial win is a
+    lost one of which a part came back. At Mollie a payment may have several chargebacks, each taken
+    when it is created and returned at its `reversedAt`.)
     """
 
     reference: str
@@ -185,7 +193,7 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True)
 class DisputePage:
-    """Disputes in the order in which they opened or changed; `next` is the cursor after the last of them.
+    """Disputes in the order in which they changed; `next` is the cursor after the last of them.
 
     An empty page means that there are no more for now; `next` may have moved on all the same.
     """
@@ -196,10 +204,10 @@ class DisputePage:
 
 @dataclass(frozen=True, slots=True)
 class FailedRefund:
-    """A refund that was made and failed later: the customer's bank did not take it, and the acquirer has it again.
+    """A refund that failed after it was made: the customer's bank did not take it.
 
-    `key` is the refund's own idempotency key; `amount` is in the main unit of `currency`; `reason` is the acquirer's
-    word for it, such as "expired_or_canceled_card"; `at` (UTC) is when it failed.
+    `key` is the refund's own idempotency key; `amount` is in the main unit of `currency`; `reason`
+    is the acquirer's word for it, such as "expired_or_canceled_card"; `at` (UTC) is when it failed.
     """
 
     reference: str
@@ -212,7 +220,7 @@ class FailedRefund:
 
 @dataclass(frozen=True, slots=True)
 class FailedRefundPage:
-    """Refunds in the order in which they failed; `next` is the cursor after the last of them, as for disputes."""
+    """Refunds in the order in which they failed; `next` is the cursor after the last of them."""
 
     refunds: tuple[FailedRefund, ...]
     next: str
@@ -226,9 +234,10 @@ MovementFinding = Moved | Refused | NothingHeld
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A purchase that was made under a key before, as the acquirer's own list has it; Voided also for a used-up key.
+    """A purchase under a key, as the acquirer's own list has it; Voided also for a used-up key.
 
-    `amount` is what was asked for, in the main unit of `currency`, and `capture` whether it was to be taken at once.
+    `amount` is what was asked for, in the main unit of `currency`, and `capture` whether it was to
+    be taken at once.
     """
 
     finding: Finding
@@ -239,7 +248,7 @@ class Earlier:
 
 
 def is_earlier(answer: Finding, not_after: datetime) -> bool:
-    """Whether an answer is to an older purchase under the same key than the one with this `not_after`."""
+    """Whether an answer is to an older purchase under the key than that with this `not_after`."""
     until = answer.until if isinstance(answer, Approved | Declined | Challenged) else None
     return until is not None and until != not_after
 
@@ -251,26 +260,29 @@ class OutcomeUnknown(Exception):
 class AcquirerRefused(Exception):
     """The acquirer refused a request as such; the message is its reason, nothing moved.
 
-    A purchase that it can't take (a card that it does not keep any more, an amount below its least one), or a capture,
-    void or refund that is not possible.
+    A purchase that it can't take (a card that it does not keep any more, an amount below its least
+    one), or a capture, void or refund that is not possible.
     """
 
 
 class KeyUsed(AcquirerRefused):
-    """The key was used for something else before: this request moved nothing, what became of the key `find` tells."""
+    """The key was used for something else: this request moved nothing;
+    `find` tells what that was.
+    """
 
 
 class Acquirer(Protocol):
     """A bank's interface; each method says whether it moves money.
 
-    A repeated key gets the first answer again, whatever happened since; `find` tells how the purchase stands now. A
-    purchase that differs from the first in anything is refused (KeyUsed). After `key_lifetime` the acquirer may have
-    forgotten the key, and takes a purchase under it for a new one; its list (`look_back`) knows it still. A capture, a
-    void and a refund are repeated too: a caller that lost the answer may finish what it began by sending the same key
-    again. (A purchase is never sent again: its card is not kept for that.)
+    A repeated key gets the first answer again, whatever happened since; `find` tells how the
+    purchase stands now. A purchase that differs from the first in anything is refused (KeyUsed).
+    After `key_lifetime` the acquirer may have forgotten the key, and takes a purchase under it for
+    a new one; its list (`look_back`) knows it still. A capture, a void and a refund are repeated
+    too: a caller that lost the answer may finish what it began by sending the same key again. (A
+    purchase is never sent again: its card is not kept for that.)
 
-    Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a new key also raise
-    AcquirerRefused, and KeyUsed for a key that was used for something else.
+    Raises (all methods): OutcomeUnknown when no trustworthy answer came back. Methods that take a
+    new key also raise AcquirerRefused, and KeyUsed for a key that was used for something else.
     """
 
     name: str
@@ -279,9 +291,9 @@ class Acquirer(Protocol):
     key_lifetime: timedelta
     """How long it surely knows an idempotency key again."""
     keeps_cards: bool
-    """Whether it keeps subscriptions' cards itself: renewals name them by `network_reference`, without a number."""
+    """Whether it keeps subscriptions' cards itself: renewals name them by `network_reference`."""
     challenge_origins: tuple[str, ...]
-    """Origins (scheme://host:port) of challenge pages, for the checkout page's Content-Security-Policy."""
+    """Origins (scheme://host:port) of challenge pages, for the Content-Security-Policy."""
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money."""
@@ -290,27 +302,33 @@ class Acquirer(Protocol):
         """Take money from a stored card without the customer (merchant-initiated). Moves money."""
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Take what an authorization holds, or a part of it. Moves money. Raises: AcquirerRefused."""
+        """Take what an authorization holds, or a part of it. Moves money.
+
+        Raises: AcquirerRefused.
+        """
 
     async def void(self, key: str, of_key: str) -> Release:
-        """Let go of what the purchase `of_key` holds, or end its open challenge; never gives money back. Moves money.
+        """Let go of what `of_key` holds, or end its challenge; never gives back. Moves money.
 
-        Returns what is true of `of_key` afterwards: Voided (also if it was already), Captured (the money was taken and
-        stays so), NothingHeld (and it never will be accepted later), or Declined. Raises: AcquirerRefused.
+        Returns what is true of `of_key` afterwards: Voided (also if it was already), Captured (the
+        money was taken and stays so), NothingHeld (and it never will be accepted later), or
+        Declined. Raises: AcquirerRefused.
         """
 
     async def undo(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase that must not be, whatever it took: end it, let go of it, or give it all back. Moves money.
+        """Undo a purchase that must not be: end it, let go, or give it all back. Moves money.
 
-        Only for a purchase that nobody counts on, such as a second approval of a paid order. Returns what is true of
-        `of_key` afterwards: Voided (also if it was already), NothingHeld (and it never will be accepted later), or
-        Declined. Raises: AcquirerRefused if it can't be undone any more (refunded or disputed).
+        Only for a purchase that nobody counts on, such as a second approval of a paid order.
+        Returns what is true of `of_key` afterwards: Voided (also if it was already), NothingHeld
+        (and it never will be accepted later), or Declined. Raises: AcquirerRefused if it can't be
+        undone any more (refunded or disputed).
         """
 
     async def end_challenge(self, of_key: str) -> Finding:
-        """End the challenge open under `of_key`, so that it can't be approved later; leave an approval as it is.
+        """End the open challenge of `of_key`, so that it can't be approved later, but no approval.
 
-        Returns Voided if the challenge is ended, otherwise what the key came to before. Moves no money.
+        Returns Voided if the challenge is ended, otherwise what the key came to before. Moves
+        no money.
         """
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
@@ -318,62 +336,66 @@ class Acquirer(Protocol):
 
         The acquirer keeps `number`, by which our books, and the shop, know the refund.
 
-        Raises: AcquirerRefused if it is more than what is left, or disputed (unless that was won), and for the key of
-            a refund that failed.
+        Raises: AcquirerRefused if it is more than what is left, or disputed (unless that was won),
+            and for the key of a refund that failed.
         """
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         """What became of the purchase under `key`. Moves no money.
 
-        `not_after` is the purchase's own. Until it is past the key is left as it is, since the purchase may still be on
-        its way, and NothingHeld says nothing of what is to come. Once it is past, NothingHeld is final: the acquirer
-        has made sure that the key can't be used any more. Without it nothing is made sure of.
+        `not_after` is the purchase's own. Until it is past the key is left as it is, since the
+        purchase may still be on its way, and NothingHeld says nothing of what is to come. Once it
+        is past, NothingHeld is final: the acquirer has made sure that the key can't be used any
+        more. Without it nothing is made sure of.
         """
 
     async def look_back(self, key: str) -> Earlier | None:
-        """The purchase that was ever made under `key`, whatever its age, by what stands with it. Moves no money.
+        """The purchase ever made under `key`, found by what stands with it. Moves no money.
 
-        One that took money goes before others. None if there is none, or none that can be found yet.
+        One that took money goes before others. None if there is none, or none that can be
+        found yet.
         """
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
-        """What became of the capture, void or refund under `key` of the purchase `of_key`/`reference`. Moves no money.
+        """What became of the movement `key` of the purchase `of_key`/`reference`. Moves no money.
 
-        Moved and Refused are final, but for a refund that fails after it was made (see `failed_refunds`): it is Refused
-        from then on. NothingHeld is not final: a question still on its way may arrive later, and an acquirer may keep
-        no record of refusals; finish it by sending the same key again.
+        Moved and Refused are final, but for a refund that fails after it was made (see
+        `failed_refunds`): it is Refused from then on. NothingHeld is not final: a question still on
+        its way may arrive later, and an acquirer may keep no record of refusals; finish it by
+        sending the same key again.
         """
 
     async def disputes(self, after: str) -> DisputePage:
-        """The disputes that opened or changed after a cursor, "" for all; each change shows up again. Moves no money.
+        """The disputes that opened or changed after a cursor, "" for all. Moves no money.
 
         The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
         """
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
-        """The refunds that failed after they were made, after a cursor, "" for all known. Moves no money.
+        """The refunds that failed after a cursor, "" for all known. Moves no money.
 
         The cursor is the acquirer's own business. Raises: AcquirerRefused if it is none.
         """
 
     async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
-        """The purchases that were made since a time (UTC), as they stand now, after a cursor, "" for the first page.
+        """The purchases made since a time (UTC), as they stand now, after a cursor, "" to begin.
 
-        Also those of other software on the same account; not the checks of cards without an amount. Moves no money.
+        Also those of other software on the same account; not the checks of cards without an amount.
+        Moves no money.
         Raises: AcquirerRefused if it may not be asked.
         """
 
     async def list_refunds(self, since: datetime, after: str) -> RefundPage:
-        """The refunds that were asked for since a time (UTC), after a cursor, as `list_purchases`. Moves no money."""
+        """The refunds asked for since a time (UTC), as `list_purchases`. Moves no money."""
 
     async def find_dispute(self, reference: str) -> Dispute | None:
-        """How the dispute stands now that the acquirer calls so; None if it knows of none. Moves no money.
+        """How the dispute of this name stands now; None if there is none. Moves no money.
 
         Raises: AcquirerRefused if it may not be asked.
         """
 
     async def submit_evidence(self, reference: str, text: str) -> None:
-        """Tell the bank the merchant's side of an open dispute; a later text replaces it. Moves no money.
+        """Tell the bank the merchant's side of an open dispute, the latest last. Moves no money.
 
         Raises: AcquirerRefused if there is no such dispute or it is closed.
         """

@@ -1,4 +1,6 @@
-"""What an acquirer's own list says: the second witness of what became of money, beside our books."""
+"""What an acquirer's own list says: the second witness of what became of money,
+beside our books.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ class PurchaseState(StrEnum):
 class ListedPurchase:
     """A purchase as its acquirer lists it.
 
-    `key` is our idempotency key, empty for what is none of ours; `at` (UTC) is when it was made; `amount` is what was
-    asked for, `captured` what was taken and `refunded` what went back of that, in main units of `currency`; `mark` says
-    whose it is, None if nobody wrote one. `network_reference` is its approval's, and `last4` the card's last digits, as
-    far as the acquirer tells.
+    `key` is our idempotency key, empty for what is none of ours; `at` (UTC) is when it was made;
+    `amount` is what was asked for, `captured` what was taken and `refunded` what went back of that,
+    in main units of `currency`; `mark` says whose it is, None if nobody wrote one.
+    `network_reference` is its approval's, and `last4` the card's last digits, as far as the
+    acquirer tells.
     """
 
     key: str
@@ -57,9 +60,10 @@ class PurchasePage:
 class ListedRefund:
     """A refund as its acquirer lists it; `key` is its own, empty for what is none of ours.
 
-    `of_reference` names its purchase, `of_key` is our key of that, empty for a purchase that is none of ours, and
-    `mark` says whose the purchase is, None if nobody wrote one; `number` is what our books called it, 0 if that is not
-    known; `made` is false while it is on its way and once it failed.
+    `of_reference` names its purchase, `of_key` is our key of that, empty for a purchase that is
+    none of ours, and `mark` says whose the purchase is, None if nobody wrote one; `number` is what
+    our books called it, 0 if that is not known; `made` is false while it is on its way and once
+    it failed.
     """
 
     key: str

@@ -1,6 +1,8 @@
-"""What stands with every purchase at an acquirer, so that one that our database forgot is known by it.
+"""What stands with every purchase at an acquirer, so that one that our database forgot is known
+by it.
 
-An acquirer keeps little of ours (Stripe fields of 500 characters, others about 1 kB in all), so it is packed.
+An acquirer keeps little of ours (Stripe fields of 500 characters, others about 1 kB in all), so it
+is packed.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ class PurchaseKind(StrEnum):
 class Mark:
     """Whose purchase it is, and what for.
 
-    `deployment` and `epoch` tell this database from a copy of it and from what it was before a restore; `merchant` is
-    the merchant's tag and not its id, which another may get; `order` is the shop's reference, `attempt` the number of
-    the attempt to take the payment; `terms` is a digest of what the customer agreed to pay again and again.
+    `deployment` and `epoch` tell this database from a copy of it and from what it was before a
+    restore; `merchant` is the merchant's tag and not its id, which another may get; `order` is the
+    shop's reference, `attempt` the number of the attempt to take the payment; `terms` is a digest
+    of what the customer agreed to pay again and again.
     """
 
     deployment: str
@@ -51,7 +54,9 @@ class Mark:
     terms: str = ""
 
     def is_of(self, other: Mark) -> bool:
-        """Whether both are for the same thing: this merchant's order, or this period of its renewal, and its terms."""
+        """Whether both are for the same thing: this merchant's order,
+        or this period of its renewal, and its terms.
+        """
         mine, theirs = (
             (one.merchant, one.live, one.kind, one.period, one.terms, shortened(one.order)) for one in (self, other)
         )
@@ -59,7 +64,9 @@ class Mark:
 
 
 def packed(mark: Mark) -> str:
-    """A mark in at most MOST_BYTES of UTF-8; an order's reference that is too long for it is shortened."""
+    """A mark in at most MOST_BYTES of UTF-8; an order's reference that is too long
+    for it is shortened.
+    """
     text = _packed(mark)
     if len(text.encode()) <= MOST_BYTES:
         return text

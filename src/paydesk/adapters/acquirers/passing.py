@@ -1,4 +1,6 @@
-"""An acquirer that stands before another one, and passes on what is asked; what spoils or refuses calls begins here."""
+"""An acquirer that stands before another one, and passes on what is asked;
+what spoils or refuses calls begins here.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _Answer = TypeVar("_Answer")
 
 
 class PassingAcquirer:
-    """Passes everything on; a subclass says what becomes of calls that move money, and of those that only tell."""
+    """Passes everything on; a subclass says what becomes of calls that move money,
+    and of those that only tell.
+    """
 
     def __init__(self, honest: Acquirer) -> None:
         self.honest = honest

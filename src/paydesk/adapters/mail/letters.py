@@ -1,4 +1,6 @@
-"""A mail as it is sent: the same bytes each time it is tried, and no header that somebody's name could add."""
+"""A mail as it is sent: the same bytes each time it is tried,
+and no header that somebody's name could add.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ _LONGEST_ADDRESS = 320
 
 
 class MailDelayed(Exception):
-    """The mail could not be handed over now; a later try may succeed. The text says why, without secrets."""
+    """The mail could not be handed over now; a later try may succeed.
+    The text says why, without secrets.
+    """
 
 
 class MailRefused(Exception):
-    """The mail can't be delivered, whatever the number of tries: its address or its content was refused for good."""
+    """The mail can't be delivered, whatever the number of tries:
+    its address or its content was refused for good.
+    """
 
 
 class Mailer(Protocol):
@@ -39,8 +45,8 @@ class Mailer(Protocol):
 class Letter:
     """A mail in one language: who it says it is from, who answers go to, and its two forms.
 
-    `reference` names the mail for ever: a second copy carries the same Message-ID, so that mail programs fold it away.
-    `at` (UTC) is when it was queued.
+    `reference` names the mail for ever: a second copy carries the same Message-ID, so that mail
+    programs fold it away. `at` (UTC) is when it was queued.
     """
 
     reference: str
@@ -60,12 +66,17 @@ class Letter:
 
 
 def one_line(text: str) -> str:
-    """A text for a header: control characters and line breaks become spaces, and it ends somewhere."""
+    """A text for a header: control characters and line breaks become spaces,
+    and it ends somewhere.
+    """
     return _BLANK.sub(" ", text).strip()[:_LONGEST_LINE]
 
 
 def sender_address(text: str) -> tuple[str, str]:
-    """The name (may be empty) and the address of `Paydesk <pay@shop.example>`. Raises: ValueError."""
+    """The name (may be empty) and the address of `Paydesk <pay@shop.example>`.
+
+    Raises: ValueError.
+    """
     name, address = parseaddr(text)
     if not _is_address(address) or not address.isascii():
         raise ValueError(f"{one_line(text)!r} is not an address like Paydesk <pay@shop.example>")

@@ -1,4 +1,6 @@
-"""Mailboxes for a machine without a mail server: whatever is sent lands here, in memory or in a folder."""
+"""Mailboxes for a machine without a mail server: whatever is sent lands here,
+in memory or in a folder.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ class Mailbox:
 
 
 class FolderMailbox:
-    """Keeps the newest letters in a folder that only this user can read: one process sends, another one shows."""
+    """Keeps the newest letters in a folder that only this user can read:
+    one process sends, another one shows.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -73,7 +77,10 @@ class FolderMailbox:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def send(self, letter: Letter) -> None:
-        """Keep a letter; a second copy of one that is here changes nothing. Raises: OSError if the disk is full."""
+        """Keep a letter; a second copy of one that is here changes nothing.
+
+        Raises: OSError if the disk is full.
+        """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         name = sha256(letter.reference.encode()).hexdigest()[:32]
         files = self._files()

@@ -1,4 +1,6 @@
-"""Handing mails to an SMTP server: encrypted where there is a password, with an end to every wait."""
+"""Handing mails to an SMTP server: encrypted where there is a password,
+with an end to every wait.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class SmtpServer:
 def parse_smtp_url(url: str) -> SmtpServer:
     """Read `smtp://user:password@host:587?starttls=1` or `smtps://user:password@host`.
 
-    A password is never sent unencrypted, unless `starttls=0` says so. Raises: ValueError, which shows no password.
+    A password is never sent unencrypted, unless `starttls=0` says so. Raises: ValueError, which
+    shows no password.
     """
     try:
         parts = urlsplit(url)
@@ -148,7 +151,9 @@ class SmtpMailer:
         return client
 
     def _judged(self, error: BaseException) -> MailDelayed | MailRefused:
-        """Whether trying again makes sense. What is wrong with us or the server may be mended; an address may not."""
+        """Whether trying again makes sense. What is wrong with us or the server may be mended;
+        an address may not.
+        """
         if isinstance(error, SMTPNotSupported):
             return MailRefused(self._said(error))
         if isinstance(error, SMTPRecipientsRefused) and error.recipients:

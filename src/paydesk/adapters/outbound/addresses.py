@@ -1,8 +1,9 @@
-"""Which addresses a merchant's URL may lead to: those of the public internet, and what the operator adds.
+"""Which addresses a merchant's URL may lead to: those of the public internet,
+and what the operator adds.
 
-Forms that carry an IPv4 address inside an IPv6 one (mapped, NAT64, 6to4, Teredo) are refused as a whole: what is at
-their other end can't be told from here. An operator whose network needs one, NAT64 for instance, names it in
-PAYDESK_OUTBOUND_ALLOW.
+Forms that carry an IPv4 address inside an IPv6 one (mapped, NAT64, 6to4, Teredo) are refused as a
+whole: what is at their other end can't be told from here. An operator whose network needs one,
+NAT64 for instance, names it in PAYDESK_OUTBOUND_ALLOW.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ _REFUSED: tuple[tuple[Network, str], ...] = tuple(
 )
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""All that is handed out of IPv6 for the public internet; the rest is refused, known by name or not."""
+"""All that is handed out of IPv6 for the public internet;
+the rest is refused, known by name or not."""
 
 
 class AddressNotAllowed(OSError):
@@ -57,10 +59,11 @@ class AddressNotAllowed(OSError):
 
 
 def refusal(host: str, allow: Iterable[Network] = (), *, public: bool = True) -> str | None:
-    """Why no connection may be made to `host`, the literal address about to be connected to; None if it may.
+    """Why no connection may be made to `host`, the literal address about to be connected to;
+    None if it may.
 
-    `public` is whether the public internet may be reached besides the networks of `allow`. Anything but a canonical
-    address is refused: a shortened, octal or decimal form, a zone, a name.
+    `public` is whether the public internet may be reached besides the networks of `allow`. Anything
+    but a canonical address is refused: a shortened, octal or decimal form, a zone, a name.
     """
     try:
         address = ip_address(host)

@@ -1,8 +1,9 @@
 """The one HTTP client for URLs that merchants choose.
 
-The address is checked when a connection is made, on the very address that the socket is about to connect to: so it
-does not matter how the name came to it (DNS rebinding, odd spellings, literal addresses), and a connection that is used
-again was checked when it was made. Any port may be used: merchants listen where they like.
+The address is checked when a connection is made, on the very address that the socket is about to
+connect to: so it does not matter how the name came to it (DNS rebinding, odd spellings, literal
+addresses), and a connection that is used again was checked when it was made. Any port may be used:
+merchants listen where they like.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from paydesk.adapters.outbound.names import NameResolver
 from paydesk.adapters.outbound.wording import in_words
 
 _IDLE_SECONDS = 2.0
-"""How long an unused connection is kept: less than servers allow (5 s is common), so that they seldom close first."""
+"""How long an unused connection is kept: less than servers allow (5 s is common),
+so that they seldom close first."""
 
 _AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
@@ -35,9 +37,9 @@ _AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str,
 class Answer:
     """What came of one call.
 
-    `status` is None if no answer came; `body_start` holds at most the client's `max_answer` bytes, `complete` says that
-    this is all of it; `error` is one line in plain words, None if there was none; `duration` is in seconds; `sent` are
-    the request's headers, all of them.
+    `status` is None if no answer came; `body_start` holds at most the client's `max_answer` bytes,
+    `complete` says that this is all of it; `error` is one line in plain words, None if there was
+    none; `duration` is in seconds; `sent` are the request's headers, all of them.
     """
 
     status: int | None
@@ -82,11 +84,13 @@ _current: ContextVar[_Progress] = ContextVar("progress of the call that a connec
 
 
 class OutboundClient:
-    """Posts to merchants' URLs; redirects are not followed, proxies of the environment and cookies not used.
+    """Posts to merchants' URLs; redirects are not followed, proxies of the environment
+    and cookies not used.
 
-    Args: allow are networks that may be reached besides the public internet, or if that is not `public`, instead of it;
-    timeout (seconds) is for a whole call, name look-up to last byte; max_answer is how many bytes of an answer are
-    read; tls replaces the system's certificates; resolver replaces the system's look-up of names.
+    Args: allow are networks that may be reached besides the public internet, or if that is not
+    `public`, instead of it; timeout (seconds) is for a whole call, name look-up to last byte;
+    max_answer is how many bytes of an answer are read; tls replaces the system's certificates;
+    resolver replaces the system's look-up of names.
     """
 
     def __init__(
@@ -109,7 +113,9 @@ class OutboundClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Post `body` and read the start of the answer. Never raises for what the other side does; Answer says it."""
+        """Post `body` and read the start of the answer. Never raises for what the other side does;
+        Answer says it.
+        """
         started = time.monotonic()
         try:
             endpoint = parse_endpoint(url)
@@ -130,7 +136,9 @@ class OutboundClient:
     async def _try_twice(
         self, endpoint: URL, body: bytes, sent: Mapping[str, str], started: float
     ) -> tuple[_Progress, str | None]:
-        """Post; once more if the server closed a kept connection just as it was used again (RFC 9112, 9.3.1)."""
+        """Post; once more if the server closed a kept connection just as it was used again
+        (RFC 9112, 9.3.1).
+        """
         progress, error = await self._try(endpoint, body, sent, self._whole)
         left = started + self.timeout - time.monotonic()
         if _is_stale(progress, error) and left > 0:
@@ -157,7 +165,9 @@ class OutboundClient:
         timeout: aiohttp.ClientTimeout,
         progress: _Progress,
     ) -> None:
-        """Make one request and read no more of its answer than asked for; the rest of it costs the connection."""
+        """Make one request and read no more of its answer than asked for;
+        the rest of it costs the connection.
+        """
         session = self._session or self._open()
         async with session.post(
             endpoint,
@@ -196,7 +206,10 @@ class OutboundClient:
         return self._session
 
     def _checked_socket(self, target: _AddrInfo) -> socket.socket:
-        """A socket for exactly this address, which is what it is connected to next. Raises: AddressNotAllowed."""
+        """A socket for exactly this address, which is what it is connected to next.
+
+        Raises: AddressNotAllowed.
+        """
         _current.get().connected_anew = True
         family, kind, protocol, _, address = target
         reason = refusal(address[0], self._allow, public=self._public)
@@ -213,7 +226,9 @@ def _is_stale(progress: _Progress, error: Exception | None) -> bool:
 
 
 def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict[str, str]:
-    """All that the request will carry, so that it can be recorded as it was sent; nothing is left to the library."""
+    """All that the request will carry, so that it can be recorded as it was sent;
+    nothing is left to the library.
+    """
     return {
         "Host": endpoint.host_port_subcomponent or "",
         "User-Agent": f"Paydesk/{__version__}",

@@ -1,6 +1,7 @@
 """Name look-ups in threads of their own.
 
-The loop's own threads are few (four under uvloop) and shared: names on a dead name server would keep everybody waiting.
+The loop's own threads are few (four under uvloop) and shared: names on a dead name server would
+keep everybody waiting.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _Found = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple
 
 
 class NameResolver(AbstractResolver):
-    """Ask the system's resolver; what it answers is checked when the connection is made, not here."""
+    """Ask the system's resolver; what it answers is checked when the connection is made,
+    not here.
+    """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="names")
@@ -27,7 +30,10 @@ class NameResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of `host`, in the system's order. Raises: OSError (gaierror) if there are none."""
+        """The addresses of `host`, in the system's order.
+
+        Raises: OSError (gaierror) if there are none.
+        """
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._threads, _look_up, host, port, family)
         return [

@@ -1,4 +1,6 @@
-"""Authenticated encryption of single values (AES-256-GCM), each bound to the row that it was sealed for."""
+"""Authenticated encryption of single values (AES-256-GCM), each bound to the row
+that it was sealed for.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class VaultError(PaydeskError):
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """An encrypted value as it is stored: the id of its key, and one blob of version byte, nonce, ciphertext, tag."""
+    """An encrypted value as it is stored: the id of its key, and one blob of version byte, nonce,
+    ciphertext, tag.
+    """
 
     key_id: str
     blob: bytes = field(repr=False)
@@ -44,7 +48,8 @@ class Vault:
     """Seals and opens values, and makes keyed fingerprints by which a sealed value can be found."""
 
     def __init__(self, keys: Mapping[str, bytes], secret_key: bytes) -> None:
-        """Take 32-byte keys by their ids, the first of which seals, and the secret that fingerprints derive from.
+        """Take 32-byte keys by their ids, the first of which seals,
+        and the secret that fingerprints derive from.
 
         Raises: SetupError naming the setting that is wrong.
         """
@@ -63,7 +68,8 @@ class Vault:
 
     @classmethod
     def from_settings(cls, vault_keys: str, secret_key: str) -> Vault:
-        """A vault from PAYDESK_VAULT_KEYS (`id:base64key[,id:base64key…]`, newest first) and PAYDESK_SECRET_KEY.
+        """A vault from PAYDESK_VAULT_KEYS (`id:base64key[,id:base64key…]`, newest first)
+        and PAYDESK_SECRET_KEY.
 
         Raises: SetupError naming the setting and the entry, never a key.
         """
@@ -74,7 +80,9 @@ class Vault:
 
     @property
     def current_key_id(self) -> str:
-        """The id of the key that seals; values under another one may be sealed anew (key rotation)."""
+        """The id of the key that seals; values under another one may be sealed anew
+        (key rotation).
+        """
         return self._current
 
     def knows(self, key_id: str) -> bool:
@@ -110,16 +118,20 @@ class Vault:
             ) from None
 
     def fingerprint(self, value: str, *, purpose: str) -> bytes:
-        """32 bytes by which equal values of one purpose are found without being readable (HMAC-SHA256)."""
+        """32 bytes by which equal values of one purpose are found
+        without being readable (HMAC-SHA256).
+        """
         if purpose not in self._fingerprint_keys:
             derivation = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"paydesk fingerprint: " + purpose.encode())
             self._fingerprint_keys[purpose] = derivation.derive(self._secret_key)
         return hmac.digest(self._fingerprint_keys[purpose], value.encode(), "sha256")
 
     def passing_fingerprint(self, value: str, *, purpose: str) -> bytes:
-        """Like `fingerprint`, for what is soon forgotten: its key derives from the vault's newest, not from the secret.
+        """Like `fingerprint`, for what is soon forgotten: its key derives from the vault's newest,
+        not from the secret.
 
-        After a rotation equal values have another one. For values of which there are few enough to try them all.
+        After a rotation equal values have another one. For values of which there are few enough to
+        try them all.
         """
         if purpose not in self._passing_keys:
             derivation = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"paydesk passing fingerprint: " + purpose.encode())
@@ -128,7 +140,9 @@ class Vault:
 
 
 def generate_key_setting() -> str:
-    """A fresh entry for PAYDESK_VAULT_KEYS; its id is random, so that entries of a rotation never clash."""
+    """A fresh entry for PAYDESK_VAULT_KEYS; its id is random,
+    so that entries of a rotation never clash.
+    """
     return f"k{secrets.token_hex(4)}:{base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()}"
 
 
@@ -138,7 +152,9 @@ def generate_secret() -> str:
 
 
 def _associated_data(key_id: str, purpose: str, merchant_id: int, row_id: int) -> bytes:
-    """What a value is bound to, written so that no two bindings look the same (each text is preceded by its length)."""
+    """What a value is bound to, written so that no two bindings look the same
+    (each text is preceded by its length).
+    """
     texts = (key_id.encode(), purpose.encode())
     numbers = (merchant_id, row_id)
     return b"".join(

@@ -1,4 +1,6 @@
-"""The audit log: who did what, when, from where. Append-only; written in the transaction of what it tells."""
+"""The audit log: who did what, when, from where. Append-only;
+written in the transaction of what it tells.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: a person (None: the command line, or somebody who could not log in), from an address, in what part."""
+    """Who acts: a person (None: the command line, or somebody who could not log in),
+    from an address, in what part.
+    """
 
     person_id: int | None
     client_address: str
@@ -131,10 +135,12 @@ async def record(
     subject: str = "",
     details: Mapping[str, object] | None = None,
 ) -> None:
-    """Write one line, on the connection whose transaction makes the change. `now` is real time, never a test clock's.
+    """Write one line, on the connection whose transaction makes the change.
+    `now` is real time, never a test clock's.
 
-    Args: subject names what it was done to (`payment 13330`, `person 5`); details are JSON and hold no secret, and
-    nothing of a customer but ids: the log can't be changed when a customer is erased.
+    Args: subject names what it was done to (`payment 13330`, `person 5`); details are JSON and hold
+    no secret, and nothing of a customer but ids: the log can't be changed when a customer
+    is erased.
     """
     await queries.record(
         connection,
@@ -157,7 +163,9 @@ async def browse(
     action: Action | None = None,
     person_id: int | None = None,
 ) -> list[AuditEntry]:
-    """A page of a merchant's log, newest first; the last one's (at, id) is the next page's `before`."""
+    """A page of a merchant's log, newest first; the last one's
+    (at, id) is the next page's `before`.
+    """
     cut = {"merchant_id": merchant_id, **page.parameters()}
     if person_id is not None:
         rows = queries.browse_member(database, person_id=person_id, action=action, **cut)
@@ -169,7 +177,9 @@ async def browse(
 
 
 async def browse_own(database: Database, person_id: int, page: Page) -> list[AuditEntry]:
-    """A page of what concerns a person's own account, newest first: log-ins, failed ones, changes of the password."""
+    """A page of what concerns a person's own account, newest first:
+    log-ins, failed ones, changes of the password.
+    """
     return await _entries(queries.browse_own(database, person_id=person_id, **page.parameters()))
 
 

@@ -1,4 +1,6 @@
-"""Changing one's own account: name, password and e-mail address. What another could have done is told by mail."""
+"""Changing one's own account: name, password and e-mail address.
+What another could have done is told by mail.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_to
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
 
 PACE = 0.25
-"""Seconds that asking for a link takes, longer than sending one does: the answer comes no sooner where none is sent."""
+"""Seconds that asking for a link takes, longer than sending one does:
+the answer comes no sooner where none is sent."""
 
 
 async def change_profile(
@@ -54,9 +57,11 @@ async def change_profile(
 async def change_password(gate: Gate, session: Session, *, current: str, new: str, now: datetime) -> str:
     """Take a new password from who knows the present one; all other sessions of the person end.
 
-    Returns this session's new token, for the cookie: whoever holds a copy of the old one is out as well.
+    Returns this session's new token, for the cookie: whoever holds a copy of the old one is out
+    as well.
 
-    Raises: NotLetIn if `current` is wrong; Malformed if `new` is refused; TooMany; SecondFactorNeeded.
+    Raises: NotLetIn if `current` is wrong; Malformed if `new` is refused; TooMany;
+        SecondFactorNeeded.
     """
     require_open(session)
     person = session.person
@@ -71,10 +76,11 @@ async def change_password(gate: Gate, session: Session, *, current: str, new: st
 
 
 async def ask_for_reset(gate: Gate, *, email: str, client: Client, now: datetime) -> None:
-    """Send a link to choose a new password, if there is such an account; neither words nor time tell whether there is.
+    """Send a link to choose a new password, if there is such an account;
+    neither words nor time tell whether there is.
 
-    Nor whether links were asked for too often: none is sent then. A browser of the person's own is counted apart, so
-    that nobody else uses up what they may ask for.
+    Nor whether links were asked for too often: none is sent then. A browser of the person's own is
+    counted apart, so that nobody else uses up what they may ask for.
 
     Raises: TooMany if this client's address asks too often, whoever for.
     """
@@ -119,7 +125,8 @@ async def find_reset(gate: Gate, token: str, *, now: datetime) -> LinkHolder:
 
 
 async def reset_password(gate: Gate, token: str, *, password: str, client: Client, now: datetime) -> int:
-    """Take a new password from who holds the link, and return the person's id; all sessions end, and pauses too.
+    """Take a new password from who holds the link, and return the person's id;
+    all sessions end, and pauses too.
 
     The person then logs in; a second factor is still asked for.
 
@@ -174,7 +181,8 @@ async def send_confirmation_again(gate: Gate, session: Session, *, now: datetime
 
 
 async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime) -> str:
-    """Take the address that a link went to as its person's, and return it; the address before is told of a change.
+    """Take the address that a link went to as its person's, and return it;
+    the address before is told of a change.
 
     Raises: Gone; Conflict if another account has the address.
     """
@@ -212,7 +220,9 @@ async def _ask_to_confirm(connection: Connection, gate: Gate, session: Session, 
 
 
 async def _set_password(connection: Connection, person_id: int, password_hash: str, now: datetime) -> None:
-    """Store a new password; open links to choose one, or to change the address, stop working, and enrolments too."""
+    """Store a new password; open links to choose one, or to change the address, stop working,
+    and enrolments too.
+    """
     await queries.set_password(connection, person_id=person_id, password_hash=password_hash)
     await queries.drop_begun_second_factor(connection, person_id=person_id)
     await queries.end_tokens(connection, person_id=person_id, now=now)

@@ -1,8 +1,10 @@
-"""Passwords that are long enough and guessed first all the same: a common word with a tail, repetitions, rows of keys.
+"""Passwords that are long enough and guessed first all the same:
+a common word with a tail, repetitions, rows of keys.
 
-Which words are common say a few that a shop's people think of first, and the lists of `zxcvbn`: the 30,000 passwords
-that leaked most often, names, and the words of texts and films. A list of whole passwords would know few of twelve
-characters and more; those of the field are such words with something before or after them, which is looked for.
+Which words are common say a few that a shop's people think of first, and the lists of `zxcvbn`: the
+30,000 passwords that leaked most often, names, and the words of texts and films. A list of whole
+passwords would know few of twelve characters and more; those of the field are such words with
+something before or after them, which is looked for.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ _YEAR = re.compile(r"(19|20)\d\d")
 
 
 def is_common(password: str, *, email: str) -> bool:
-    """Whether hardly anything is left of a password without common words, rows of keys, years, and the own address.
+    """Whether hardly anything is left of a password without common words, rows of keys, years,
+    and the own address.
 
     The first call of a process reads the lists, which takes a moment: not for an event loop.
     """
@@ -68,14 +71,18 @@ def is_common(password: str, *, email: str) -> bool:
 
 @cache
 def _listed() -> frozenset[str]:
-    """The words of the lists; they are read only where passwords are chosen, for they take 20 MB."""
+    """The words of the lists; they are read only where passwords are chosen,
+    for they take 20 MB.
+    """
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return frozenset(word for words in FREQUENCY_LISTS.values() for word in words if len(word) >= _SHORTEST_LISTED)
 
 
 def _without_listed(text: str) -> str:
-    """The text without what is in the lists, if it has one word or two, also written as one; else the text."""
+    """The text without what is in the lists, if it has one word or two, also written as one;
+    else the text.
+    """
     runs = {run: _words_in(run) for run in set(_LETTERS.findall(text)) if len(run) >= _SHORTEST_WORD}
     if sum(words or 1 for words in runs.values()) > _MOST_LISTED:
         return text

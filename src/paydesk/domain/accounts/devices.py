@@ -1,4 +1,6 @@
-"""The browsers that somebody logs in with: a log-in from one that was not seen before is told by mail."""
+"""The browsers that somebody logs in with: a log-in from one that was not seen before is told
+by mail.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,17 @@ MOST_DEVICES = 20
 
 
 async def guesser(gate: Gate, person_id: int, client: Client) -> str:
-    """For whom failed tries to get in as a person are counted: for a browser of theirs alone, or for all others."""
+    """For whom failed tries to get in as a person are counted:
+    for a browser of theirs alone, or for all others.
+    """
     fingerprint = _fingerprint(gate, person_id, client.device)
     known = bool(client.device) and await queries.is_known(gate.database, person_id=person_id, fingerprint=fingerprint)
     return f"person {person_id} device {fingerprint.hex()}" if known else f"person {person_id}"
 
 
 async def see_device(gate: Gate, session: Session, device: str, *, now: datetime) -> None:
-    """Remember the browser of a session that has just opened, by its cookie's token, and tell the person if it is new.
+    """Remember the browser of a session that has just opened, by its cookie's token,
+    and tell the person if it is new.
 
     The very first one, at sign-up, is no news. Raises: SecondFactorNeeded.
     """

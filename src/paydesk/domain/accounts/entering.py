@@ -1,6 +1,7 @@
 """Signing up, logging in, and giving the password again.
 
-For an e-mail address without an account the same is done as for one with a wrong password, hashing included.
+For an e-mail address without an account the same is done as for one with a wrong password,
+hashing included.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ async def sign_up(
     now: datetime,
     language: str = "en",
 ) -> LoggedIn:
-    """Make a person and their merchant, in test mode, and log them in; a mail asks to confirm the address.
+    """Make a person and their merchant, in test mode, and log them in;
+    a mail asks to confirm the address.
 
     Raises: Malformed, naming the field; Conflict if the address has an account; TooMany.
     """
@@ -114,7 +116,8 @@ async def ask_to_confirm(
 async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: datetime) -> LoggedIn:
     """Open a session for whoever knows the password; its stage says whether a second factor is due.
 
-    Raises: NotLetIn, with the same words whatever was wrong; TooMany during a pause after failed tries.
+    Raises: NotLetIn, with the same words whatever was wrong; TooMany during a pause after
+        failed tries.
     """
     typed = findable(email)
     await pausing.count_try(gate, pausing.ADDRESS, client.address, now=now)
@@ -147,7 +150,8 @@ async def confirm(gate: Gate, session: Session, *, password: str, now: datetime)
 
 
 async def check_password(gate: Gate, session: Session, password: str, *, now: datetime) -> str:
-    """Compare with the password of the session's person and return its stored hash; wrong ones count for this session.
+    """Compare with the password of the session's person and return its stored hash;
+    wrong ones count for this session.
 
     Raises: NotLetIn, TooMany.
     """
@@ -162,7 +166,9 @@ async def check_password(gate: Gate, session: Session, password: str, *, now: da
 
 
 async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
-    """Write a wrong password down; the one that begins the first pause is told to the account's person, if any."""
+    """Write a wrong password down; the one that begins the first pause is told
+    to the account's person, if any.
+    """
     async with gate.database.acquire() as connection, connection.transaction():
         await record(connection, actor, Action.log_in_failed, now=now)
         if tries == pausing.ACCOUNT.free:
@@ -173,7 +179,9 @@ async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
 
 
 async def forgive_account(connection: Connection, gate: Gate, person_id: int, client: Client) -> None:
-    """End the pauses of an account whose mailbox was proved: of unknown browsers, and of the one that proved it."""
+    """End the pauses of an account whose mailbox was proved:
+    of unknown browsers, and of the one that proved it.
+    """
     for account in {f"person {person_id}", await guesser(gate, person_id, client)}:
         await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
 
@@ -193,7 +201,9 @@ async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now
 
 
 async def _account(gate: Gate, row: Any, typed: str, client: Client) -> str:
-    """For whom failures are counted: an account by its id, so that another spelling of the address is no new count."""
+    """For whom failures are counted: an account by its id, so that another spelling
+    of the address is no new count.
+    """
     known = await guesser(gate, row["id"] if row else 0, client)
     return known if row else f"nobody {typed.lower()}"
 

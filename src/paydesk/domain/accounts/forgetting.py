@@ -20,7 +20,9 @@ DEVICES_KEPT = timedelta(days=400)
 
 
 async def forget_past_entries(database: Database, *, now: datetime) -> None:
-    """Drop sessions, links and tries whose time is over, browsers that are gone, and sums of past days."""
+    """Drop sessions, links and tries whose time is over, browsers that are gone,
+    and sums of past days.
+    """
     await forget_sessions(database, now=now)
     await forget_tokens(database, before=now - LINKS_KEPT)
     await forget_devices(database, before=now - DEVICES_KEPT)

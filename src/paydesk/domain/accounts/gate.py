@@ -12,7 +12,9 @@ from paydesk.domain.accounts.passwords import Passwords
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What letting people in needs: the database, the vault, and the hashing of passwords (one per process)."""
+    """What letting people in needs: the database, the vault, and the hashing of passwords
+    (one per process).
+    """
 
     database: Database
     vault: Vault
@@ -21,7 +23,9 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Where a request comes from: the address, what the browser calls itself, and the token that it is known by."""
+    """Where a request comes from: the address, what the browser calls itself,
+    and the token that it is known by.
+    """
 
     address: str
     user_agent: str = ""

@@ -1,4 +1,6 @@
-"""Joining a team without having an account yet: the invitation's link proves the mailbox, so nothing else is asked."""
+"""Joining a team without having an account yet: the invitation's link proves the mailbox,
+so nothing else is asked.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ async def sign_up_invited(
 ) -> LoggedIn:
     """Make a person with the invitation's e-mail address, in that team alone, and log them in.
 
-    Raises: Gone; Malformed; Conflict if the address has an account, which then accepts by logging in.
+    Raises: Gone; Malformed; Conflict if the address has an account, which then accepts by
+        logging in.
     """
     invitation = await find_invitation(gate, token, now=now)
     if invitation.has_account:

@@ -1,8 +1,10 @@
-"""Lock-out: tries to get in are counted before they are judged, and pauses grow with each that failed.
+"""Lock-out: tries to get in are counted before they are judged, and pauses grow with each
+that failed.
 
-A try counts as failed when it begins and is forgiven when it succeeds; so of any number of parallel tries no more are
-judged than one after another would be. What does not exist is counted like what does, so that pauses tell nothing.
-Browsers that a person is known by are counted apart from all others, so that strangers lock out strangers alone.
+A try counts as failed when it begins and is forgiven when it succeeds; so of any number of parallel
+tries no more are judged than one after another would be. What does not exist is counted like what
+does, so that pauses tell nothing. Browsers that a person is known by are counted apart from all
+others, so that strangers lock out strangers alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ queries = load_statements(__package__ or "")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What is counted, and the failed tries in a row before the first pause; a day without any starts anew."""
+    """What is counted, and the failed tries in a row before the first pause;
+    a day without any starts anew.
+    """
 
     name: str
     free: int
@@ -28,7 +32,8 @@ class Limit:
 
 ACCOUNT = Limit("account", 5)
 CONFIRM = Limit("confirm", 5)
-"""The password once more, in a session that is open: who guesses at log-ins does not stop whoever is in."""
+"""The password once more, in a session that is open:
+who guesses at log-ins does not stop whoever is in."""
 ADDRESS = Limit("address", 20)
 SECOND_FACTOR = Limit("second factor", 5)
 SIGN_UP = Limit("sign-up", 60)
@@ -41,7 +46,8 @@ RECIPIENT = Limit("recipient", 5)
 
 
 async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) -> int:
-    """Count one try as failed, until it is forgiven; returns how many have failed in a row, with this one.
+    """Count one try as failed, until it is forgiven; returns how many have failed in a row,
+    with this one.
 
     Raises: TooMany during a pause; what is refused is neither judged nor counted.
     """
@@ -60,7 +66,9 @@ async def forgive_all(connection: Connection, gate: Gate, limit: Limit, whom: ob
 
 
 async def forgive_one(connection: Connection, gate: Gate, limit: Limit, whom: object) -> None:
-    """Take back this try alone: an address that also guesses at others' accounts keeps what it has earned."""
+    """Take back this try alone: an address that also guesses at others' accounts keeps what it
+    has earned.
+    """
     await queries.forgive_one(connection, subject=_subject(gate, limit, whom))
 
 

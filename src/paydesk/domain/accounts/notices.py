@@ -1,4 +1,6 @@
-"""The mails of this room: links that work once, and notices of what was changed, in the person's language."""
+"""The mails of this room: links that work once, and notices of what was changed,
+in the person's language.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ class Mail(StrEnum):
     reset_password = "reset_password"  # noqa: S105 (a name)
     """Facts: name, token (sealed; Link.password), client_address."""
     invitation = "invitation"
-    """Facts: merchant_name, role, invited_by, by_person (the inviter's id), token (sealed; Link.invitation)."""
+    """Facts: merchant_name, role, invited_by, by_person (the inviter's id), token
+    (sealed; Link.invitation)."""
     security_notice = "security_notice"
-    """Facts: name, what (an Action), at (ISO 8601, UTC), client_address; of a shop also shop and by; more by what."""
+    """Facts: name, what (an Action), at (ISO 8601, UTC), client_address;
+    of a shop also shop and by; more by what."""
 
 
 async def send_link(
@@ -83,7 +87,9 @@ async def send_notice(
 async def warn_owners(
     connection: Connection, what: str, actor: Actor, *, merchant_id: int, now: datetime, **facts: object
 ) -> None:
-    """Queue a notice to all owners of a shop, and to who acted, of a change that could cost the shop money."""
+    """Queue a notice to all owners of a shop, and to who acted,
+    of a change that could cost the shop money.
+    """
     known = {"what": what, "at": now, "client_address": actor.client_address, **facts}
     await queries.warn_owners(
         connection,

@@ -1,4 +1,6 @@
-"""Operators: who runs the deployment. They are made from the command line and need a second factor."""
+"""Operators: who runs the deployment. They are made from the command line
+and need a second factor.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from paydesk.domain.accounts.tokens import FIRST_PASSWORD, Purpose, add_token
 
 @dataclass(frozen=True, slots=True)
 class NewOperator:
-    """An operator that was made; `token` is for the link to choose a password, empty where there is one already."""
+    """An operator that was made; `token` is for the link to choose a password,
+    empty where there is one already.
+    """
 
     person_id: int
     email: str
@@ -34,8 +38,8 @@ async def create_operator(
 
     All sessions of theirs end, and the next log-in has them set up a second factor.
 
-    Raises: Malformed; Conflict if they are an operator already, or have an account whose address was never confirmed,
-    or one and a password was given.
+    Raises: Malformed; Conflict if they are an operator already, or have an account whose address
+    was never confirmed, or one and a password was given.
     """
     address = parse_email(email)
     person_name = parse_name(name or address.partition("@")[0].replace(".", " "))
@@ -97,9 +101,11 @@ async def remove_operator(gate: Gate, *, email: str, now: datetime) -> None:
 
 
 async def reset_second_factor(gate: Gate, *, email: str, now: datetime) -> bool:
-    """Take the second factor from whoever lost phone and recovery codes, end all their sessions and tell them by mail.
+    """Take the second factor from whoever lost phone and recovery codes, end all their sessions
+    and tell them by mail.
 
-    Returns whether they are an operator, whose next log-in then has them set up another; for others that is a choice.
+    Returns whether they are an operator, whose next log-in then has them set up another; for others
+    that is a choice.
 
     Raises: NotFound if nobody has this address; Conflict if no second factor is set up.
     """

@@ -1,4 +1,6 @@
-"""Passwords: hashed by argon2id in a few threads, at least 12 characters, and not one that is known to have leaked."""
+"""Passwords: hashed by argon2id in a few threads, at least 12 characters, and not one that is known
+to have leaked.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ MOST_WAITING = 64
 
 
 class BreachedPasswords:
-    """A file of SHA-1 hashes of leaked passwords as published: lines `HASH:COUNT`, or `HASH`, sorted by hash."""
+    """A file of SHA-1 hashes of leaked passwords as published: lines `HASH:COUNT`, or `HASH`,
+    sorted by hash.
+    """
 
     def __init__(self, path: Path) -> None:
         """Take the file.
@@ -43,7 +47,9 @@ class BreachedPasswords:
             raise SetupError(f"PAYDESK_BREACHED_PASSWORDS: {path} does not begin with a SHA-1 hash in hexadecimal")
 
     def contains(self, password: str) -> bool:
-        """Look a password up by binary search: some thirty reads, also in the whole published list."""
+        """Look a password up by binary search: some thirty reads,
+        also in the whole published list.
+        """
         wanted = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
         with self._path.open("rb") as file:
             low, high = 0, os.fstat(file.fileno()).st_size
@@ -51,7 +57,8 @@ class BreachedPasswords:
                 middle = (low + high) // 2
                 file.seek(middle)
                 if middle:
-                    # From the middle of a line on to the next one; a line that begins right here is found lower down.
+                    # From the middle of a line on to the next one; a line that begins right here is
+                    # found lower down.
                     file.readline()
                 line = file.readline()
                 found = _hash_of(line)
@@ -74,7 +81,9 @@ def _is_hash(text: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a password is right, and if so its hash by today's parameters where the stored one is older."""
+    """Whether a password is right, and if so its hash by today's parameters where the stored one
+    is older.
+    """
 
     right: bool
     rehashed: str | None = None
@@ -82,7 +91,9 @@ class Verdict:
 
 @dataclass(slots=True)
 class Passwords:
-    """Hashes and verifies passwords, at most `at_once` at a time in this process, and refuses weak new ones."""
+    """Hashes and verifies passwords, at most `at_once` at a time in this process,
+    and refuses weak new ones.
+    """
 
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     breached: BreachedPasswords | None = None
@@ -98,8 +109,8 @@ class Passwords:
     async def choose(self, password: str, *, email: str) -> str:
         """Check a new password and return its hash.
 
-        Raises: Malformed if it is too short, too long, the e-mail address, what everybody guesses first, or known to
-        have leaked; TooMany.
+        Raises: Malformed if it is too short, too long, the e-mail address, what everybody guesses
+        first, or known to have leaked; TooMany.
         """
         text = _normal(password)
         if len(text) < SHORTEST:
@@ -144,9 +155,11 @@ class Passwords:
 
 
 def _hash_of_no_password(hasher: PasswordHasher) -> str:
-    """A hash that takes as long to compare with as any of the hasher's, made of chance instead of a password.
+    """A hash that takes as long to compare with as any of the hasher's, made of chance instead
+    of a password.
 
-    Hashing a password that nobody knows would do as well, but every process would take a tenth of a second to start.
+    Hashing a password that nobody knows would do as well, but every process would take a tenth of a
+    second to start.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")

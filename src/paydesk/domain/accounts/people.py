@@ -19,7 +19,8 @@ LONGEST_NAME = 100
 LONGEST_EMAIL = 254
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
-# What mail programs make a link of: a scheme, an address, a domain ("J.R. Smith" and "St. Gallen" are none).
+# What mail programs make a link of: a scheme, an address, a domain ("J.R. Smith" and "St. Gallen"
+# are none).
 _LINK = re.compile(r"://|@|[/\\]{2}|\bwww\.|[^\W_][\w-]*[.。](?=[^\W\d_]{2})", re.IGNORECASE)
 _SIGNS = re.compile(r"[./\\@:。]+")
 """Without them nothing is a link."""
@@ -27,7 +28,9 @@ _SIGNS = re.compile(r"[./\\@:。]+")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who logs in; `second_factor` is whether one is set up, `codes_left` counts unused recovery codes."""
+    """Somebody who logs in; `second_factor` is whether one is set up,
+    `codes_left` counts unused recovery codes.
+    """
 
     id: int
     email: str
@@ -47,7 +50,8 @@ def person_of(row: Any) -> Person:
 
 
 def parse_name(text: str, field: str = "name") -> str:
-    """A person's or shop's name with its spaces tidied; mails show it, so it can't hold a link or an address.
+    """A person's or shop's name with its spaces tidied;
+    mails show it, so it can't hold a link or an address.
 
     Raises: Malformed.
     """
@@ -60,7 +64,9 @@ def parse_name(text: str, field: str = "name") -> str:
 
 
 def unlinked(name: str) -> str:
-    """A name as mails write it: one that was stored before names could hold no link is taken apart into words."""
+    """A name as mails write it: one that was stored before names could hold no link is taken apart
+    into words.
+    """
     return " ".join(_SIGNS.sub(" ", unicodedata.normalize("NFKC", name)).split()) if _holds_link(name) else name
 
 
@@ -80,7 +86,9 @@ def parse_language(text: str) -> str:
 
 @cache
 def time_zones() -> frozenset[str]:
-    """The names of the IANA database on this machine; looking through its files takes 50 ms, so it is done once."""
+    """The names of the IANA database on this machine; looking through its files takes 50 ms,
+    so it is done once.
+    """
     return frozenset(available_timezones())
 
 
@@ -95,7 +103,9 @@ def parse_time_zone(text: str) -> str:
 
 
 def findable(email: str) -> str:
-    """An e-mail address as typed, made fit to look for: whatever it is, it finds one account or none."""
+    """An e-mail address as typed, made fit to look for:
+    whatever it is, it finds one account or none.
+    """
     return unicodedata.normalize("NFC", storable(email).strip())[:LONGEST_EMAIL]
 
 

@@ -35,7 +35,8 @@ class Permission(StrEnum):
     manage_keys = "manage_keys"
     move_test_clock = "move_test_clock"
     toggle_test_mode = "toggle_test_mode"
-    """Decide whether forms at the live base count as test; everybody may choose what they look at."""
+    """Decide whether forms at the live base count as test;
+    everybody may choose what they look at."""
     manage_settings = "manage_settings"
     """Change business profile, shipped goods and branding."""
     go_live = "go_live"

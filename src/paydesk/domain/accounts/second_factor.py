@@ -1,4 +1,6 @@
-"""The second factor: codes from an app (TOTP, RFC 6238), each used once, and ten recovery codes for a lost phone."""
+"""The second factor: codes from an app (TOTP, RFC 6238), each used once, and ten recovery codes
+for a lost phone.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What an app needs: the secret to type, the otpauth URI, and that as a QR code (SVG, without a style)."""
+    """What an app needs: the secret to type, the otpauth URI, and that as a QR code
+    (SVG, without a style).
+    """
 
     secret: str = field(repr=False)
     uri: str = field(repr=False)
@@ -45,14 +49,17 @@ class Enrolment:
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """The recovery codes of a second factor that was just set up, and its session's new token, for the cookie."""
+    """The recovery codes of a second factor that was just set up, and its session's new token,
+    for the cookie.
+    """
 
     codes: tuple[str, ...] = field(repr=False)
     token: str = field(repr=False)
 
 
 async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enrolment:
-    """Make a new secret for the person's app; it counts only once a code of it was given, in this very session.
+    """Make a new secret for the person's app; it counts only once a code of it was given,
+    in this very session.
 
     Raises: Conflict if a second factor is set up; it has to be removed first. ConfirmationNeeded.
     """
@@ -73,7 +80,8 @@ async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enr
 
 
 async def show_enrolment(gate: Gate, session: Session) -> Enrolment:
-    """The secret that was begun with in this session, once more: for a page that says that the code was wrong.
+    """The secret that was begun with in this session, once more:
+    for a page that says that the code was wrong.
 
     Raises: Conflict if a second factor is set up or none was begun here.
     """
@@ -86,7 +94,8 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
 
     The session gets a new token, and the person's other sessions need a code from now on.
 
-    Raises: Malformed if the code is wrong; Conflict if a second factor is set up, or another was begun meanwhile.
+    Raises: Malformed if the code is wrong; Conflict if a second factor is set up, or another was
+        begun meanwhile.
     """
     row, secret = await _begun(gate, session)
     step = _step(secret, code, now)
@@ -112,9 +121,11 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
 
 
 async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: datetime) -> str:
-    """Open a session with a code of the app, or with a recovery code; wrong ones lead to growing pauses.
+    """Open a session with a code of the app, or with a recovery code;
+    wrong ones lead to growing pauses.
 
-    Returns the session's new token, for the cookie: one that somebody planted or saw before is worth nothing now.
+    Returns the session's new token, for the cookie: one that somebody planted or saw before is
+    worth nothing now.
 
     Raises: NotLetIn if the code is wrong or was used; TooMany; Conflict if the session needs none.
     """
@@ -157,7 +168,8 @@ async def new_recovery_codes(gate: Gate, session: Session, *, now: datetime) -> 
 async def remove_second_factor(gate: Gate, session: Session, *, now: datetime) -> None:
     """Do without a second factor from now on.
 
-    Raises: ConfirmationNeeded; Conflict if none is set up, or the person is an operator, who needs one.
+    Raises: ConfirmationNeeded; Conflict if none is set up, or the person is an operator, who
+        needs one.
     """
     require_recent(session, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
@@ -215,7 +227,8 @@ def _enrolment(secret: str, email: str) -> Enrolment:
 
 
 async def _begun(gate: Gate, session: Session) -> tuple[Any, str]:
-    """What the session began with and its secret: what another one was shown, somebody else may know.
+    """What the session began with and its secret:
+    what another one was shown, somebody else may know.
 
     Raises: Conflict if a second factor is set up or none was begun here.
     """

@@ -1,4 +1,6 @@
-"""Sessions: found by a cookie's token, ended by their person or by time, and what each may do just now."""
+"""Sessions: found by a cookie's token, ended by their person or by time,
+and what each may do just now.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody logged in, and what they look at: a merchant of theirs (None if they are in no team) and its side.
+    """Somebody logged in, and what they look at: a merchant of theirs (None if they are in no team)
+    and its side.
 
-    `role` is their part in that merchant's team, which an operator may have suspended for a reason; `client` is where
-    this request comes from. Times are UTC.
+    `role` is their part in that merchant's team, which an operator may have suspended for a reason;
+    `client` is where this request comes from. Times are UTC.
     """
 
     id: int
@@ -71,7 +74,9 @@ class Session:
 
     @property
     def actor(self) -> Actor:
-        """Who to write into the audit log for what is done as a member of a team, or for oneself."""
+        """Who to write into the audit log for what is done as a member of a team,
+        or for oneself.
+        """
         return Actor(self.person.id, self.client.address)
 
     @property
@@ -103,7 +108,9 @@ class OpenSession:
 async def begin_session(
     connection: Connection, gate: Gate, person_id: int, client: Client, *, halfway: bool, now: datetime
 ) -> str:
-    """Open a session on the connection's transaction and return its token; `halfway` if a second factor is due."""
+    """Open a session on the connection's transaction and return its token;
+    `halfway` if a second factor is due.
+    """
     token = secrets.token_urlsafe(32)
     await queries.begin_session(
         connection,
@@ -118,14 +125,17 @@ async def begin_session(
 
 
 async def renew_token(connection: Connection, gate: Gate, session: Session) -> str:
-    """Give a session that may do more from now on another token, and return it; the old one is worth nothing."""
+    """Give a session that may do more from now on another token, and return it;
+    the old one is worth nothing.
+    """
     token = secrets.token_urlsafe(32)
     await queries.renew_token(connection, id=session.id, token_hash=_hash(gate, token))
     return token
 
 
 async def find_session(gate: Gate, token: str, client: Client, *, now: datetime, by_itself: bool = False) -> Session:
-    """The session of a cookie's token, with what its person looks at; using it keeps it from falling asleep.
+    """The session of a cookie's token, with what its person looks at;
+    using it keeps it from falling asleep.
 
     A page that asks for news `by_itself` does not: nobody may sit before it.
 
@@ -146,7 +156,9 @@ async def find_session(gate: Gate, token: str, client: Client, *, now: datetime,
 
 
 def form_token(gate: Gate, token: str) -> str:
-    """What each form of a session carries so that no other site can post it: a keyed hash of the cookie's token."""
+    """What each form of a session carries so that no other site can post it:
+    a keyed hash of the cookie's token.
+    """
     return gate.vault.fingerprint(token, purpose="account form").hex()
 
 
@@ -158,7 +170,8 @@ def form_token_fits(gate: Gate, token: str, given: str) -> bool:
 def require(session: Session, permission: Permission) -> Shop:
     """The side of the merchant that the session looks at, if its role may do this there.
 
-    Raises: SecondFactorNeeded; NotFound if the person is in no team; Forbidden if the role doesn't allow it.
+    Raises: SecondFactorNeeded; NotFound if the person is in no team; Forbidden if the role doesn't
+        allow it.
     """
     require_open(session)
     if session.merchant_id is None or session.role is None:
@@ -209,7 +222,8 @@ def is_recent(session: Session, *, now: datetime, minutes: int = RECENT.seconds 
 
 
 async def look_at(gate: Gate, session: Session, merchant_id: int, *, live: bool = False) -> None:
-    """Look at a merchant and a side of it from the next request on; changes nothing but what this session sees.
+    """Look at a merchant and a side of it from the next request on;
+    changes nothing but what this session sees.
 
     Raises: NotFound if the person is not in its team.
     """
@@ -219,7 +233,8 @@ async def look_at(gate: Gate, session: Session, merchant_id: int, *, live: bool 
 
 
 async def look_at_side(gate: Gate, session: Session, *, live: bool) -> None:
-    """Look at the live or the test side of the merchant that is looked at, from the next request on.
+    """Look at the live or the test side of the merchant that is looked at,
+    from the next request on.
 
     Raises: NotFound if the person is not in its team (any more).
     """
@@ -266,7 +281,9 @@ async def end_other_sessions(gate: Gate, session: Session, *, now: datetime) -> 
 
 
 async def end_all_sessions(connection: Connection, person_id: int, *, but: int = 0) -> int:
-    """End every session of a person, except one, on the connection's transaction; returns how many."""
+    """End every session of a person, except one, on the connection's transaction;
+    returns how many.
+    """
     return int(await queries.end_all_sessions(connection, person_id=person_id, but=but))
 
 

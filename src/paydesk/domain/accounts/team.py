@@ -84,7 +84,9 @@ class Inviter:
 
 
 async def add_member(connection: Connection, merchant_id: int, person_id: int, role: Role, *, now: datetime) -> bool:
-    """Put a person into a team, on the connection's transaction; False if they are in it already."""
+    """Put a person into a team, on the connection's transaction;
+    False if they are in it already.
+    """
     added = await queries.add_member(connection, merchant_id=merchant_id, person_id=person_id, role=role, now=now)
     return added is not None
 
@@ -108,10 +110,11 @@ async def invitations_of(gate: Gate, merchant_id: int, *, now: datetime) -> list
 
 
 async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: datetime) -> int:
-    """Invite somebody into the team of the merchant that is looked at, by mail; returns the invitation's id.
+    """Invite somebody into the team of the merchant that is looked at, by mail;
+    returns the invitation's id.
 
-    Raises: Malformed; Forbidden, also while one's own address is not confirmed; Conflict if they are in the team;
-    TooMany.
+    Raises: Malformed; Forbidden, also while one's own address is not confirmed; Conflict if they
+    are in the team; TooMany.
     """
     merchant_id = require(session, Permission.manage_team).merchant_id
     if session.person.email_confirmed_at is None:
@@ -252,7 +255,8 @@ async def use_invitation(connection: Connection, gate: Gate, token: str, *, now:
 async def change_role(gate: Gate, session: Session, person_id: int, role: Role, *, now: datetime) -> None:
     """Give a member another role, from their next request on.
 
-    Raises: Forbidden; NotFound if they are not in the team; Conflict if it would leave the team without an owner.
+    Raises: Forbidden; NotFound if they are not in the team; Conflict if it would leave the team
+        without an owner.
     """
     merchant_id = require(session, Permission.manage_team).merchant_id
     async with gate.database.acquire() as connection, connection.transaction():
@@ -265,9 +269,11 @@ async def change_role(gate: Gate, session: Session, person_id: int, role: Role, 
 
 
 async def remove_member(gate: Gate, session: Session, person_id: int, *, now: datetime) -> None:
-    """Take somebody out of the team, or leave it oneself, whatever the role; effective from the next request on.
+    """Take somebody out of the team, or leave it oneself, whatever the role;
+    effective from the next request on.
 
-    Raises: Forbidden; NotFound if they are not in the team; Conflict if it would leave the team without an owner.
+    Raises: Forbidden; NotFound if they are not in the team; Conflict if it would leave the team
+        without an owner.
     """
     own = person_id == session.person.id
     merchant_id = require(session, Permission.view if own else Permission.manage_team).merchant_id

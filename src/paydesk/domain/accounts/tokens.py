@@ -62,7 +62,8 @@ async def add_token(
 ) -> tuple[int, str]:
     """Make a link's token for the person's mailbox and return (row id, token).
 
-    An older one to confirm an address stops working; those to choose a password all work until one of them is used.
+    An older one to confirm an address stops working; those to choose a password all work until one
+    of them is used.
     Raises: TooMany if too many of these are open.
     """
     token = secrets.token_urlsafe(32)
@@ -93,7 +94,8 @@ async def find_token(gate: Gate, token: str, purpose: Purpose, *, now: datetime)
 
 
 async def use_token(connection: Connection, gate: Gate, token: str, purpose: Purpose, *, now: datetime) -> UsedLink:
-    """Use a link up, on the transaction of what it allows; of several that do so at once, one succeeds.
+    """Use a link up, on the transaction of what it allows;
+    of several that do so at once, one succeeds.
 
     Raises: Gone if it is unknown, used or expired.
     """

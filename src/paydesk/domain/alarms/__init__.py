@@ -1,1 +1,3 @@
-"""What needs a person: raised by whatever met it, shown to the operator with its reason until it is settled."""
+"""What needs a person: raised by whatever met it, shown to the operator with its reason
+until it is settled.
+"""

@@ -1,7 +1,8 @@
-"""One bad row stops nobody: a batch that fails is worked on in halves until what fails stands alone and is set aside.
+"""One bad row stops nobody: a batch that fails is worked on in halves until what fails stands alone
+and is set aside.
 
-The rest is recorded, and what was set aside waits in the operator's list with its reason. Whoever calls gives it a
-later date, so that it is not met again at once.
+The rest is recorded, and what was set aside waits in the operator's list with its reason. Whoever
+calls gives it a later date, so that it is not met again at once.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ Result = TypeVar("Result")
 log = structlog.get_logger()
 
 ASIDE = timedelta(hours=1)
-"""For how long what was set aside is left alone, where its row has no date of its own that could be moved: whoever
-looks for what is due leaves out what has an open alarm that was raised within this time. Settled, it is tried at once.
+"""For how long what was set aside is left alone, where its row has no date of its own that could be
+moved: whoever looks for what is due leaves out what has an open alarm that was raised within this
+time. Settled, it is tried at once.
 """
 
 _PASSING = asyncpg.TransactionRollbackError
@@ -39,7 +41,9 @@ _LONGEST_WHY = 300
 
 @dataclass(frozen=True, slots=True)
 class Worked(Generic[Item, Result]):
-    """What came of a batch: the results of what went well, and what did not, each with its error."""
+    """What came of a batch: the results of what went well, and what did not,
+    each with its error.
+    """
 
     results: list[Result] = field(default_factory=list)
     failed: list[tuple[Item, Exception]] = field(default_factory=list)
@@ -102,7 +106,10 @@ async def side_by_side(items: Sequence[Item], work: Callable[[Item], Awaitable[R
 
 
 async def one_by_one(items: Sequence[Item], work: Callable[[Item], Awaitable[Result]]) -> Worked[Item, Result]:
-    """Work on each by itself, one after another. Moves no money by itself. Raises: as `together`."""
+    """Work on each by itself, one after another. Moves no money by itself.
+
+    Raises: as `together`.
+    """
     worked: Worked[Item, Result] = Worked()
     for item in items:
         try:
@@ -123,7 +130,8 @@ class DueRow:
 
 
 Claim = Callable[[Sequence[int] | None], Awaitable[list[Result]]]
-"""Does what is due with one statement: of the rows with these ids, or (None) of as many as there is room for."""
+"""Does what is due with one statement: of the rows with these ids, or (None) of as many
+as there is room for."""
 
 
 async def claimed(
@@ -135,10 +143,12 @@ async def claimed(
     noun: str,
     doing: str,
 ) -> list[Result]:
-    """Do what is due with one statement; where that fails, without the rows that it fails for, which get a later date.
+    """Do what is due with one statement; where that fails, without the rows that it fails for,
+    which get a later date.
 
-    Args: due finds the same rows; noun is what one is called in the operator's list (`payment`), doing what can't be
-    done. Raises: what the database raises when it is away. Moves no money by itself.
+    Args: due finds the same rows; noun is what one is called in the operator's list (`payment`),
+    doing what can't be done. Raises: what the database raises when it is away. Moves no money
+    by itself.
     """
     try:
         return await claim(None)
@@ -176,7 +186,8 @@ async def set_aside(
 ) -> list[Item]:
     """Put what failed into the operator's list; returns it. Moves no money.
 
-    Args: about names a row by its shop and its subject (`payment attempt 18`); doing says what could not be done.
+    Args: about names a row by its shop and its subject (`payment attempt 18`); doing says what
+        could not be done.
     """
     if not worked.failed:
         return []

@@ -1,6 +1,7 @@
 """Raising and settling alarms: what can't be booked, what contradicts, what is held.
 
-At most one alarm of a kind is open on one thing, so that what happens every minute is one line that counts.
+At most one alarm of a kind is open on one thing, so that what happens every minute is one line
+that counts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ NOBODY = Shop(0, live=True)
 """Where an alarm stands that concerns no merchant."""
 
 QUIET = timedelta(hours=3)
-"""What was set aside is tried at least every hour: if it was not raised for so long, it went well since."""
+"""What was set aside is tried at least every hour:
+if it was not raised for so long, it went well since."""
 
 _LONGEST_SUBJECT = 200
 _LONGEST_REASON = 1000
@@ -36,8 +38,9 @@ _LONGEST_REASON = 1000
 class Alarm:
     """One thing that needs a person.
 
-    `subject` names what it is about (`payment 13330`), `reason` says what is wrong and what to do, `shop` is None where
-    no merchant is known; `details` are JSON and hold no secret and no personal value.
+    `subject` names what it is about (`payment 13330`), `reason` says what is wrong and what to do,
+    `shop` is None where no merchant is known; `details` are JSON and hold no secret and no
+    personal value.
     """
 
     kind: AlarmKind
@@ -56,7 +59,8 @@ class Alarm:
 async def raise_alarms(database: Database | Any, alarms: Sequence[Alarm], *, now: datetime) -> None:
     """Put alarms into the operator's list; one that is open already counts up. Moves no money.
 
-    Args: database may be a connection in the transaction of what is wrong; now is real time, never a test clock's.
+    Args: database may be a connection in the transaction of what is wrong; now is real time, never
+        a test clock's.
     """
     if not alarms:
         return
@@ -87,9 +91,11 @@ async def raise_alarms(database: Database | Any, alarms: Sequence[Alarm], *, now
 async def settle_alarms(
     database: Database | Any, kind: AlarmKind, subjects: Sequence[str], *, shop: Shop | None, by: str, now: datetime
 ) -> int:
-    """Settle the open alarms of a kind on these things, because they mended themselves; how many. Moves no money.
+    """Settle the open alarms of a kind on these things, because they mended themselves; how many.
+    Moves no money.
 
-    Args: by says what saw it, for example `disputes were read`; database and now as for `raise_alarms`.
+    Args: by says what saw it, for example `disputes were read`; database and now as for
+        `raise_alarms`.
     """
     side = shop or NOBODY
     rows = queries.settle_alarms(
@@ -105,7 +111,9 @@ async def settle_alarms(
 
 
 async def watch_alarms(database: Database, *, now: datetime) -> None:
-    """Settle what mended itself, and measure how many alarms are open, by kind, for the operator."""
+    """Settle what mended itself, and measure how many alarms are open, by kind,
+    for the operator.
+    """
     rows = queries.settle_quiet(
         database, kind=str(AlarmKind.set_aside), quiet_since=now - QUIET, by="it went well when tried again", now=now
     )

@@ -1,1 +1,3 @@
-"""Billing: charging what subscriptions owe, with the card that stands for it, and the page where a customer sees it."""
+"""Billing: charging what subscriptions owe, with the card that stands for it,
+and the page where a customer sees it.
+"""

@@ -1,4 +1,5 @@
-"""What a team's member does to payments, subscriptions and deliveries: by permission, and kept in the audit log.
+"""What a team's member does to payments, subscriptions and deliveries:
+by permission, and kept in the audit log.
 
 `shop_now` is the shop's time (a test clock may run ahead), `now` is real time; both UTC.
 """
@@ -24,7 +25,8 @@ from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 REFUND_LIMIT = Decimal(500)
-"""Giving back more than this of one payment needs the password again; in dollars, euros or pounds."""
+"""Giving back more than this of one payment needs the password again;
+in dollars, euros or pounds."""
 REFUND_DAY = Decimal(5000)
 """The same for all that somebody gives back at a merchant in a day."""
 
@@ -46,12 +48,15 @@ async def refund_payment(
 ) -> Refund:
     """Give back an amount of a payment, in main units of its currency. Moves money.
 
-    `request_key` names this one wish: however often it comes, money moves once, and the log has one line.
+    `request_key` names this one wish: however often it comes, money moves once, and the log has
+    one line.
 
-    Both limits stand in the statement that begins the refund, so that parallel ones are no way around them.
+    Both limits stand in the statement that begins the refund, so that parallel ones are no way
+    around them.
 
-    Raises: Forbidden; ConfirmationNeeded over the limits, which count what was given back of the payment before, and by
-        this person today; NotFound, Malformed, Conflict as `refunding.refund` does.
+    Raises: Forbidden; ConfirmationNeeded over the limits, which count what was given back of the
+        payment before, and by this person today; NotFound, Malformed, Conflict as
+        `refunding.refund` does.
     """
     shop = require(session, Permission.refund)
     payment = await inspect_payment(desk.database, shop, payment_id)
@@ -88,7 +93,8 @@ async def cancel_subscription(
 async def confirm_delivery(
     desk: Desk, session: Session, order: Order, delivery: Delivery, *, shop_now: datetime, now: datetime
 ) -> Confirmed:
-    """Confirm what became of an order's goods; a shipment takes the money that is held. Moves money.
+    """Confirm what became of an order's goods; a shipment takes the money that is held.
+    Moves money.
 
     Raises: Forbidden; NotFound, Malformed, Conflict as `confirming.confirm` does.
     """
@@ -107,7 +113,8 @@ async def confirm_delivery(
 async def note_export(
     database: Database, session: Session, what: str, filters: Mapping[str, object], *, now: datetime
 ) -> None:
-    """Write down that a list is taken out as a file; what was searched for may be a customer's, so only that it was.
+    """Write down that a list is taken out as a file; what was searched for may be a customer's,
+    so only that it was.
 
     Raises: Forbidden.
     """

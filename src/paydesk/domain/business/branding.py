@@ -27,7 +27,9 @@ MOST_PASSES = 100
 
 @dataclass(frozen=True, slots=True)
 class Branding:
-    """An accent like `#1746a2`, or empty for ours; whether there is a logo; `changed_at` is None before any choice."""
+    """An accent like `#1746a2`, or empty for ours; whether there is a logo;
+    `changed_at` is None before any choice.
+    """
 
     accent: str = ""
     has_logo: bool = False
@@ -36,7 +38,9 @@ class Branding:
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    """A picture of at most 200 kB; its media type follows from its first bytes, not from what was said of it."""
+    """A picture of at most 200 kB; its media type follows from its first bytes,
+    not from what was said of it.
+    """
 
     content: bytes = field(repr=False)
     media_type: str
@@ -45,7 +49,8 @@ class Logo:
 def parse_logo(content: bytes) -> Logo:
     """A PNG, JPEG or WebP picture that any phone can draw.
 
-    Raises: Malformed for anything else (an SVG is a program, so it is not taken), and for one of absurd size.
+    Raises: Malformed for anything else (an SVG is a program, so it is not taken), and for one of
+        absurd size.
     """
     if len(content) > LARGEST_LOGO:
         raise Malformed(f"the logo has {len(content) // 1024} kB; at most {LARGEST_LOGO // 1024} kB are taken", "logo")
@@ -80,7 +85,8 @@ async def find_logo(database: Database, merchant_id: int) -> Logo:
 async def save_branding(
     gate: Gate, session: Session, *, accent: str, logo: bytes, remove_logo: bool, now: datetime
 ) -> None:
-    """Take a colour (empty: ours) and a logo (empty: the one that is there, unless it is to be removed).
+    """Take a colour (empty: ours) and a logo (empty:
+    the one that is there, unless it is to be removed).
 
     Raises: Forbidden; Malformed, naming `accent` or `logo`.
     """

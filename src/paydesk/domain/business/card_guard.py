@@ -1,4 +1,5 @@
-"""The guard against card testing as people meet it: its figures, a merchant's own limits, and a pause that is lifted.
+"""The guard against card testing as people meet it: its figures, a merchant's own limits,
+and a pause that is lifted.
 
 A merchant may ask for more than the operator does, never for less.
 """
@@ -29,7 +30,9 @@ WINDOWS = (RATE_WINDOW, HOUR, DAY)
 
 
 class GuardState(StrEnum):
-    """How a side is guarded; `by_choice` is 3-D Secure for everybody because the merchant wants it."""
+    """How a side is guarded; `by_choice` is 3-D Secure for everybody because the merchant
+    wants it.
+    """
 
     normal = "normal"
     by_choice = "by_choice"
@@ -39,7 +42,9 @@ class GuardState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How the tries of a time that ends now have gone; `refused` are those that no bank was asked about."""
+    """How the tries of a time that ends now have gone;
+    `refused` are those that no bank was asked about.
+    """
 
     span: timedelta
     tries: int
@@ -62,7 +67,9 @@ class OwnLimits:
 
 @dataclass(frozen=True, slots=True)
 class CardGuard:
-    """How a side is guarded: by the operator's limits and its own. Times are real (UTC), None for what is not so."""
+    """How a side is guarded: by the operator's limits and its own.
+    Times are real (UTC), None for what is not so.
+    """
 
     operators: Limits
     own: OwnLimits
@@ -111,9 +118,11 @@ def _parsed(limits: str) -> dict[Counted, int]:
 async def tighten(
     database: Database, actor: Actor, shop: Shop, wanted: OwnLimits, operators: Limits, *, now: datetime
 ) -> None:
-    """Let a side's own limits be these, and no others; who wants them must have been asked whether they may.
+    """Let a side's own limits be these, and no others;
+    who wants them must have been asked whether they may.
 
-    Raises: Malformed, naming the field, for a limit that is above the operator's or lets nobody pay.
+    Raises: Malformed, naming the field, for a limit that is above the operator's or lets
+        nobody pay.
     """
     _check(wanted, operators)
     names = {"merchant_id": shop.merchant_id, "live": shop.live}
@@ -149,7 +158,8 @@ def _changes(before: OwnLimits, after: OwnLimits) -> dict[str, object]:
 
 
 async def lift_pause(database: Database, actor: Actor, shop: Shop, *, now: datetime, note: str = "") -> None:
-    """Let a merchant take cards again before its pause is over, with 3-D Secure for all; its alarm is settled.
+    """Let a merchant take cards again before its pause is over, with 3-D Secure for all;
+    its alarm is settled.
 
     Args: note says why, for the operators' log; now is real time.
     Raises: Conflict if there is no pause.
@@ -166,7 +176,10 @@ async def lift_pause(database: Database, actor: Actor, shop: Shop, *, now: datet
 
 
 async def forget_test_tries(database: Database, actor: Actor, shop: Shop, *, now: datetime) -> None:
-    """Begin anew on a test side: nothing was tried, nothing is asked for. Raises: Forbidden on a live one."""
+    """Begin anew on a test side: nothing was tried, nothing is asked for.
+
+    Raises: Forbidden on a live one.
+    """
     if shop.live:
         raise Forbidden("what was tried with live cards is forgotten by itself, after an hour or a day")
     async with database.acquire() as connection, connection.transaction():

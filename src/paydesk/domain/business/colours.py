@@ -1,4 +1,6 @@
-"""Colours of a brand, and whether people can read what is written in them (WCAG 2.2, contrast ratio)."""
+"""Colours of a brand, and whether people can read what is written in them
+(WCAG 2.2, contrast ratio).
+"""
 
 from __future__ import annotations
 

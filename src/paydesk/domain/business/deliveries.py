@@ -1,4 +1,6 @@
-"""What a merchant looks at before packing parcels: orders that wait, and what was confirmed. Moves no money."""
+"""What a merchant looks at before packing parcels: orders that wait, and what was confirmed.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ queries = load_statements(__package__ or "", "deliveries.sql")
 
 @dataclass(frozen=True, slots=True)
 class WaitingOrder:
-    """An authorized order: voided unless shipped before `ship_by` (UTC); `moving` is a capture or void in progress."""
+    """An authorized order: voided unless shipped before `ship_by` (UTC);
+    `moving` is a capture or void in progress.
+    """
 
     payment_id: int
     merchant_order_id: str
@@ -36,7 +40,9 @@ class WaitingOrder:
 
 @dataclass(frozen=True, slots=True)
 class ListedDelivery:
-    """One confirmation with its order; `at` is UTC, `state` is where the order's payment stands now."""
+    """One confirmation with its order; `at` is UTC,
+    `state` is where the order's payment stands now.
+    """
 
     id: int
     status: DeliveryStatus
@@ -54,7 +60,9 @@ class ListedDelivery:
 async def orders_to_ship(
     database: Database, shop: Shop, *, after: Place | None = None, most: int
 ) -> list[WaitingOrder]:
-    """Orders that wait to be shipped, soonest deadline first; a page continues after the last one's (ship_by, id)."""
+    """Orders that wait to be shipped, soonest deadline first; a page continues after the last one's
+    (ship_by, id).
+    """
     begin = after or Place(EARLIEST, 0)
     rows = queries.orders_to_ship(
         database, merchant_id=shop.merchant_id, live=shop.live, after_at=begin.at, after_id=begin.id, most=most

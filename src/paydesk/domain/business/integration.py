@@ -1,4 +1,6 @@
-"""How a merchant's server and Paydesk talk: key pairs, where pingbacks go and what is in them, the test clock."""
+"""How a merchant's server and Paydesk talk: key pairs, where pingbacks go and what is in them,
+the test clock.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ GRACE_PERIODS = (timedelta(0), timedelta(hours=24), timedelta(days=7))
 """How long the old keys may go on after new ones are made."""
 
 PATIENCE = 20.0
-"""Seconds that moving the clock waits, all in all, for outcomes that are unknown: somebody looks at an empty page."""
+"""Seconds that moving the clock waits, all in all, for outcomes that are unknown:
+somebody looks at an empty page."""
 
 PINGBACKS_MOVED = "pingback_url_changed"
 """What the owners are told of another address for pingbacks."""
@@ -51,7 +54,9 @@ _MOST_KEYS = 20
 
 @dataclass(frozen=True, slots=True)
 class Integration:
-    """What an account has set; `sign_version` is that of the code it is shown, each form says its own."""
+    """What an account has set; `sign_version` is that of the code it is shown,
+    each form says its own.
+    """
 
     pingback_url: str | None
     test_pingback_url: str | None
@@ -63,7 +68,9 @@ class Integration:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """The public half of a pair; `valid_until` is None while no newer one has taken its place. Times are UTC."""
+    """The public half of a pair; `valid_until` is None while no newer one has taken its place.
+    Times are UTC.
+    """
 
     id: int
     public_key: str
@@ -74,7 +81,10 @@ class PublicKey:
 
 
 def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
-    """Check a URL as the checkout form's is checked; empty stays empty. Raises: Malformed, naming the field."""
+    """Check a URL as the checkout form's is checked; empty stays empty.
+
+    Raises: Malformed, naming the field.
+    """
     if not url:
         return url
     longest = LONGEST["pingback_url"]
@@ -159,7 +169,10 @@ async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
 
 
 async def old_key(database: Database, merchant_id: int, key_id: int, *, now: datetime) -> PublicKey:
-    """A key that was replaced and is still valid. Raises: NotFound for every other: the newest one is never ended."""
+    """A key that was replaced and is still valid.
+
+    Raises: NotFound for every other: the newest one is never ended.
+    """
     known = {key.id: key for key in await public_keys(database, merchant_id)}
     key = known.get(key_id)
     if key is None or key.valid_until is None or key.valid_until <= now:
@@ -180,12 +193,14 @@ async def rotate_keys(
     now: datetime,
     scopes: frozenset[Scope] = ALL_SCOPES,
 ) -> KeyPair:
-    """Make a new pair; the others end after a while. The private key is in the result and never shown again.
+    """Make a new pair; the others end after a while.
+    The private key is in the result and never shown again.
 
-    Once a shop is live, a key that moves money is made by who may refund, and one that somebody else made before moves
-    test money alone: they would get by the key what their role withholds.
+    Once a shop is live, a key that moves money is made by who may refund, and one that somebody
+    else made before moves test money alone: they would get by the key what their role withholds.
 
-    Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as `keys.rotate` does.
+    Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as
+        `keys.rotate` does.
     """
     merchant_id = require(session, Permission.manage_keys).merchant_id
     require_recent(session, now=now)
@@ -220,9 +235,11 @@ async def rotate_keys(
 
 
 async def end_key(gate: Gate, session: Session, key_id: int, *, now: datetime) -> None:
-    """End an old key now, instead of at the end of its grace period: forms and calls with it are refused at once.
+    """End an old key now, instead of at the end of its grace period:
+    forms and calls with it are refused at once.
 
-    What it signed before, such as the pingbacks of running subscriptions, goes on being signed with it.
+    What it signed before, such as the pingbacks of running subscriptions, goes on being signed
+    with it.
 
     Raises: Forbidden; ConfirmationNeeded; NotFound as `old_key` does.
     """
@@ -249,8 +266,9 @@ async def move_clock(
 ) -> Summary:
     """Move the test side forward, as `advancing.advance` does. Moves (simulated) money.
 
-    Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves it; Malformed;
-    TooMany if too many clocks are being moved for them, or if there is more to do than there is time for; Held.
+    Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves
+    it; Malformed; TooMany if too many clocks are being moved for them, or if there is more to do
+    than there is time for; Held.
     """
     merchant_id = _test_side(session)
     asker = Asker(client_address, Shop(merchant_id, live=False), session.person.id)

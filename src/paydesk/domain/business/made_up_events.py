@@ -1,6 +1,8 @@
-"""Made-up pingbacks, to try a merchant's server with: true in every field, and about nothing that exists.
+"""Made-up pingbacks, to try a merchant's server with:
+true in every field, and about nothing that exists.
 
-What no real pingback carries marks them: the order reference, the e-mail address, and an id that is out of reach.
+What no real pingback carries marks them: the order reference, the e-mail address, and an id that is
+out of reach.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ _TERMS = Terms("Test event", ORDER, "USD", Decimal("10.00"), Period(1, "month"),
 
 
 def sample(event: str, now: datetime) -> str:
-    """The made-up pingback of an event, as JSON text without `pingback_ts`; `now` is when it would have happened.
+    """The made-up pingback of an event, as JSON text without `pingback_ts`;
+    `now` is when it would have happened.
 
     Raises: KeyError if there is no such event; EVENTS has them all.
     """

@@ -1,4 +1,6 @@
-"""One payment with everything that ever happened to it, as its merchant looks at it. Moves no money."""
+"""One payment with everything that ever happened to it, as its merchant looks at it.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where a payment's money is by the ledger, in its currency; a refund may make `available` negative."""
+    """Where a payment's money is by the ledger, in its currency;
+    a refund may make `available` negative.
+    """
 
     pending: Decimal = Decimal(0)
     available: Decimal = Decimal(0)
@@ -38,8 +42,8 @@ class Whereabouts:
 class InspectedPayment:
     """A payment with its details; times are UTC, None when unset.
 
-    `refunding` is on its way back; `moving` is the capture or void in progress; `settles_at` and `reserve_due_at` say
-    when net and reserve become available, None before the capture.
+    `refunding` is on its way back; `moving` is the capture or void in progress; `settles_at` and
+    `reserve_due_at` say when net and reserve become available, None before the capture.
     """
 
     seen: SeenPayment
@@ -76,7 +80,9 @@ class InspectedPayment:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """An attempt to pay; `challenged` if the bank asked for 3-D Secure, `capture` if the money is taken at once."""
+    """An attempt to pay; `challenged` if the bank asked for 3-D Secure,
+    `capture` if the money is taken at once.
+    """
 
     id: int
     state: AttemptState
@@ -93,7 +99,9 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class SeenMovement:
-    """A capture, void or refund; `person` is the name of the member who asked for it, empty for everybody else."""
+    """A capture, void or refund; `person` is the name of the member who asked for it,
+    empty for everybody else.
+    """
 
     id: int
     kind: MovementKind
@@ -112,7 +120,8 @@ class SeenMovement:
 class SeenDispute:
     """A chargeback of a payment; `fee` is what it cost the merchant besides.
 
-    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the dispute's own.
+    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the
+    dispute's own.
     """
 
     id: int
@@ -132,7 +141,9 @@ class SeenDispute:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """A pingback about a payment: what it tells and how far it came; `due_at` is when it is tried next."""
+    """A pingback about a payment: what it tells and how far it came;
+    `due_at` is when it is tried next.
+    """
 
     id: int
     event: str
@@ -182,7 +193,9 @@ def _is_merchants(account: str) -> bool:
 
 
 async def history_of(database: Database, shop: Shop, payment_id: int) -> History:
-    """Attempts, movements, chargebacks and pingbacks of a payment; nothing if there is no such payment."""
+    """Attempts, movements, chargebacks and pingbacks of a payment;
+    nothing if there is no such payment.
+    """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id, "most": MOST}
     return History(
         [_try(row) async for row in queries.tries_of(database, **asked)],

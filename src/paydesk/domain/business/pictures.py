@@ -1,7 +1,9 @@
-"""Pictures that strangers' browsers will draw: what kind they are, and how large, read from their headers alone.
+"""Pictures that strangers' browsers will draw: what kind they are, and how large,
+read from their headers alone.
 
-A few kilobytes can unpack to gigabytes, so nothing here unpacks anything: the width and height that each format states
-before its pixels are believed, as browsers believe them, and what states none is no picture.
+A few kilobytes can unpack to gigabytes, so nothing here unpacks anything: the width and height that
+each format states before its pixels are believed, as browsers believe them, and what states none is
+no picture.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _SCAN, _END = 0xDA, 0xD9
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What a file says that it is: its media type, its sides in pixels, and how many times over it is drawn."""
+    """What a file says that it is: its media type, its sides in pixels,
+    and how many times over it is drawn.
+    """
 
     media_type: str
     width: int
@@ -28,7 +32,9 @@ class Picture:
 
 
 def read_picture(content: bytes) -> Picture | None:
-    """The header of a PNG, JPEG or WebP file; None for anything else, and where no size is stated."""
+    """The header of a PNG, JPEG or WebP file; None for anything else,
+    and where no size is stated.
+    """
     for media_type, known, size_of in _FORMATS:
         if known(content):
             size = size_of(content)

@@ -1,4 +1,6 @@
-"""What a team's member does about pingbacks: by permission, and kept in the audit log. Moves no money."""
+"""What a team's member does about pingbacks: by permission, and kept in the audit log.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ async def resend_pingback(
 async def resend_failed(
     database: Database, session: Session, wanted: Exhausted, *, shop_now: datetime, now: datetime
 ) -> int:
-    """Have the failed pingbacks that are wanted sent once more; returns how many. Times as for `resend_pingback`.
+    """Have the failed pingbacks that are wanted sent once more; returns how many.
+    Times as for `resend_pingback`.
 
     A second call finds none that is still failed, and leaves no second line in the log.
 
@@ -60,16 +63,19 @@ async def send_test_event(
 ) -> Trial:
     """Send a made-up pingback and wait for the answer; `now` is real time.
 
-    Where the account's own pingbacks go, who may resend them may send one. To any other URL it takes whoever may set
-    those URLs, and for version 1, whose header is the private key itself, the password as well.
+    Where the account's own pingbacks go, who may resend them may send one. To any other URL it
+    takes whoever may set those URLs, and for version 1, whose header is the private key itself, the
+    password as well.
 
-    Raises: Forbidden; ConfirmationNeeded; Malformed for another event or version, or a URL that is none; TooMany.
+    Raises: Forbidden; ConfirmationNeeded; Malformed for another event or version, or a URL that is
+        none; TooMany.
     """
     shop = require(session, Permission.resend_pingback)
     target = await trying.find_target(gate.database, shop)
     _check(session, target, wanted, now)
     await trying.count_test_event(gate.database, shop.merchant_id, now=now)
-    # The log has it before anybody else hears of it: who dies while waiting for the answer has sent it all the same.
+    # The log has it before anybody else hears of it: who dies while waiting for the answer has sent
+    # it all the same.
     details = {"event": wanted.event, "sign_version": wanted.sign_version}
     await _note(gate.database, session, shop, Action.test_event_sent, wanted.url, details, now)
     return await trying.send(gate.database, gate.vault, sender, target, shop.merchant_id, wanted, now=now)

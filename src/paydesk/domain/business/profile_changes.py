@@ -1,4 +1,6 @@
-"""What a live merchant changes of its business profile: proposed, seen by an operator, and only then in force."""
+"""What a live merchant changes of its business profile: proposed, seen by an operator,
+and only then in force.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class ProfileChange:
         return self.status == ChangeStatus.waiting
 
     def differences(self, accepted: Profile) -> list[tuple[str, str, str]]:
-        """What it changes of the accepted version: names of fields, each with what is in force and what is proposed."""
+        """What it changes of the accepted version:
+        names of fields, each with what is in force and what is proposed.
+        """
         old, new = asdict(accepted.details), asdict(self.details)
         changed = [(name, old[name], new[name]) for name in new if old[name] != new[name]]
         return changed + ([("iban", accepted.iban_last4, self.iban_last4)] if self.iban_last4 else [])
@@ -77,7 +81,8 @@ async def waiting_change(database: Database, merchant_id: int) -> ProfileChange 
 
 
 async def keep_profile(gate: Gate, session: Session, details: Details, *, iban: str = "", now: datetime) -> bool:
-    """Keep what a merchant says: as a draft, or beside an accepted profile as a proposed change; tells which.
+    """Keep what a merchant says: as a draft, or beside an accepted profile as a proposed change;
+    tells which.
 
     Raises: as `save_profile` and `propose_change`.
     """
@@ -95,8 +100,8 @@ async def propose_change(
 ) -> None:
     """Ask the operator to take another version; an empty IBAN, or the same, keeps the bank account.
 
-    Raises: Forbidden; Malformed for the IBAN, for what is missing, and if nothing differs; ConfirmationNeeded for a
-    bank account; Conflict while another change waits.
+    Raises: Forbidden; Malformed for the IBAN, for what is missing, and if nothing differs;
+    ConfirmationNeeded for a bank account; Conflict while another change waits.
     """
     merchant_id = require(session, Permission.manage_settings).merchant_id
     number = await _another_iban(gate, session, merchant_id, iban, now)
@@ -125,7 +130,10 @@ async def propose_change(
 
 
 async def _another_iban(gate: Gate, session: Session, merchant_id: int, iban: str, now: datetime) -> str:
-    """The number of another bank account than the accepted one, else nothing. Raises: Malformed, ConfirmationNeeded."""
+    """The number of another bank account than the accepted one, else nothing.
+
+    Raises: Malformed, ConfirmationNeeded.
+    """
     if not iban:
         return ""
     number = profiles.parse_iban(iban)
@@ -153,7 +161,8 @@ async def withdraw_change(gate: Gate, session: Session, *, now: datetime) -> Non
 async def accept(
     database: Database, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
 ) -> None:
-    """Accept what waits of a merchant, a request to go live or a change; `seen` is since when it waits.
+    """Accept what waits of a merchant, a request to go live or a change;
+    `seen` is since when it waits.
 
     Payouts to another bank account wait for `iban_wait` from now on.
     Raises: Conflict if nothing waits any more, or something else than was looked at.
@@ -174,7 +183,8 @@ async def refuse(
 ) -> None:
     """Send back what waits of a merchant, with a reason; an accepted version stays in force.
 
-    Raises: Malformed without a reason; Conflict if nothing waits any more, or something else than was looked at.
+    Raises: Malformed without a reason; Conflict if nothing waits any more, or something else than
+        was looked at.
     """
     words = profiles.parse_reason(reason)
     async with database.acquire() as connection, connection.transaction():
@@ -187,7 +197,10 @@ async def refuse(
 
 
 async def seen_now(database: Connection, merchant_id: int) -> datetime:
-    """Since when what waits of a merchant waits, by which it is answered. Raises: NotFound, Conflict."""
+    """Since when what waits of a merchant waits, by which it is answered.
+
+    Raises: NotFound, Conflict.
+    """
     profile = await find_profile(database, merchant_id)
     if profile.status == ProfileStatus.submitted and profile.submitted_at is not None:
         return profile.submitted_at

@@ -1,4 +1,6 @@
-"""Business profiles: what a merchant says about itself, the request to go live, and the operator's answer."""
+"""Business profiles: what a merchant says about itself, the request to go live,
+and the operator's answer.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ REQUIRED = (
     "goods",
     "account_holder",
 )
-"""The details without which nobody goes live; besides them the bank account and a confirmed e-mail address."""
+"""The details without which nobody goes live; besides them the bank account
+and a confirmed e-mail address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ class WaitingProfile:
 
 
 def parse_details(fields: Mapping[str, str]) -> tuple[Details, dict[str, str]]:
-    """What can be said of the fields, and what is wrong with the others, by name. An empty field is not wrong."""
+    """What can be said of the fields, and what is wrong with the others, by name.
+    An empty field is not wrong.
+    """
     parsed, errors = Details(), {}
     for name in Details.__slots__:
         text = " ".join(fields.get(name, "").split()) if name not in ("description", "goods") else fields.get(name, "")
@@ -169,7 +174,10 @@ def parse_iban(text: str) -> str:
 
 
 async def find_profile(database: Database, merchant_id: int) -> Profile:
-    """A merchant's profile; an empty draft if nothing was said yet. Raises: NotFound if there is no such merchant."""
+    """A merchant's profile; an empty draft if nothing was said yet.
+
+    Raises: NotFound if there is no such merchant.
+    """
     row = await queries.find(database, merchant_id=merchant_id)
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
@@ -188,10 +196,12 @@ async def find_profile(database: Database, merchant_id: int) -> Profile:
 
 
 async def save_profile(gate: Gate, session: Session, details: Details, *, iban: str = "", now: datetime) -> None:
-    """Keep what was said, as a draft; an empty IBAN keeps the one that is there. An accepted profile stays as it is.
+    """Keep what was said, as a draft; an empty IBAN keeps the one that is there.
+    An accepted profile stays as it is.
 
-    Raises: Forbidden; Malformed for the IBAN; ConfirmationNeeded for another bank account than before; Conflict while
-    the operator looks at the profile, and once it is accepted (profile_changes.py).
+    Raises: Forbidden; Malformed for the IBAN; ConfirmationNeeded for another bank account than
+    before; Conflict while the operator looks at the profile, and once it is accepted
+    (profile_changes.py).
     """
     merchant_id = require(session, Permission.manage_settings).merchant_id
     sealed: Sealed | None = None
@@ -220,7 +230,8 @@ async def save_profile(gate: Gate, session: Session, details: Details, *, iban: 
 async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None:
     """Ask the operator to let the merchant go live.
 
-    Raises: Forbidden; Malformed, naming what is missing; Conflict if it is with the operator or accepted already.
+    Raises: Forbidden; Malformed, naming what is missing; Conflict if it is with the operator or
+        accepted already.
     """
     merchant_id = require(session, Permission.go_live).merchant_id
     profile = await find_profile(gate.database, merchant_id)
@@ -236,7 +247,10 @@ async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None
 
 
 async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> None:
-    """Take a submitted profile back, to change it. Raises: Forbidden; Conflict if it was answered already."""
+    """Take a submitted profile back, to change it.
+
+    Raises: Forbidden; Conflict if it was answered already.
+    """
     merchant_id = require(session, Permission.go_live).merchant_id
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.withdraw(connection, merchant_id=merchant_id) is None:
@@ -262,7 +276,10 @@ async def accept_profile(
 
 
 def parse_reason(reason: str) -> str:
-    """Why something is sent back, as the merchant reads it. Raises: Malformed if nothing is said."""
+    """Why something is sent back, as the merchant reads it.
+
+    Raises: Malformed if nothing is said.
+    """
     words = reason.strip()[:_TEXT]
     if not words:
         raise Malformed("say why, so that the merchant knows what to change", "reason")
@@ -272,7 +289,10 @@ def parse_reason(reason: str) -> str:
 async def refuse_profile(
     connection: Connection, actor: Actor, merchant_id: int, *, seen: datetime, reason: str, now: datetime
 ) -> None:
-    """Send a profile back with a reason, on a transaction. Raises: Conflict if it is not submitted, or again since."""
+    """Send a profile back with a reason, on a transaction.
+
+    Raises: Conflict if it is not submitted, or again since.
+    """
     refused = await queries.refuse(
         connection, merchant_id=merchant_id, seen=seen, person_id=actor.person_id, reason=reason, now=now
     )

@@ -16,7 +16,8 @@ from paydesk.domain.payments.states import PaymentState
 queries = load_statements(__package__ or "", "searching.sql")
 
 COMMON = 5000
-"""With more cards than these that end in the same digits, the newest payments are looked through instead."""
+"""With more cards than these that end in the same digits,
+the newest payments are looked through instead."""
 
 _AT_ONCE = 1000
 _LAST4 = 4
@@ -24,7 +25,8 @@ _LAST4 = 4
 
 @dataclass(frozen=True, slots=True)
 class PaymentSearch:
-    """Which payments: `text` is an order reference, an e-mail address, a card's last four digits or a payment's id.
+    """Which payments: `text` is an order reference, an e-mail address, a card's last four digits
+    or a payment's id.
 
     An empty `text` finds all, or those of a subscription; `states` (None: any) narrows either down.
     """
@@ -43,7 +45,9 @@ def id_in(text: str) -> int | None:
 
 
 async def search_payments(database: Database, shop: Shop, wanted: PaymentSearch, page: Page) -> list[SeenPayment]:
-    """A page of the shop's payments that a search finds, newest first; each meaning of the text has its index."""
+    """A page of the shop's payments that a search finds, newest first;
+    each meaning of the text has its index.
+    """
     if not wanted.text:
         narrowed = PaymentFilter(wanted.states, subscription_id=wanted.subscription_id)
         return await browse_payments(database, shop, narrowed, page)

@@ -1,4 +1,6 @@
-"""A shop's settings: its name and address, its calendar, whether goods are shipped, and which mails go out."""
+"""A shop's settings: its name and address, its calendar, whether goods are shipped,
+and which mails go out.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,10 @@ queries = load_statements(__package__ or "", "shop_settings.sql")
 class ShopSettings:
     """What a team decides for both sides of its shop.
 
-    `email` is where the merchant is reached, `time_zone` decides calendar days; with `shipped_goods` new payments are
-    only held until a shipment is confirmed (interface.md §7.4). `customer_mails`: customers get receipts and the
-    like; `test_mails`: the merchant gets those about test data. Customers are led into apps of `app_schemes` by
-    themselves.
+    `email` is where the merchant is reached, `time_zone` decides calendar days; with
+    `shipped_goods` new payments are only held until a shipment is confirmed (interface.md §7.4).
+    `customer_mails`: customers get receipts and the like; `test_mails`: the merchant gets those
+    about test data. Customers are led into apps of `app_schemes` by themselves.
     """
 
     name: str
@@ -43,7 +45,10 @@ class ShopSettings:
 
 
 async def find_shop_settings(database: Database, merchant_id: int) -> tuple[ShopSettings, int]:
-    """The settings, and how many live orders are held until they are shipped (counted up to 1000). Raises: NotFound."""
+    """The settings, and how many live orders are held until they are shipped (counted up to 1000).
+
+    Raises: NotFound.
+    """
     row = await queries.find(database, merchant_id=merchant_id)
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
@@ -53,7 +58,8 @@ async def find_shop_settings(database: Database, merchant_id: int) -> tuple[Shop
 async def save_shop_settings(
     gate: Gate, session: Session, wanted: ShopSettings, acquirers: Sequence[Acquirer], *, now: datetime
 ) -> None:
-    """Take new settings; what was paid before stays as it is. `acquirers` are those that would have to hold money.
+    """Take new settings; what was paid before stays as it is.
+    `acquirers` are those that would have to hold money.
 
     Raises: Forbidden; Malformed, naming the field; ConfirmationNeeded for another e-mail address.
     """

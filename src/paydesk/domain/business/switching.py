@@ -1,4 +1,6 @@
-"""The test-mode switch, which decides for everybody: whether forms at the live base count as test."""
+"""The test-mode switch, which decides for everybody:
+whether forms at the live base count as test.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from paydesk.domain.merchants.merchant import change_merchant
 async def switch_test_mode(gate: Gate, session: Session, *, on: bool, now: datetime) -> None:
     """Take the forms of the merchant that is looked at as test, or as live. Moves no money itself.
 
-    Raises: Forbidden; Conflict if the merchant has not gone live, so that its forms count as test anyway.
+    Raises: Forbidden; Conflict if the merchant has not gone live, so that its forms count as
+        test anyway.
     """
     merchant_id = require(session, Permission.toggle_test_mode).merchant_id
     if session.went_live_at is None:

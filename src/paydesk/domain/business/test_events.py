@@ -1,4 +1,6 @@
-"""Test events: one made-up pingback, signed with the shop's key, sent at once and kept nowhere. Moves no money."""
+"""Test events: one made-up pingback, signed with the shop's key, sent at once and kept nowhere.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ A_MINUTE = 10
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a side's pingbacks go (`url`, None if that is not set), all URLs of the account, and how it signs."""
+    """Where a side's pingbacks go (`url`, None if that is not set), all URLs of the account,
+    and how it signs.
+    """
 
     url: str | None
     own_urls: frozenset[str]
@@ -51,7 +55,9 @@ class TestEvent:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What was sent (private key masked) and what came back; `why` is None if it was acknowledged."""
+    """What was sent (private key masked) and what came back;
+    `why` is None if it was acknowledged.
+    """
 
     request_headers: Mapping[str, str]
     request_body: str
@@ -108,7 +114,9 @@ async def send(
     *,
     now: datetime,
 ) -> Trial:
-    """Send a test event and wait for the answer; nothing is stored. `now` (real time) is when it is said to happen."""
+    """Send a test event and wait for the answer; nothing is stored.
+    `now` (real time) is when it is said to happen.
+    """
     private_key = await private_key_of(database, vault, merchant_id, target.key_id)
     body, answer = await sender.try_out(
         wanted.url,

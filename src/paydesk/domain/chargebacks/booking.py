@@ -1,4 +1,6 @@
-"""Writing down what a dispute came to: money, fee, pingback, each step once however often it is told."""
+"""Writing down what a dispute came to: money, fee, pingback,
+each step once however often it is told.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ LONGEST_REASON = 200
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What came of a telling: whether it changed anything, and why the rest of it has to wait (None: nothing does)."""
+    """What came of a telling: whether it changed anything, and why the rest of it has to wait
+    (None: nothing does).
+    """
 
     changed: bool
     waits: Waits | None = None
@@ -65,7 +69,9 @@ async def record_dispute(
 
 
 async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Booked:
-    """A dispute of a purchase that we have no row of: of a test side that was emptied, it is nobody's any more."""
+    """A dispute of a purchase that we have no row of:
+    of a test side that was emptied, it is nobody's any more.
+    """
     if await queries.is_forgotten(database, acquirer=acquirer, of_key=dispute.of_key):
         return Booked(changed=False)
     return Booked(changed=False, waits=Waits("no attempt to pay has the key that it names"))

@@ -33,10 +33,11 @@ _UNSURE = (
 
 @dataclass(frozen=True, slots=True)
 class Chargeback:
-    """A chargeback: `amount` is disputed, times are UTC; `id` is the `reference_id` of its pingbacks.
+    """A chargeback: `amount` is disputed, times are UTC;
+    `id` is the `reference_id` of its pingbacks.
 
-    `taken` and `returned` are what the bank took and gave back so far; like `amount` and `fee` they are in `currency`,
-    the payment's. `disputed_amount` is `amount` in the dispute's own currency.
+    `taken` and `returned` are what the bank took and gave back so far; like `amount` and `fee` they
+    are in `currency`, the payment's. `disputed_amount` is `amount` in the dispute's own currency.
     """
 
     id: int
@@ -77,7 +78,9 @@ class _Purchase:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A chargeback with its payment; disputed_amount and disputed_currency are null where they are the payment's."""
+    """A chargeback with its payment; disputed_amount and disputed_currency are null
+    where they are the payment's.
+    """
 
     id: int
     payment_id: int
@@ -123,11 +126,13 @@ async def show_chargeback(database: Database, shop: Shop, chargeback_id: int) ->
 
 
 async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *, now: datetime) -> Chargeback:
-    """Record the merchant's side of an open dispute and hand it to the bank; a later text replaces it. Moves no money.
+    """Record the merchant's side of an open dispute and hand it to the bank;
+    a later text replaces it. Moves no money.
 
     `now` is the shop's time, UTC.
-    Raises: Malformed if the text is empty or too long, NotFound, Conflict if it is closed, Unavailable if the bank
-    could not be told (it is recorded then), Unsure if nobody can say whether it was recorded.
+    Raises: Malformed if the text is empty or too long, NotFound, Conflict if it is closed,
+    Unavailable if the bank could not be told (it is recorded then), Unsure if nobody can say
+    whether it was recorded.
     """
     if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
         raise Malformed(f"evidence is a text of 1 to {LONGEST_EVIDENCE} characters", "text")

@@ -1,7 +1,8 @@
-"""Reading what acquirers say of disputes: page by page, what had to wait, and once a day each that is not over.
+"""Reading what acquirers say of disputes: page by page, what had to wait,
+and once a day each that is not over.
 
-Nothing is dropped past a cursor: a page is left behind once each of its disputes is in the books, or in the list of
-those that wait with its reason. One that can't be booked stops no other.
+Nothing is dropped past a cursor: a page is left behind once each of its disputes is in the books,
+or in the list of those that wait with its reason. One that can't be booked stops no other.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
 
 
 async def read_disputes(desk: Desk, *, now: datetime) -> int:
-    """Record the disputes that are new at any acquirer, and how known ones changed; returns how many changed something.
+    """Record the disputes that are new at any acquirer, and how known ones changed;
+    returns how many changed something.
 
-    Money has moved at the acquirer before this is called. `now` is real time (UTC): a test side's own time is ahead by
-    its clock. An acquirer that another worker is reading is left to it.
+    Money has moved at the acquirer before this is called. `now` is real time (UTC): a test side's
+    own time is ahead by its clock. An acquirer that another worker is reading is left to it.
     """
     changed = 0
     for name in desk.acquirers:
@@ -80,7 +82,9 @@ async def read_disputes(desk: Desk, *, now: datetime) -> int:
 
 
 async def watch_readings(desk: Desk, *, now: datetime) -> None:
-    """Measure how long ago each acquirer's disputes were read, and tell the operator if it is too long."""
+    """Measure how long ago each acquirer's disputes were read, and tell the operator
+    if it is too long.
+    """
     rows = queries.reading_ages(desk.database, acquirers=list(desk.acquirers), now=now)
     for row in await records_of(_Age, rows):
         acquirer = row.acquirer
@@ -163,7 +167,9 @@ class _Reading:
         return self.desk.database
 
     async def whole(self, place: str) -> int:
-        """Read on from a place, then try what waits, then ask for what is not over; returns how many changed."""
+        """Read on from a place, then try what waits, then ask for what is not over;
+        returns how many changed.
+        """
         read_at = None
         try:
             await self._pages(place)
@@ -175,7 +181,8 @@ class _Reading:
         except AWAY:
             raise
         except Exception as error:
-            # An answer that makes no sense keeps nobody from the other acquirers; its age will raise the alarm.
+            # An answer that makes no sense keeps nobody from the other acquirers; its age will
+            # raise the alarm.
             log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, exc_info=error)
         finally:
             await queries.end_reading(self.database, acquirer=self.acquirer, read_at=read_at)
@@ -244,7 +251,9 @@ class _Reading:
         await self._keep_waiting(waiting, tries or {})
 
     async def _one(self, dispute: Dispute, *, confirmed: bool) -> Booked:
-        """Book one dispute; whatever is wrong with it is its own reason to wait, unless the database is away."""
+        """Book one dispute; whatever is wrong with it is its own reason to wait,
+        unless the database is away.
+        """
         try:
             booked = await record_dispute(self.database, self.acquirer, dispute, now=self.now, confirmed=confirmed)
             if booked.doubtful:
@@ -258,7 +267,9 @@ class _Reading:
         return booked
 
     async def _asked_again(self, dispute: Dispute, booked: Booked) -> Booked:
-        """A telling that takes back what is in the books: the acquirer is asked how the dispute stands now."""
+        """A telling that takes back what is in the books:
+        the acquirer is asked how the dispute stands now.
+        """
         try:
             told = await self.desk.acquirers[self.acquirer].find_dispute(dispute.reference)
         except (AcquirerRefused, OutcomeUnknown) as error:
@@ -278,7 +289,9 @@ class _Reading:
             await settle_alarms(self.database, kind, subjects, shop=None, by="it was booked", now=self.now)
 
     async def _keep_waiting(self, waiting: dict[str, tuple[Dispute, Waits]], tries: dict[str, int]) -> None:
-        """Put disputes into the list of those that wait, and into the operator's once it is nothing that passes."""
+        """Put disputes into the list of those that wait, and into the operator's once it is nothing
+        that passes.
+        """
         if not waiting:
             return
         rows = queries.keep_waiting(
@@ -310,7 +323,8 @@ def _pause(tries: int) -> timedelta:
 
 
 async def _end_subscriptions(database: Database, *, now: datetime) -> None:
-    """End the subscriptions behind disputes that are not won; what was missed the last time is found again.
+    """End the subscriptions behind disputes that are not won;
+    what was missed the last time is found again.
 
     One that can't be ended waits in the operator's list and stops no other.
     """

@@ -1,7 +1,9 @@
-"""What a telling of a dispute means for the books: the next step to write down, or why none can be. Pure, no I/O.
+"""What a telling of a dispute means for the books: the next step to write down, or why none can be.
+Pure, no I/O.
 
-What the bank did is booked, whatever the payment's state: a step takes what was taken and is not booked yet, or gives
-back what was returned, in the payment's currency. Sums only grow; a dispute that is taken again was taken twice.
+What the bank did is booked, whatever the payment's state: a step takes what was taken and is not
+booked yet, or gives back what was returned, in the payment's currency. Sums only grow; a dispute
+that is taken again was taken twice.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ class Verdict(Enum):
     KNOWN = "known"
     """Everything that it says is in the books."""
     DOUBTFUL = "doubtful"
-    """It says less than is in the books, or is older: the acquirer has to be asked how the dispute stands."""
+    """It says less than is in the books, or is older:
+    the acquirer has to be asked how the dispute stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,8 @@ class Sums:
 class Step:
     """One step of a chargeback, as it is written over one revision of its payment.
 
-    `sums` stand after it; `moved` is what it moves, and `event` tells of that (None: nothing moved); `payment_state` is
-    None if the payment is not concerned.
+    `sums` stand after it; `moved` is what it moves, and `event` tells of that (None: nothing
+    moved); `payment_state` is None if the payment is not concerned.
     """
 
     state: ChargebackState
@@ -189,8 +192,9 @@ def _sums(row: Disputed, told: Dispute) -> Sums:
 def _worth(row: Disputed, told: Dispute) -> Decimal:
     """The disputed amount in the payment's currency.
 
-    Where the acquirer does not say it, the dispute is taken to be over all that no other dispute has taken: too much
-    rather than too little is kept from being paid out, and an operator hears of it.
+    Where the acquirer does not say it, the dispute is taken to be over all that no other dispute
+    has taken: too much rather than too little is kept from being paid out, and an operator hears
+    of it.
     """
     if told.currency == row.currency:
         return told.amount.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
@@ -229,7 +233,9 @@ def _moving(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *,
 
 
 def _taking(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool) -> Step:
-    """The bank took money: out of reserve, pending, then available money, with a fee on top the first time."""
+    """The bank took money: out of reserve, pending, then available money,
+    with a fee on top the first time.
+    """
     moved = after.taken - before.taken
     fee = ZERO if row.takes else row.chargeback_fee
     charges = (("chargeback_fee", "available", fee), ("chargeback_fee", "fees", -fee)) if fee else ()

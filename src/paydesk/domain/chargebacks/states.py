@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class ChargebackState(StrEnum):
-    """Where a chargeback stands; what it took and returned is kept beside, since a bank moves money when it likes."""
+    """Where a chargeback stands; what it took and returned is kept beside, since a bank moves money
+    when it likes.
+    """
 
     INQUIRY = "inquiry"
     """The bank asks what the charge was for; no money has moved, and the merchant may answer."""

@@ -1,4 +1,6 @@
-"""Carriers whose tracking link follows from the tracking id, by the names that shops give them (interface.md §8.7)."""
+"""Carriers whose tracking link follows from the tracking id, by the names that shops give them
+(interface.md §8.7).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ _NOT_A_LETTER = re.compile(r"[^a-z0-9]")
 def tracking_link(carrier: str, tracking_id: str) -> str:
     """The page on which a carrier shows where a parcel is, "" for a carrier that is not known.
 
-    The carrier may be written in any case, with or without spaces and dots: "Royal Mail", "U.P.S.", "fedex".
+    The carrier may be written in any case, with or without spaces and dots: "Royal Mail",
+    "U.P.S.", "fedex".
     """
     name = _NOT_A_LETTER.sub("", carrier.lower())
     pattern = _LINKS.get(_ALSO.get(name, name), "")

@@ -1,7 +1,8 @@
-"""A delivery confirmation, read strictly (interface.md §8.6): it stops at the first thing that is wrong.
+"""A delivery confirmation, read strictly (interface.md §8.6):
+it stops at the first thing that is wrong.
 
-Shops and their plugins write "N/A" for what they don't know; that, an empty text and null count as absent. Fields that
-are not known are ignored. Moves no money.
+Shops and their plugins write "N/A" for what they don't know; that, an empty text and null count as
+absent. Fields that are not known are ignored. Moves no money.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which order, by the payment's id, the shop's own reference, or both; `amount` and `quantity` if all is said."""
+    """Which order, by the payment's id, the shop's own reference, or both;
+    `amount` and `quantity` if all is said.
+    """
 
     payment_id: int | None
     reference: str | None
@@ -72,9 +75,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a shop says of an order's goods; texts are empty and the rest is None where it says nothing.
+    """What a shop says of an order's goods; texts are empty and the rest is None
+    where it says nothing.
 
-    An `order_shipped` has carrier, tracking id and tracking link. `attachments` are texts or mappings of texts.
+    An `order_shipped` has carrier, tracking id and tracking link. `attachments` are texts or
+    mappings of texts.
     """
 
     status: DeliveryStatus
@@ -121,8 +126,8 @@ def read_order(fields: Parameters) -> Order:
 def read_delivery(fields: Parameters) -> Delivery:
     """What a confirmation says.
 
-    Raises: Malformed for the first field that is missing or wrong; for `order_shipped` also tracking data that is
-    missing.
+    Raises: Malformed for the first field that is missing or wrong; for `order_shipped` also
+    tracking data that is missing.
     """
     status = _known(fields, "status", DeliveryStatus)
     carrier, tracking_id = (masked(_line(fields, name)) for name in ("carrier_type", "carrier_tracking_id"))
@@ -257,7 +262,9 @@ def _web_address(fields: Parameters, name: str) -> str:
 
 
 def _moment(fields: Parameters, name: str) -> datetime | None:
-    """A moment as clients write it, `2020-02-14 11:41:14 +0530`, or ISO 8601; without a zone it is UTC."""
+    """A moment as clients write it, `2020-02-14 11:41:14 +0530`, or ISO 8601;
+    without a zone it is UTC.
+    """
     written = _word(fields, name)
     if not written:
         return None

@@ -1,4 +1,6 @@
-"""Confirming a delivery: it is recorded, and a shipment takes the money that was held (interface.md §7.4)."""
+"""Confirming a delivery: it is recorded, and a shipment takes the money that was held
+(interface.md §7.4).
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The order of a confirmation as it stands; `delivery_id` if the same confirmation came before."""
+    """The order of a confirmation as it stands; `delivery_id` if the same confirmation
+    came before.
+    """
 
     payment_id: int
     merchant_order_id: str
@@ -77,13 +81,16 @@ class _Found:
 
 
 async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, now: datetime) -> Confirmed:
-    """Record a delivery; one that takes the money of an authorization captures it, once. Moves money.
+    """Record a delivery; one that takes the money of an authorization captures it, once.
+    Moves money.
 
-    The same confirmation again changes nothing and gets the same answer. `now` is the shop's time, UTC.
+    The same confirmation again changes nothing and gets the same answer. `now` is the shop's
+    time, UTC.
 
-    Raises: NotFound if the shop has no such order; Malformed if id and reference are of different orders, or only a
-        part is shipped; Conflict if the order is not paid, was voided or is too late to ship, and, with the acquirer's
-        reason, if it would not capture; Held; Unsure if nobody can say whether it was written down.
+    Raises: NotFound if the shop has no such order; Malformed if id and reference are of different
+        orders, or only a part is shipped; Conflict if the order is not paid, was voided or is too
+        late to ship, and, with the acquirer's reason, if it would not capture; Held; Unsure if
+        nobody can say whether it was written down.
     Source: interface.md §7.4 and §8.6.
     """
     takes_money = (delivery.status, delivery.type) in TAKES_MONEY
@@ -98,7 +105,8 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
         if found.delivery_id is not None and (not to_capture or (found.moving is not None and in_vain)):
             return _confirmed(found, takes_money=takes_money)
         if found.delivery_id is not None and found.moving is not None:
-            # The same confirmation is on its way, or another that captures: its answer is this one's.
+            # The same confirmation is on its way, or another that captures: its answer is
+            # this one's.
             await asyncio.sleep(_SOON)
             continue
         if to_capture:
@@ -111,7 +119,8 @@ async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, n
 async def _record(
     desk: Desk, shop: Shop, found: _Found, delivery: Delivery, *, takes_money: bool, now: datetime
 ) -> bool:
-    """Write the delivery down and capture if that is now to be done; true if a capture was asked for. Moves money.
+    """Write the delivery down and capture if that is now to be done;
+    true if a capture was asked for. Moves money.
 
     Raises: Conflict with the acquirer's reason.
     """
@@ -164,7 +173,8 @@ def _columns(delivery: Delivery) -> dict[str, object]:
 async def _find(desk: Desk, shop: Shop, order: Order, delivery: Delivery) -> _Found:
     """The order as it stands.
 
-    Raises: NotFound, Malformed if id and reference don't belong together, Conflict if the reference has two payments.
+    Raises: NotFound, Malformed if id and reference don't belong together, Conflict if the reference
+        has two payments.
     """
     asked = queries.find_order(
         desk.database,

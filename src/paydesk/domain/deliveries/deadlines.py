@@ -29,10 +29,12 @@ PAUSE = 5.0
 async def act_on_due(
     desk: Desk, *, real_now: datetime, merchant_id: int | None = None, at: datetime | None = None, most: int = 200
 ) -> int:
-    """Remind of authorizations that end within a day, and void those that are over. Moves money (back to customers).
+    """Remind of authorizations that end within a day, and void those that are over.
+    Moves money (back to customers).
 
-    Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
-    counts, and `at` is its time (UTC). Returns how many reminders and voids there were. Raises: Held.
+    Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that
+    merchant's test side counts, and `at` is its time (UTC). Returns how many reminders and voids
+    there were. Raises: Held.
     Source: interface.md §7.4, last row.
     """
     await desk.gate.require()
@@ -63,7 +65,9 @@ class _Side:
 
 
 async def _begin(desk: Desk, asked: Mapping[str, Any], real_now: datetime) -> tuple[int, list[Movement]]:
-    """How many reminders were queued, and the voids whose intent was committed; what can't be begun stops no other."""
+    """How many reminders were queued, and the voids whose intent was committed;
+    what can't be begun stops no other.
+    """
     database = desk.database
 
     async def remind(only: Sequence[int] | None) -> list[Any]:

@@ -1,4 +1,6 @@
-"""What a shop may say of an order's goods, the way that goods usually take, and which word takes the money."""
+"""What a shop may say of an order's goods, the way that goods usually take,
+and which word takes the money.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ DELIVERY_TRANSITIONS: Mapping[DeliveryStatus, frozenset[DeliveryStatus]] = {
     DeliveryStatus.ORDER_SHIPPED: frozenset({DeliveryStatus.DELIVERED}),
     DeliveryStatus.DELIVERED: frozenset(),
 }
-"""Where an order's goods may go from each place; word that comes late is kept, and moves them nowhere."""
+"""Where an order's goods may go from each place; word that comes late is kept,
+and moves them nowhere."""
 
 TAKES_MONEY = frozenset(
     {
@@ -38,7 +41,8 @@ TAKES_MONEY = frozenset(
         (DeliveryStatus.DELIVERED, GoodsType.DIGITAL),
     }
 )
-"""What captures an authorization (interface.md §7.4); nobody ships what is digital, so its arrival counts."""
+"""What captures an authorization (interface.md §7.4);
+nobody ships what is digital, so its arrival counts."""
 
 
 def furthest(said: Iterable[DeliveryStatus]) -> DeliveryStatus | None:

@@ -1,6 +1,8 @@
-"""What a merchant has with Paydesk: pending, available and reserved money, and the statement that explains it.
+"""What a merchant has with Paydesk: pending, available and reserved money,
+and the statement that explains it.
 
-A balance is a sum of ledger entries; of old live ones the sums are kept (closing.py). Moves no money.
+A balance is a sum of ledger entries; of old live ones the sums are kept (closing.py). Moves
+no money.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ queries = load_statements(__package__ or "", "balances.sql")
 
 _BATCH = 1000
 _LOOKS, _BETWEEN_LOOKS = 400, 0.05
-"""How often, and after how many seconds, it is looked whether a period is over: longer than a posting may take."""
+"""How often, and after how many seconds, it is looked whether a period is over:
+longer than a posting may take."""
 
 
 class PostingKind(StrEnum):
@@ -64,7 +67,8 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One line of the statement: `gross + fees == pending + available + reserve`, all changes seen by the merchant.
+    """One line of the statement: `gross + fees == pending + available + reserve`,
+    all changes seen by the merchant.
 
     `gross` came from or went to customers and the merchant's bank; `at` is UTC.
     """
@@ -113,10 +117,11 @@ async def count_postings(database: Database, shop: Shop, *, since: datetime, unt
 
 
 async def statement(database: Database, shop: Shop, *, since: datetime, until: datetime) -> AsyncIterator[Posting]:
-    """All postings of a period, oldest first, read page by page: a slow reader holds no connection meanwhile.
+    """All postings of a period, oldest first, read page by page:
+    a slow reader holds no connection meanwhile.
 
-    A period that is over never changes: what is just being posted into it is waited for. Of one that is not, what is
-    posted after the reading began is left out.
+    A period that is over never changes: what is just being posted into it is waited for. Of one
+    that is not, what is posted after the reading began is left out.
 
     Raises: Unavailable if that takes too long.
     """
@@ -133,7 +138,8 @@ async def statement(database: Database, shop: Shop, *, since: datetime, until: d
 
 
 async def _over(database: Database, until: datetime) -> None:
-    """Wait for what is still being posted before `until`, if that is over; a period that is not may grow anyway.
+    """Wait for what is still being posted before `until`, if that is over;
+    a period that is not may grow anyway.
 
     Raises: Unavailable.
     """

@@ -1,6 +1,8 @@
-"""What `paydesk check` proves: one statement per rule names the rows that break it. Moves no money, changes nothing.
+"""What `paydesk check` proves: one statement per rule names the rows that break it.
+Moves no money, changes nothing.
 
-It may run beside a service at work: each statement sees one moment, and what moves at the bank meanwhile is left out.
+It may run beside a service at work: each statement sees one moment, and what moves at the bank
+meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _PURCHASES = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A statement with its parameters in the order of their appearance, and what it demands, in words."""
+    """A statement with its parameters in the order of their appearance, and what it demands,
+    in words.
+    """
 
     statement: str
     words: str
@@ -82,7 +86,8 @@ AFTER_RULES = (
     Rule("authorizations_stand", "every authorization has a deadline, and nothing else has one"),
     Rule("closings_agree", "the kept sums of a merchant's old ledger entries are what these sum to"),
 )
-"""What must hold after the payment: captures, voids, refunds, chargebacks, and where the money is."""
+"""What must hold after the payment: captures, voids, refunds, chargebacks,
+and where the money is."""
 
 SUBSCRIPTION_RULES = (
     Rule("periods_paid", "a subscription is paid for every period before the next one, once, and for none after it"),
@@ -123,7 +128,8 @@ BANK_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that breaks a rule. `id` is the simulated bank's key, and there is no merchant, if Paydesk has no row.
+    """A row that breaks a rule. `id` is the simulated bank's key, and there is no merchant,
+    if Paydesk has no row.
 
     A closing has its account and currency for an id.
     """
@@ -145,9 +151,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is checked: all merchants or one, at the merchant's time `now` (UTC), against the bank's record if given.
+    """What is checked: all merchants or one, at the merchant's time `now` (UTC),
+    against the bank's record if given.
 
-    `most` limits the differences kept per rule; `retention_months` says how long pingback attempts are kept.
+    `most` limits the differences kept per rule; `retention_months` says how long pingback attempts
+    are kept.
     """
 
     now: datetime
@@ -206,7 +214,9 @@ async def findings(database: Database, scope: Scope) -> AsyncIterator[Finding]:
 
 
 async def count_open(database: Database, merchant_id: int | None = None) -> int:
-    """How many attempts have no outcome yet; that is no difference while the janitor looks after them."""
+    """How many attempts have no outcome yet; that is no difference while the janitor looks
+    after them.
+    """
     return int(await queries.open_outcomes(database, merchant_id=merchant_id))
 
 
@@ -228,7 +238,8 @@ async def _apply(connection: ConfirmedConnection, rule: Rule, scope: Scope) -> F
 async def _bring_record(connection: ConfirmedConnection, record: Record) -> None:
     """Copy how each purchase stands at the bank into a temporary table, in batches.
 
-    It is read before any attempt is: an intent is committed before its call, so no key of the record is unknown here.
+    It is read before any attempt is: an intent is committed before its call, so no key of the
+    record is unknown here.
     """
     await queries.make_bank_purchase(connection)
     purchases = _purchases(record)
@@ -243,7 +254,8 @@ async def _bring_record(connection: ConfirmedConnection, record: Record) -> None
 
 
 def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Decimal, bool]]:
-    """Key, currency, net, held and charged back money of every purchase of the bank, and whether it was ever disputed.
+    """Key, currency, net, held and charged back money of every purchase of the bank,
+    and whether it was ever disputed.
 
     Each key is decided once.
     """
@@ -256,7 +268,9 @@ def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Dec
 
 
 def _has_moved(record: Record, row: Any) -> bool:
-    """Whether money has moved at the bank since its record was read: then nothing can be said of the purchase yet."""
+    """Whether money has moved at the bank since its record was read:
+    then nothing can be said of the purchase yet.
+    """
     standing = standing_of(record.of_purchase(row["key"]))
     now = (standing.net, standing.held) if standing is not None else (0, 0)
     return now != (row["net"] or 0, row["held"] or 0)

@@ -1,8 +1,9 @@
-"""Closing the live ledger's old entries: their sums are kept, so that a balance is read in a moment. Moves no money.
+"""Closing the live ledger's old entries: their sums are kept, so that a balance is read
+in a moment. Moves no money.
 
-An entry is closed once nobody can add an older one: the newest id is noted at one look, and closed at a later one if
-all transactions have ended that had drawn an id by the first; until then the look stands, however many look.
-`paydesk check` proves that the closings are the sums.
+An entry is closed once nobody can add an older one: the newest id is noted at one look, and closed
+at a later one if all transactions have ended that had drawn an id by the first; until then the look
+stands, however many look. `paydesk check` proves that the closings are the sums.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _PATIENCE = 24 * 3600.0
 
 
 async def close_ledger(database: Database) -> bool:
-    """Close what the last look saw, if its writers have ended, and look again; says whether anything was closed."""
+    """Close what the last look saw, if its writers have ended, and look again;
+    says whether anything was closed.
+    """
     async with database.acquire() as connection, connection.transaction():
         found = await queries.closable(connection)
         if found is not None:

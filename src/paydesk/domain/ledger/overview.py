@@ -1,4 +1,6 @@
-"""A merchant's figures: what was bought in a period, what recurs, and whether pingbacks arrive. Moves no money."""
+"""A merchant's figures: what was bought in a period, what recurs, and whether pingbacks arrive.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _DAYS = {Span.TODAY: 1, Span.WEEK: 7, Span.MONTH: 30}
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The days of a time zone from `first` to `last`, both included; `days` begin its days, or months if `by_month`."""
+    """The days of a time zone from `first` to `last`, both included;
+    `days` begin its days, or months if `by_month`.
+    """
 
     first: date
     last: date
@@ -52,9 +56,11 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Sales:
-    """What became of the payments begun on a day, or in a month: amounts in the currency's main unit.
+    """What became of the payments begun on a day, or in a month:
+    amounts in the currency's main unit.
 
-    `volume` is of the `successful` ones, as paid; `refunded` is what was given back of `refunds` of them.
+    `volume` is of the `successful` ones, as paid; `refunded` is what was given back of `refunds`
+    of them.
     """
 
     day: date
@@ -67,7 +73,9 @@ class Sales:
 
 @dataclass(frozen=True, slots=True)
 class CurrencySales:
-    """A currency's sales over a period: all of them, and for each of the period's days, none left out."""
+    """A currency's sales over a period: all of them, and for each of the period's days,
+    none left out.
+    """
 
     currency: str
     total: Sales
@@ -76,7 +84,9 @@ class CurrencySales:
 
 @dataclass(frozen=True, slots=True)
 class Recurring:
-    """Running subscriptions of a currency as they are now; `monthly` is what they bring in a month."""
+    """Running subscriptions of a currency as they are now;
+    `monthly` is what they bring in a month.
+    """
 
     currency: str
     active: int
@@ -101,7 +111,9 @@ class PingbackHealth:
 
 
 def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Period:
-    """The period that ends with today in a time zone: whole days, or for a year twelve calendar months."""
+    """The period that ends with today in a time zone:
+    whole days, or for a year twelve calendar months.
+    """
     last = now.astimezone(zone).date()
     if span is not Span.YEAR:
         first = last - timedelta(days=_DAYS[span] - 1)

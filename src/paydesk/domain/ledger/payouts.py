@@ -47,11 +47,13 @@ class Payout:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Money that was sent to a merchant and is to be recorded; `amount` is positive, in main units of `currency`.
+    """Money that was sent to a merchant and is to be recorded;
+    `amount` is positive, in main units of `currency`.
 
-    `request_key` names this one wish, else the reference does: however often it comes, it counts once. Another transfer
-    has another reference, or if its bank knows only one, a key of its own and `repeats` the reference. `despite_wait`
-    is why it was sent although the merchant's bank account is too new, or its profile not accepted; usually empty.
+    `request_key` names this one wish, else the reference does: however often it comes, it counts
+    once. Another transfer has another reference, or if its bank knows only one, a key of its own
+    and `repeats` the reference. `despite_wait` is why it was sent although the merchant's bank
+    account is too new, or its profile not accepted; usually empty.
     """
 
     amount: Decimal
@@ -64,7 +66,8 @@ class Sent:
 
 
 async def record_sent(database: Database, record: Callable[[Connection], Awaitable[Payout]]) -> Payout:
-    """Have a payout recorded within a transaction, once, whatever breaks over it. Moves no money itself.
+    """Have a payout recorded within a transaction, once, whatever breaks over it.
+    Moves no money itself.
 
     Raises: Unsure, and as `record`.
     """
@@ -74,19 +77,22 @@ async def record_sent(database: Database, record: Callable[[Connection], Awaitab
             return await record(connection)
 
     async def look(_connection: Connection) -> Payout | None:
-        """Recording looks by itself: the merchant's row is held, and the key or the reference found if it is there."""
+        """Recording looks by itself: the merchant's row is held, and the key or the reference found
+        if it is there.
+        """
         return None
 
     return await surely(database, write, look, unsure=_UNSURE)
 
 
 async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
-    """Record that money was sent to the merchant, out of what it has available, on a transaction. Moves none itself.
+    """Record that money was sent to the merchant, out of what it has available, on a transaction.
+    Moves none itself.
 
     now is the shop's time, UTC.
-    Raises: Malformed without a usable reference; Conflict if less is available, the merchant is suspended or its bank
-        account waits (its test side goes on), or key or reference belong to another payout; NotFound if there is no
-        such merchant.
+    Raises: Malformed without a usable reference; Conflict if less is available, the merchant is
+        suspended or its bank account waits (its test side goes on), or key or reference belong to
+        another payout; NotFound if there is no such merchant.
     """
     if not sent.reference.strip() or len(sent.reference) > LONGEST_REFERENCE or not sent.reference.isprintable():
         raise Malformed(

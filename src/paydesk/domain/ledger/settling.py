@@ -1,4 +1,6 @@
-"""How captured money becomes available to its merchant: first the net, then the reserve, each when its time comes."""
+"""How captured money becomes available to its merchant: first the net, then the reserve,
+each when its time comes.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,12 @@ async def settle_due(
     at: datetime | None = None,
     most: int = MOST,
 ) -> int:
-    """Settle payments and release reserves that are due; returns how many moved on. Moves no money at an acquirer.
+    """Settle payments and release reserves that are due; returns how many moved on.
+    Moves no money at an acquirer.
 
-    Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that merchant's test side
-    counts, and `at` is its time (UTC). One that can't be posted waits in the operator's list and stops no other.
+    Each side has its own time, `real_now` (UTC) and its test clock; with `merchant_id` only that
+    merchant's test side counts, and `at` is its time (UTC). One that can't be posted waits in the
+    operator's list and stops no other.
     Source: interface.md §7.4.
     """
     asked = {"real_now": real_now, "at": at, "merchant_id": merchant_id, "most": most}

@@ -64,4 +64,5 @@ MERCHANT_KINDS = frozenset(
 """What a merchant is told about its own business; the rest goes to people who log in."""
 
 LINK_KINDS = frozenset({Kind.invitation, Kind.confirm_email, Kind.reset_password})
-"""What holds a link that works once; its token is forgotten as soon as the mail is out or given up."""
+"""What holds a link that works once; its token is forgotten as soon as the mail is out
+or given up."""

@@ -1,4 +1,6 @@
-"""Telling a merchant's owners what was decided about their business, in the transaction that decides it."""
+"""Telling a merchant's owners what was decided about their business,
+in the transaction that decides it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ queries = load_statements(__package__ or "", "notifying.sql")
 
 
 async def tell_owners(connection: Connection, merchant_id: int, kind: Kind, *, now: datetime, **facts: object) -> None:
-    """Queue one mail to each owner whose address is confirmed, each in their language. Moves no money.
+    """Queue one mail to each owner whose address is confirmed, each in their language.
+    Moves no money.
 
-    Where no owner can be reached so, the merchant's own address is told: nobody is suspended in silence. An event is
-    its kind and its moment (`now`, UTC), so telling it again changes nothing. `facts` are what the kind's text shows.
+    Where no owner can be reached so, the merchant's own address is told: nobody is suspended in
+    silence. An event is its kind and its moment (`now`, UTC), so telling it again changes nothing.
+    `facts` are what the kind's text shows.
     """
     await queries.tell_owners(
         connection,

@@ -1,7 +1,9 @@
-"""Queueing a mail in the transaction of the event that it tells; whoever sends reads the table `mail`.
+"""Queueing a mail in the transaction of the event that it tells;
+whoever sends reads the table `mail`.
 
-Secrets in a mail, such as the token of a link, don't rest readable in `facts`: they are sealed by the vault under the
-purpose "mail" (`seal_fact`) and opened only when the mail is written (`open_facts`).
+Secrets in a mail, such as the token of a link, don't rest readable in `facts`: they are sealed by
+the vault under the purpose "mail" (`seal_fact`) and opened only when the mail is written
+(`open_facts`).
 """
 
 from __future__ import annotations
@@ -33,11 +35,13 @@ async def queue_mail(
     once: str,
     now: datetime,
 ) -> None:
-    """Queue one mail to one address; a second call for the same event changes nothing. Moves no money.
+    """Queue one mail to one address; a second call for the same event changes nothing.
+    Moves no money.
 
-    Args: connection is in the transaction of the event; merchant_id is None for what concerns a person alone; kind
-    names the template; language is a tag like `de`; facts are what the template shows (JSON; decimals and times become
-    text); once names the event among the merchant's, for example `receipt 13330`.
+    Args: connection is in the transaction of the event; merchant_id is None for what concerns a
+    person alone; kind names the template; language is a tag like `de`; facts are what the template
+    shows (JSON; decimals and times become text); once names the event among the merchant's, for
+    example `receipt 13330`.
     """
     await queries.queue_mail(
         connection,
@@ -53,7 +57,9 @@ async def queue_mail(
 
 
 def seal_fact(vault: Vault, value: str, *, row_id: int) -> dict[str, object]:
-    """A secret as it may rest among a mail's facts, bound to the id of the row that it belongs to."""
+    """A secret as it may rest among a mail's facts, bound to the id of the row
+    that it belongs to.
+    """
     sealed = vault.seal(value.encode(), purpose=PURPOSE, merchant_id=0, row_id=row_id)
     return {"sealed": base64.b64encode(sealed.blob).decode(), "vault_key_id": sealed.key_id, "row_id": row_id}
 

@@ -1,7 +1,9 @@
-"""Sending the mails that are due: claimed under a lease, written, handed over, recorded; delayed ones again later.
+"""Sending the mails that are due: claimed under a lease, written, handed over, recorded;
+delayed ones again later.
 
-A mail is handed over at least once: a process that dies between the server's "ok" and its own record leaves a mail that
-is sent again when the lease has run out, with the same Message-ID, by which mail programs fold the second one away.
+A mail is handed over at least once: a process that dies between the server's "ok" and its own
+record leaves a mail that is sent again when the lease has run out, with the same Message-ID, by
+which mail programs fold the second one away.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ LEASE = timedelta(minutes=3)
 """Longer than handing over may take by far, so that no two senders ever have one mail."""
 
 TEAM_SHARE = 10
-"""So many times as many mails as to another address go to one that teams read: a busy shop's alerts."""
+"""So many times as many mails as to another address go to one that teams read:
+a busy shop's alerts."""
 
 PAUSE = 1.0
 """Seconds between looks when nothing is due."""
@@ -53,7 +56,9 @@ HOUSEKEEPING = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Most mails a day (UTC) to one address, in one merchant's name, and by one person's doing; None is no cap."""
+    """Most mails a day (UTC) to one address, in one merchant's name, and by one person's doing;
+    None is no cap.
+    """
 
     per_address: int | None = None
     per_merchant: int | None = None
@@ -70,7 +75,9 @@ OVER = {
 
 @dataclass(frozen=True, slots=True)
 class DueMail:
-    """A mail to be written: its facts as they were queued, with secrets opened; live is None beside any merchant."""
+    """A mail to be written: its facts as they were queued, with secrets opened;
+    live is None beside any merchant.
+    """
 
     merchant_id: int
     live: bool | None
@@ -102,7 +109,9 @@ class MailSender:
         in_flight: int = 8,
         caps: Caps = Caps(),
     ) -> None:
-        """`write` makes a letter of a mail; `in_flight` mails are handed over at a time, `caps` a day."""
+        """`write` makes a letter of a mail; `in_flight` mails are handed over at a time,
+        `caps` a day.
+        """
         self._database = database
         self._vault = vault
         self._mailer = mailer
@@ -121,7 +130,9 @@ class MailSender:
         await self.finish()
 
     async def _send_some(self) -> bool:
-        """Start what is due, as far as there is room; the connections rest when there is nothing to do."""
+        """Start what is due, as far as there is room;
+        the connections rest when there is nothing to do.
+        """
         started = await self._start_some(utc_now())
         if not started and not self._sending:
             await self._mailer.rest()
@@ -177,7 +188,9 @@ class MailSender:
         self._room.set()
 
     async def _send(self, row: Mapping[str, Any]) -> None:
-        """Hand one mail over and record what came of it; what can't be recorded is left to the lease."""
+        """Hand one mail over and record what came of it;
+        what can't be recorded is left to the lease.
+        """
         try:
             outcome = await self._hand_over(row)
             MAILS.labels(outcome).inc()
@@ -202,7 +215,8 @@ class MailSender:
         except MailDelayed as error:
             return await self._delay(row, str(error), now)
         except Exception as error:
-            # A mail that can't be written may be mended by a new release; its facts don't belong into the log.
+            # A mail that can't be written may be mended by a new release; its facts don't belong
+            # into the log.
             log.error("a mail could not be written", mail_id=row["id"], kind=row["kind"], why=type(error).__name__)
             return await self._delay(row, f"could not be written: {type(error).__name__}", now)
         await queries.record_sent(self._database, merchant_id=row["merchant_id"], id=row["id"], now=utc_now())
@@ -214,7 +228,9 @@ class MailSender:
         return DueMail(**values, facts=facts | self._portal(row, facts.get("portal")))
 
     def _portal(self, row: Mapping[str, Any], portal: Mapping[str, Any] | None) -> dict[str, str]:
-        """The token of the portal's link, which rests in no mail; none of one that an older version made."""
+        """The token of the portal's link, which rests in no mail;
+        none of one that an older version made.
+        """
         if not portal or not portal["seed"]:
             return {}
         link = Link(LinkTo.PORTAL, Shop(row["merchant_id"], row["live"]), portal["id"], portal["seed"])

@@ -1,7 +1,9 @@
-"""Queueing mails about what has been committed: payments, ends of subscriptions, renewals and endpoints that fail.
+"""Queueing mails about what has been committed: payments, ends of subscriptions,
+renewals and endpoints that fail.
 
-Nothing here stands in the way of a payment: the statements that record outcomes don't know of mails. What they commit
-is read afterwards, and each event's name (`once`) makes sure that it is told once.
+Nothing here stands in the way of a payment: the statements that record outcomes don't know of
+mails. What they commit is read afterwards, and each event's name (`once`) makes sure that it is
+told once.
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ marked = load_statements(__package__ or "", "marked.sql")
 log = structlog.get_logger()
 
 SWEEP_AFTER = timedelta(minutes=2)
-"""Twice what the slowest statement may take: an id that was drawn before is committed by then, or never will be."""
+"""Twice what the slowest statement may take: an id that was drawn before is committed by then,
+or never will be."""
 
 TOLD_FOR = timedelta(days=3)
 """Nobody is told of what happened longer ago; so little is told when mails are switched on late."""
 
 AFTER_ATTEMPTS = 3
-"""Attempts of one pingback that failed before the merchant is told that its server does: about an hour."""
+"""Attempts of one pingback that failed before the merchant is told that its server does:
+about an hour."""
 
 _EVENT = "mail of pingback "
 """How the operator's list calls an event, before its id."""
@@ -49,7 +53,8 @@ _NOT_TOLD = "it can't be queued"
 _EVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 _LOOKED_AT = 200
-"""How many of a side's oldest pingbacks that are still to be sent tell whether an endpoint fails."""
+"""How many of a side's oldest pingbacks that are still to be sent tell whether
+an endpoint fails."""
 
 PAUSE = 2.0
 """Seconds between looks when nothing has happened."""
@@ -68,7 +73,9 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """One look at what happened: when it is, and whether mails about test data stay on this machine."""
+    """One look at what happened: when it is, and whether mails about test data stay
+    on this machine.
+    """
 
     database: Database
     real_now: datetime
@@ -84,7 +91,8 @@ class _Telling:
     async def merchants(self, only: Sequence[int] | None) -> list[_Told]:
         """Tell what is new of these merchants, or (None) of whoever was untold longest.
 
-        Of one whose round fails by itself the events that it fails for are set aside, and the rest is told.
+        Of one whose round fails by itself the events that it fails for are set aside, and the rest
+        is told.
         """
         try:
             return [await self._pingbacks(only=only)]
@@ -102,7 +110,9 @@ class _Telling:
         return list(events)
 
     async def again(self) -> None:
-        """Tell what was set aside an hour ago or longer, however long ago it happened; its alarm mends itself."""
+        """Tell what was set aside an hour ago or longer, however long ago it happened;
+        its alarm mends itself.
+        """
         rows = queries.events_set_aside(self.database, prefix=_EVENT, aside_since=self.real_now - ASIDE)
         worked = await together(due_rows([row async for row in rows]), partial(self.events, since=_EVER))
         await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
@@ -112,7 +122,9 @@ class _Telling:
             await settle_alarms(self.database, AlarmKind.set_aside, subjects, shop=shop, by=by, now=self.real_now)
 
     async def marked(self, kind: str) -> int:
-        """Queue the mails about one of the kinds whose rows say whether they were told; returns how many."""
+        """Queue the mails about one of the kinds whose rows say whether they were told;
+        returns how many.
+        """
         noun = f"mail of {kind.removesuffix('s')}"
         tell = getattr(marked, f"tell_{kind}")
 
@@ -153,7 +165,9 @@ class _Telling:
         return _Told(row["mails"], row["places"])
 
     async def _set_events_aside(self, merchant_id: int) -> list[DueRow]:
-        """Find the events of a merchant that can't be told, and put them into the operator's list."""
+        """Find the events of a merchant that can't be told,
+        and put them into the operator's list.
+        """
         rows = queries.events_to_tell(self.database, merchant_id=merchant_id, most_events=self.most_events)
         events = due_rows([row async for row in rows])
         worked = await together(events, partial(self.events, since=self.real_now - TOLD_FOR))
@@ -165,9 +179,10 @@ async def tell_events(
 ) -> int:
     """Queue the mails about what was committed since the last look. Moves no money.
 
-    Mails about test data go to the customers' made-up addresses only where they are kept on this machine
-    (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued. `real_now` is UTC. What
-    can't be told waits in the operator's list and holds up no other mail; it is tried again every hour.
+    Mails about test data go to the customers' made-up addresses only where they are kept on this
+    machine (`keep_test`); else to the merchant, if it asks for them. Returns how many were queued.
+    `real_now` is UTC. What can't be told waits in the operator's list and holds up no other mail;
+    it is tried again every hour.
     """
     await queries.add_places(database)
     telling = _Telling(database, real_now, keep_test, most_merchants, most_events)
@@ -197,7 +212,8 @@ async def _leave_to_the_alarm(_: Sequence[DueRow]) -> None:
 
 
 async def tell_failing(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:
-    """Queue the mails about renewals that failed, and to merchants whose server takes no pingbacks. Moves no money.
+    """Queue the mails about renewals that failed, and to merchants whose server takes no pingbacks.
+    Moves no money.
 
     Returns how many were queued; `keep_test` as for `tell_events`, `real_now` is UTC.
     """
@@ -242,7 +258,8 @@ async def _merchants(database: Database) -> list[DueRow]:
 
 
 async def choose_mails(database: Database, merchant_id: int, *, customer_mails: bool, test_mails: bool) -> None:
-    """Set whether a merchant's customers get mails, and whether it wants to get those about test data itself.
+    """Set whether a merchant's customers get mails, and whether it wants to get those about test
+    data itself.
 
     Raises: NotFound.
     """

@@ -1,4 +1,6 @@
-"""Calls that carry an Idempotency-Key: each is made once, and whoever repeats it gets the first answer again."""
+"""Calls that carry an Idempotency-Key: each is made once,
+and whoever repeats it gets the first answer again.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """A call that only this process makes just now, under its merchant's key; `digest` stands for what it asks."""
+    """A call that only this process makes just now, under its merchant's key;
+    `digest` stands for what it asks.
+    """
 
     database: Database
     shop: Shop
@@ -58,7 +62,8 @@ class ApiCall:
     async def keep(self, answer: Answer) -> None:
         """Whoever repeats the call gets this answer.
 
-        If the database is away, the lease runs out; a repeated call then finds by its key what was done.
+        If the database is away, the lease runs out; a repeated call then finds by its key what
+        was done.
         """
         with suppress(*AWAY):
             await queries.keep_answer(
@@ -99,8 +104,10 @@ async def begin_call(
 ) -> ApiCall | Answer:
     """Begin a call under its key, or learn what the same call was answered before.
 
-    `digest` tells calls apart by all that they ask. A first call that still runs is waited for, `patience` seconds.
-    Raises: Malformed if this can't be a key; Conflict if the key came with another call, or the first still runs.
+    `digest` tells calls apart by all that they ask. A first call that still runs is waited for,
+    `patience` seconds.
+    Raises: Malformed if this can't be a key; Conflict if the key came with another call, or the
+        first still runs.
     """
     call = ApiCall(database, shop, check_request_key(key), digest)
     until = time.monotonic() + patience
@@ -133,5 +140,7 @@ async def _begin(call: ApiCall, *, real_now: datetime) -> ApiCall | Answer | Non
 
 
 async def forget_calls(database: Database, *, before: datetime) -> None:
-    """Drop answers to calls that were made before a time, so many at once that it does not take long."""
+    """Drop answers to calls that were made before a time,
+    so many at once that it does not take long.
+    """
     await queries.forget_calls(database, before=before, most=MOST_FORGOTTEN)

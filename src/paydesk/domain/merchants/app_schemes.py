@@ -13,7 +13,8 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,63}")
 
 
 def parse_app_schemes(names: Iterable[str]) -> tuple[str, ...]:
-    """Schemes as they are kept: in lower case, sorted, each once; `shopapp`, `shopapp:` and `shopapp://` are the same.
+    """Schemes as they are kept: in lower case, sorted, each once;
+    `shopapp`, `shopapp:` and `shopapp://` are the same.
 
     Raises: Malformed for one that is no app's own, and for too many.
     """

@@ -1,4 +1,6 @@
-"""Who calls the API: the merchant whose private key the call carries, or has signed its body (interface.md §8.1)."""
+"""Who calls the API: the merchant whose private key the call carries, or has signed its body
+(interface.md §8.1).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ queries = load_statements(__package__ or "", "callers.sql")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The side of the merchant that a call is about, and its time, UTC (a test clock may run ahead)."""
+    """The side of the merchant that a call is about, and its time, UTC
+    (a test clock may run ahead).
+    """
 
     shop: Shop
     now: datetime
@@ -36,10 +40,11 @@ async def identify(
     calls_per_minute: int,
     now: datetime,
 ) -> Caller:
-    """The caller by the private key, found by its keyed HMAC; `sandbox` makes everything test data, `now` is real time.
+    """The caller by the private key, found by its keyed HMAC; `sandbox` makes everything test data,
+    `now` is real time.
 
-    Raises: Unauthorized if no merchant has this key now; Conflict for a live side in a copy; TooMany if the client has
-        used up its calls of this minute.
+    Raises: Unauthorized if no merchant has this key now; Conflict for a live side in a copy;
+        TooMany if the client has used up its calls of this minute.
     """
     row = await queries.find_caller(
         database,
@@ -69,8 +74,9 @@ async def identify_signer(
 ) -> Caller:
     """The caller by the key and the hash in a call's body (interface.md §8.6); else as `identify`.
 
-    Raises: Unauthorized if no merchant has this key now or the body is not signed; Forbidden if the hash is wrong;
-        Malformed for an unknown version or what can't be signed; Conflict for a live side in a copy; TooMany.
+    Raises: Unauthorized if no merchant has this key now or the body is not signed; Forbidden if the
+        hash is wrong; Malformed for an unknown version or what can't be signed; Conflict for a live
+        side in a copy; TooMany.
     """
     public_key, given = fields.get("public_key"), fields.get("hash")
     if not isinstance(public_key, str) or not isinstance(given, str) or not public_key or not given:

@@ -1,4 +1,6 @@
-"""A merchant's test clock: how far its test side runs ahead of real time, and who may move it. Live data has none."""
+"""A merchant's test clock: how far its test side runs ahead of real time, and who may move it.
+Live data has none.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ RENEWAL_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class TestClock:
-    """A test clock: its side's time `now` (UTC), which is `ahead` of real time; `moving` while somebody moves it."""
+    """A test clock: its side's time `now` (UTC), which is `ahead` of real time;
+    `moving` while somebody moves it.
+    """
 
     __test__ = False
 
@@ -56,7 +60,9 @@ async def shop_time(database: Database, shop: Shop, *, real_now: datetime) -> da
 
 
 class HeldClock:
-    """A clock that this process alone moves, for as long as it holds it; `start` is the side's time when it began."""
+    """A clock that this process alone moves, for as long as it holds it;
+    `start` is the side's time when it began.
+    """
 
     def __init__(self, database: Database, merchant_id: int, holder: str, start: datetime, time_zone: str) -> None:
         self.merchant_id = merchant_id
@@ -66,7 +72,8 @@ class HeldClock:
         self._database = database
 
     async def move_to(self, at: datetime) -> datetime:
-        """Make `at` (UTC) the test side's time, or leave it where it is if it is later; returns the side's time.
+        """Make `at` (UTC) the test side's time, or leave it where it is if it is later;
+        returns the side's time.
 
         Raises: Conflict if the clock was lost to somebody else.
         """
@@ -85,7 +92,8 @@ class HeldClock:
 
 @asynccontextmanager
 async def held_clock(database: Database, merchant_id: int) -> AsyncIterator[HeldClock]:
-    """Hold a merchant's test clock for the length of a block, so that nobody else moves or resets it.
+    """Hold a merchant's test clock for the length of a block, so that nobody else moves
+    or resets it.
 
     Raises: NotFound if there is no such merchant; Conflict if somebody else holds it.
     """

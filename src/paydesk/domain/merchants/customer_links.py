@@ -1,10 +1,13 @@
-"""Customers' links: what names a checkout or a subscription in an address. It is made from the row and rests nowhere.
+"""Customers' links: what names a checkout or a subscription in an address.
+It is made from the row and rests nowhere.
 
-A link's token says in clear which merchant's side it belongs to, since rows are found by that; then come a proof, which
-takes the deployment's secret key and the row's own seed to make, and the row's id, hidden by the proof. So neither a
-dump nor the key alone opens anything, and a row is found by its primary key.
+A link's token says in clear which merchant's side it belongs to, since rows are found by that; then
+come a proof, which takes the deployment's secret key and the row's own seed to make, and the row's
+id, hidden by the proof. So neither a dump nor the key alone opens anything, and a row is found by
+its primary key.
 
-Tokens of older versions are random and stood in their rows; these are found by their keyed hash (`hiding_links.py`).
+Tokens of older versions are random and stood in their rows; these are found by their keyed hash
+(`hiding_links.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ class LinkTo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A row that a link may be made for; `old_token` is the one that it has from an older version."""
+    """A row that a link may be made for; `old_token` is the one that it has
+    from an older version.
+    """
 
     to: LinkTo
     shop: Shop
@@ -58,7 +63,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """A token that somebody came with, and which row it claims to lead to: None if it is of an older version."""
+    """A token that somebody came with, and which row it claims to lead to:
+    None if it is of an older version.
+    """
 
     vault: Vault
     to: LinkTo
@@ -67,7 +74,9 @@ class OpenedLink:
     token: str = field(repr=False)
 
     def fits(self, seed: str | None) -> bool:
-        """Whether the token is the one of the row with this seed; an older one was found by its hash."""
+        """Whether the token is the one of the row with this seed;
+        an older one was found by its hash.
+        """
         if self.row_id is None:
             return True
         if not seed:

@@ -1,4 +1,6 @@
-"""Whether what a merchant's key is said to have signed is genuine; looking for it is limited before it begins."""
+"""Whether what a merchant's key is said to have signed is genuine;
+looking for it is limited before it begins.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ from paydesk.domain.merchants.keys import Signer, queries
 from paydesk_client.signature import Parameters, Version, sign, verify
 
 MOST_REFUSED = 30
-"""Forms or calls with a wrong hash that one client may send a merchant in a minute; more are not looked at."""
+"""Forms or calls with a wrong hash that one client may send a merchant in a minute;
+more are not looked at."""
 
 MOST_AT_ONCE = 40, 2000
-"""Fields, and characters in them, up to which a hash is checked at once: that is less than a thread would cost."""
+"""Fields, and characters in them, up to which a hash is checked at once:
+that is less than a thread would cost."""
 
 _turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -35,10 +39,12 @@ async def is_genuine(
 ) -> bool:
     """Whether a hash is right for the fields, in one of the ways in which clients write them.
 
-    What is not written in the usual way is counted against the client first, and taken back if it is genuine. One such
-    form of a client at a time, so that genuine ones which come together are not taken for a flood.
+    What is not written in the usual way is counted against the client first, and taken back if it
+    is genuine. One such form of a client at a time, so that genuine ones which come together are
+    not taken for a flood.
 
-    Raises: TooMany if the client has sent too much with a wrong hash; MalformedForm for what can't be signed.
+    Raises: TooMany if the client has sent too much with a wrong hash; MalformedForm for what can't
+        be signed.
     """
     _refuse_flood(signer.refused_this_minute, now)
     if _is_short(fields):
@@ -67,7 +73,9 @@ def _refuse_flood(refused: int, now: datetime) -> None:
 
 
 def _is_short(fields: Parameters) -> bool:
-    """Whether there is so little of it that checking the hash holds up nobody: what shops send, as a rule."""
+    """Whether there is so little of it that checking the hash holds up nobody:
+    what shops send, as a rule.
+    """
     most_fields, most_characters = MOST_AT_ONCE
     if len(fields) > most_fields or not all(isinstance(value, str) for value in fields.values()):
         return False

@@ -1,4 +1,6 @@
-"""Checking hashes beside the event loop: what strangers send may cost time, but not that of everybody else."""
+"""Checking hashes beside the event loop: what strangers send may cost time,
+but not that of everybody else.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 MOST_WAITING = 4
-"""Guesses at mistakes in hand at a time; beyond them nobody is told more than that a hash is wrong."""
+"""Guesses at mistakes in hand at a time; beyond them nobody is told more than
+that a hash is wrong."""
 
 
 class Aside:
-    """Threads for work that takes a processor for a while; `most` in hand at a time, in `threads` threads."""
+    """Threads for work that takes a processor for a while;
+    `most` in hand at a time, in `threads` threads.
+    """
 
     def __init__(self, name: str, threads: int, most: int) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)

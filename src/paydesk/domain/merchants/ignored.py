@@ -1,7 +1,8 @@
-"""Fields that shops send with checkout forms and deliveries and that mean nothing here, for the shop's programmer.
+"""Fields that shops send with checkout forms and deliveries and that mean nothing here,
+for the shop's programmer.
 
-Plugins send fields of their own, so they are not refused; but one that is ignored may be one that was mistyped. Names
-alone are kept: what they hold may be anybody's.
+Plugins send fields of their own, so they are not refused; but one that is ignored may be one that
+was mistyped. Names alone are kept: what they hold may be anybody's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class SentWith(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IgnoredField:
-    """A name that was sent and ignored; times are UTC, `last_at` is at most ten minutes old news."""
+    """A name that was sent and ignored; times are UTC,
+    `last_at` is at most ten minutes old news.
+    """
 
     sent_with: SentWith
     name: str
@@ -53,7 +56,9 @@ _noted: dict[tuple[Shop, SentWith, str], float] = {}
 async def note_ignored(
     database: Database, shop: Shop, sent_with: SentWith, names: Iterable[str], *, now: datetime
 ) -> None:
-    """Keep the names of fields that were ignored; nothing is lost but these if the database is away. Moves no money."""
+    """Keep the names of fields that were ignored;
+    nothing is lost but these if the database is away. Moves no money.
+    """
     moment = time.monotonic()
     shown = sorted({_shown(name) for name in names})[:_MOST_AT_ONCE]
     new = [name for name in shown if _noted.get((shop, sent_with, name), 0.0) <= moment]
@@ -77,7 +82,9 @@ async def note_ignored(
 
 
 def _shown(name: str) -> str:
-    """A name as it may be kept; JSON can write halves of characters, which PostgreSQL does not store."""
+    """A name as it may be kept; JSON can write halves of characters,
+    which PostgreSQL does not store.
+    """
     return storable(name.encode("utf-8", "replace").decode())
 
 

@@ -1,4 +1,6 @@
-"""Key pairs: the public key names a merchant in a form, the private key signs; it rests encrypted in the vault."""
+"""Key pairs: the public key names a merchant in a form, the private key signs;
+it rests encrypted in the vault.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def in_order(scopes: Iterable[str]) -> tuple[Scope, ...]:
 
 
 def scopes_there(scopes: Iterable[str], *, live: bool, moves_live: bool) -> frozenset[Scope]:
-    """What a key may do on one side: one that somebody made who may not give money back moves test money alone."""
+    """What a key may do on one side: one that somebody made who may not give money back moves test
+    money alone.
+    """
     known = frozenset(map(Scope, scopes))
     return known - {Scope.move} if live and not moves_live else known
 
@@ -59,7 +63,8 @@ def require_scope(scopes: frozenset[Scope], needed: Scope) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who may have signed a form: the merchant whose key it named, and its forms of this minute from one client.
+    """Who may have signed a form: the merchant whose key it named, and its forms of this minute
+    from one client.
 
     `refused_this_minute` counts those of them whose hash was wrong.
     """
@@ -81,7 +86,10 @@ class Signer:
 
 
 def refuse_in_a_copy(*, live: bool, in_a_copy: bool) -> None:
-    """Refuse whatever is live in a staging copy. Raises: Conflict, saying how to go on in test mode."""
+    """Refuse whatever is live in a staging copy.
+
+    Raises: Conflict, saying how to go on in test mode.
+    """
     if live and in_a_copy:
         raise Conflict(
             "this is a copy for staging, where live calls and payments are refused; call its sandbox base, or switch "
@@ -123,7 +131,9 @@ async def add(
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A new pair; `private` is shown this once. The others of the merchant are valid until `others_until` (UTC)."""
+    """A new pair; `private` is shown this once. The others of the merchant are valid
+    until `others_until` (UTC).
+    """
 
     id: int
     public: str
@@ -149,9 +159,9 @@ async def rotate(
 ) -> KeyPair:
     """Make a new pair in the connection's transaction, and end all others after `grace`.
 
-    What began under an old pair, such as running subscriptions, has its pingbacks signed with that until it ends, and
-    from then on with the newest.
-    `replaces` is the id of the newest key that was known: the same wish comes true once.
+    What began under an old pair, such as running subscriptions, has its pingbacks signed with that
+    until it ends, and from then on with the newest. `replaces` is the id of the newest key that was
+    known: the same wish comes true once.
 
     Raises: Conflict if there is a newer key by now.
     """
@@ -225,7 +235,8 @@ async def find_signer(
 
 
 async def private_key_of(database: Database, vault: Vault, merchant_id: int, key_id: int) -> str:
-    """The private key with this id, also when it is no longer valid: what it signed before still needs it.
+    """The private key with this id, also when it is no longer valid:
+    what it signed before still needs it.
 
     Raises: NotFound.
     """

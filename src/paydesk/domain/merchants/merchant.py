@@ -39,8 +39,8 @@ MUTABLE_EVENTS = (
 class Merchant:
     """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC.
 
-    `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its customers are led at
-    once; `fees_returned`: a refund gives back its share of the fees too.
+    `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its
+    customers are led at once; `fees_returned`: a refund gives back its share of the fees too.
     """
 
     id: int
@@ -81,9 +81,11 @@ async def create_merchant(
     fees: FeePlan | None = None,
     scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
 ) -> Merchant:
-    """Open an account in test mode with a pair of keys, random unless given; the result carries the private key.
+    """Open an account in test mode with a pair of keys, random unless given;
+    the result carries the private key.
 
-    Raises: Malformed if a given key is too short or only one of the pair is given; Conflict if a key is taken.
+    Raises: Malformed if a given key is too short or only one of the pair is given; Conflict if a
+        key is taken.
     """
     async with database.acquire() as connection, connection.transaction():
         return await open_account(
@@ -115,7 +117,9 @@ async def open_account(
     fees: FeePlan | None = None,
     scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
 ) -> Merchant:
-    """What `create_merchant` does, as a part of the connection's transaction, which an error ends."""
+    """What `create_merchant` does, as a part of the connection's transaction,
+    which an error ends.
+    """
     terms = replace(TradeTerms(), **asdict(fees)) if fees else TradeTerms()
     public, private = _pair(public_key, private_key)
     try:
@@ -183,7 +187,8 @@ async def change_merchant(
 
     `app_schemes` replace those that are there; an empty one clears them.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
-    Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme that is no app's.
+    Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme
+        that is no app's.
     """
     _check_events(muted, unmuted)
     row = await queries.change_merchant(
@@ -213,7 +218,8 @@ def _check_events(muted: Sequence[str], unmuted: Sequence[str]) -> None:
 
 
 async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Merchant:
-    """Turn an account's test mode off: forms at the live base are live from now on (interface.md §9.4).
+    """Turn an account's test mode off: forms at the live base are live from now on
+    (interface.md §9.4).
 
     Whether there is an acquirer for that is the caller's to make sure of.
 

@@ -26,7 +26,9 @@ _CARD_NUMBER = re.compile(r"(?:[0-9][\s.\-\u2010-\u2015]*){12,}")
 
 @dataclass(frozen=True, slots=True)
 class RejectedForm:
-    """A refused form: when (UTC), the answer's status, the reason in words, and its fields, shortened."""
+    """A refused form: when (UTC), the answer's status, the reason in words,
+    and its fields, shortened.
+    """
 
     live: bool
     id: int
@@ -39,7 +41,9 @@ class RejectedForm:
 async def log_rejected_form(
     database: Database, shop: Shop, error: PaydeskError, fields: dict[str, Any], now: datetime
 ) -> None:
-    """Keep a refused form for the merchant; only the newest are kept, and nothing that looks like a card number is."""
+    """Keep a refused form for the merchant; only the newest are kept,
+    and nothing that looks like a card number is.
+    """
     await queries.log_rejected_form(
         database,
         merchant_id=shop.merchant_id,
@@ -57,7 +61,9 @@ def _shortened(fields: dict[str, Any]) -> dict[str, str]:
 
 
 def storable(text: str) -> str:
-    """Cut long texts, hide digits that may be a card's, and replace NUL, which PostgreSQL does not store."""
+    """Cut long texts, hide digits that may be a card's, and replace NUL,
+    which PostgreSQL does not store.
+    """
     return masked(_CARD_NUMBER.sub(MASK, text)).replace("\x00", "\ufffd")[:_LONGEST_VALUE]
 
 
@@ -68,7 +74,9 @@ async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -
 
 
 async def browse_rejected_forms(database: Database, shop: Shop, page: Page) -> list[RejectedForm]:
-    """A page of the refused forms of one side, newest first; the last one's (at, id) is the next page's `before`."""
+    """A page of the refused forms of one side, newest first;
+    the last one's (at, id) is the next page's `before`.
+    """
     cut = page.parameters()
     rows = queries.browse_rejected_forms(database, merchant_id=shop.merchant_id, live=shop.live, **cut)
     # All rows first: an error amid them would keep the connection from going back to the pool.

@@ -1,4 +1,5 @@
-"""Heavy work that people ask for: how much of it a person, owner, side of a merchant or address has under way at once.
+"""Heavy work that people ask for: how much of it a person, owner,
+side of a merchant or address has under way at once.
 
 Counted in the database, so over all processes. Moves no money.
 """
@@ -39,7 +40,9 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Most:
-    """How much may be under way at once; a side's clock is moved by one at a time anyway (clock.py)."""
+    """How much may be under way at once; a side's clock is moved by one
+    at a time anyway (clock.py).
+    """
 
     person: int
     owner: int
@@ -91,7 +94,8 @@ class Share:
 async def take_share(database: Database, work: Work, asker: Asker) -> Share:
     """Take a share of some work.
 
-    Raises: TooMany if the person, the shop's owner, its side or the address has as much under way as it may.
+    Raises: TooMany if the person, the shop's owner, its side or the address has as much under way
+        as it may.
     """
     most = MOST[work]
     limits = {f"address {asker.address}": most.address}

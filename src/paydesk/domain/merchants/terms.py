@@ -1,4 +1,6 @@
-"""The terms of trade with a merchant, unless an operator agrees to others: its fees, and how long its money is held."""
+"""The terms of trade with a merchant, unless an operator agrees to others:
+its fees, and how long its money is held.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from paydesk.core.money import FeePlan
 
 @dataclass(frozen=True, slots=True)
 class TradeTerms:
-    """What a merchant pays, and how long its money is held: fractions, main units of a currency, and days."""
+    """What a merchant pays, and how long its money is held: fractions, main units of a currency,
+    and days.
+    """
 
     rate: Decimal = FeePlan().rate
     fixed: Decimal = FeePlan().fixed

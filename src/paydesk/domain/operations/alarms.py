@@ -57,7 +57,8 @@ async def alarms_waiting(database: Database, *, most: int) -> int:
 
 
 async def settle_alarm(database: Database, actor: Actor, alarm_id: int, *, now: datetime, note: str = "") -> None:
-    """Settle an open alarm, because its cause was looked after; raised again, it is a new one. Moves no money.
+    """Settle an open alarm, because its cause was looked after; raised again, it is a new one.
+    Moves no money.
 
     Args: note says what was done, for the operators' log; now is real time.
     Raises: NotFound if there is none or it is settled.

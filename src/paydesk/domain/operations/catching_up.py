@@ -1,4 +1,6 @@
-"""Captures, voids and refunds that an acquirer has made and our books don't know: written down as what they were."""
+"""Captures, voids and refunds that an acquirer has made and our books don't know:
+written down as what they were.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ _ENDINGS = {PurchaseState.CAPTURED: MovementKind.CAPTURE, PurchaseState.ENDED: M
 async def catch_up(
     desk: Desk, acquirer: str, differing: Sequence[Differing], *, now: datetime
 ) -> AsyncIterator[Adopted]:
-    """Record what was captured, let go of and given back at an acquirer, oldest first; what was written.
+    """Record what was captured, let go of and given back at an acquirer, oldest first;
+    what was written.
 
-    What does not fit its payment is left as it is. Moves no money; `now` is real time, UTC. Raises: one of AWAY.
+    What does not fit its payment is left as it is. Moves no money; `now` is real time, UTC. Raises:
+    one of AWAY.
     """
     endings = [one for one in differing if isinstance(one.listed, ListedPurchase)]
     refunds = [one for one in differing if isinstance(one.listed, ListedRefund)]

@@ -1,4 +1,6 @@
-"""An operator's side of disputes: those that wait to be booked, and what one in another currency is worth."""
+"""An operator's side of disputes: those that wait to be booked,
+and what one in another currency is worth.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ queries = load_statements(__package__ or "", "chargebacks.sql")
 
 @dataclass(frozen=True, slots=True)
 class WaitingDispute:
-    """A dispute that is not in the books, as it was last told, and why; times are UTC, `next_at` is its next try."""
+    """A dispute that is not in the books, as it was last told, and why;
+    times are UTC, `next_at` is its next try.
+    """
 
     acquirer: str
     told: Dispute
@@ -51,9 +55,11 @@ async def browse_waiting(database: Database, *, most: int) -> list[WaitingDisput
 
 
 async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Decimal, *, now: datetime) -> Chargeback:
-    """Say what a dispute in another currency is worth in its payment's; the difference is booked. Moves no money.
+    """Say what a dispute in another currency is worth in its payment's; the difference is booked.
+    Moves no money.
 
-    `now` is real time. Raises: NotFound, Conflict if it is in the payment's own currency, or can't be booked so.
+    `now` is real time. Raises: NotFound, Conflict if it is in the payment's own currency, or can't
+    be booked so.
     """
     found = await show_chargeback(database, shop, chargeback_id)
     if found.disputed_currency == found.currency:

@@ -1,8 +1,9 @@
-"""Whether a process's clock can be believed: what is due by a wrong one would be charged, voided and settled too early.
+"""Whether a process's clock can be believed: what is due by a wrong one would be charged,
+voided and settled too early.
 
-The database's clock is what all processes share. One that differs from it, three readings running, does no work that is
-due. Where all processes agree against the database nobody can say who is right: that is an alarm, and customers are
-served meanwhile.
+The database's clock is what all processes share. One that differs from it, three readings running,
+does no work that is due. Where all processes agree against the database nobody can say who is
+right: that is an alarm, and customers are served meanwhile.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ ALL = "all processes"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How far a clock was ahead of the database's, in seconds, and how far it may be, by how long the answer took."""
+    """How far a clock was ahead of the database's, in seconds, and how far it may be,
+    by how long the answer took.
+    """
 
     ahead: float
     most: float
@@ -82,7 +85,9 @@ class ClockWatch:
 
     @property
     def holds_due_work(self) -> bool:
-        """Whether nothing that is due may be done: the clock is off, or has not been read often enough yet."""
+        """Whether nothing that is due may be done:
+        the clock is off, or has not been read often enough yet.
+        """
         return len(self._readings) < READINGS or self.is_off
 
     @property
@@ -95,7 +100,9 @@ class ClockWatch:
         await repeat("clock", self.look, stop, rest=EVERY)
 
     async def look(self) -> bool:
-        """Read both clocks once, and say so where they differ; true while there are too few readings to judge by."""
+        """Read both clocks once, and say so where they differ;
+        true while there are too few readings to judge by.
+        """
         reading, database_now = await self._read()
         self._readings.append(reading)
         AHEAD.set(reading.ahead)

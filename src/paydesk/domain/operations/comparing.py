@@ -1,4 +1,6 @@
-"""What an acquirer's own list says of a purchase or refund, against what is in the books. Pure, no I/O."""
+"""What an acquirer's own list says of a purchase or refund, against what is in the books.
+Pure, no I/O.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ UNKNOWN_HERE = "it is not in our books, and its mark says that it is ours"
 
 
 def difference(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
-    """What differs between a purchase in the list and its attempt, in words; None if both agree or nobody knows yet.
+    """What differs between a purchase in the list and its attempt, in words;
+    None if both agree or nobody knows yet.
 
     `row` is one of `attempts_named`.
     """
@@ -58,7 +61,8 @@ def _of_approved(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
 
 
 def refund_difference(listed: ListedRefund, row: Mapping[str, Any] | None) -> str | None:
-    """What differs between a refund in the list and its movement, in words; None if both agree or nobody knows yet.
+    """What differs between a refund in the list and its movement, in words;
+    None if both agree or nobody knows yet.
 
     `row` is one of `movements_named`, None for a key that nobody here knows.
     """

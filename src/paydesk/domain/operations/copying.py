@@ -1,8 +1,10 @@
-"""A copy of a deployment's database, for staging: it has no live side, and reaches nobody's shop or customers.
+"""A copy of a deployment's database, for staging:
+it has no live side, and reaches nobody's shop or customers.
 
-What must not happen in it is stopped where it begins. Without a live acquirer, which no process starts with, nothing at
-a bank can change; the database itself refuses the intent of whatever would move live money; what waited to be sent is
-marked as not sent, and what comes later goes only to networks that the operator names for copies.
+What must not happen in it is stopped where it begins. Without a live acquirer, which no process
+starts with, nothing at a bank can change; the database itself refuses the intent of whatever would
+move live money; what waited to be sent is marked as not sent, and what comes later goes only to
+networks that the operator names for copies.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ async def is_a_copy(database: Database) -> bool:
 
 
 async def make_harmless(database: Database, *, gap: int = GAP) -> Copy:
-    """Declare the database a copy, for good, whose ids go on behind a gap: none is the other's. Moves no money.
+    """Declare the database a copy, for good, whose ids go on behind a gap: none is the other's.
+    Moves no money.
 
     Raises: Conflict while workers work on it.
     """
@@ -60,7 +63,8 @@ async def make_harmless(database: Database, *, gap: int = GAP) -> Copy:
 
 
 async def refuse_live_acquirer(database: Database, acquirer: str) -> None:
-    """Make sure that nobody works on a copy with a live acquirer; `acquirer` is its name, empty for none.
+    """Make sure that nobody works on a copy with a live acquirer;
+    `acquirer` is its name, empty for none.
 
     Raises: SetupError.
     """

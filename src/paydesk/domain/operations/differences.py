@@ -1,4 +1,6 @@
-"""What an acquirer's own list and our books say otherwise of, and what was adopted of it, as values."""
+"""What an acquirer's own list and our books say otherwise of, and what was adopted of it,
+as values.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A purchase or refund of which the acquirer says other than our books; `reason` says what, in words."""
+    """A purchase or refund of which the acquirer says other than our books;
+    `reason` says what, in words.
+    """
 
     acquirer: str
     what: str
@@ -51,7 +55,9 @@ Listed = ListedPurchase | ListedRefund
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """Something listed of which our books say otherwise; `row` is what they have of it, or of a refund's purchase."""
+    """Something listed of which our books say otherwise; `row` is what they have of it,
+    or of a refund's purchase.
+    """
 
     listed: Listed
     difference: Difference
@@ -60,7 +66,9 @@ class Differing:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What was written into our books because the acquirer knows it; `reason` says as what, in words."""
+    """What was written into our books because the acquirer knows it;
+    `reason` says as what, in words.
+    """
 
     acquirer: str
     what: str
@@ -73,7 +81,9 @@ class Adopted:
 
 @dataclass(slots=True)
 class Reconciled:
-    """What comparing with one acquirer's list came to; `foreign` were made by other software on the same account."""
+    """What comparing with one acquirer's list came to;
+    `foreign` were made by other software on the same account.
+    """
 
     acquirer: str
     purchases: int = 0

@@ -1,7 +1,8 @@
-"""The amounts of a merchant's fees in each currency: its own where they were set, else those of its plan by rule.
+"""The amounts of a merchant's fees in each currency:
+its own where they were set, else those of its plan by rule.
 
-The rule: an amount of the plan is set for dollars, euros and pounds, and multiplied by the currency's unit elsewhere
-(core/units.py). Moves no money.
+The rule: an amount of the plan is set for dollars, euros and pounds, and multiplied by the
+currency's unit elsewhere (core/units.py). Moves no money.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ SHOWN = ("EUR", "GBP", "JPY", "USD")
 
 @dataclass(frozen=True, slots=True)
 class FeeAmounts:
-    """What a merchant pays in a currency, in its main units; `own` if this was set, not worked out by the rule."""
+    """What a merchant pays in a currency, in its main units;
+    `own` if this was set, not worked out by the rule.
+    """
 
     currency: str
     fixed: Decimal
@@ -39,7 +42,9 @@ class FeeAmounts:
 
 
 async def fee_amounts(database: Database, merchant_id: int, currencies: Sequence[str] = SHOWN) -> list[FeeAmounts]:
-    """What a merchant pays in the currencies that have amounts of their own, first, and in those named."""
+    """What a merchant pays in the currencies that have amounts of their own, first,
+    and in those named.
+    """
     rows = queries.amounts(database, merchant_id=merchant_id, currencies=list(currencies))
     return [FeeAmounts(**{name: row[name] for name in FeeAmounts.__slots__}) async for row in rows]
 
@@ -54,7 +59,8 @@ async def set_fee_amounts(
     chargeback_fee: Decimal,
     now: datetime,
 ) -> None:
-    """Set what a merchant pays in a currency from now on; payments that were made keep what they were split into.
+    """Set what a merchant pays in a currency from now on;
+    payments that were made keep what they were split into.
 
     Raises: Malformed, naming the field; NotFound.
     """
@@ -77,7 +83,8 @@ async def set_fee_amounts(
 
 
 async def follow_the_rule(database: Database, actor: Actor, merchant_id: int, currency: str, *, now: datetime) -> None:
-    """Let a merchant pay in a currency what its plan says by the rule again; nothing happens if it does.
+    """Let a merchant pay in a currency what its plan says by the rule again;
+    nothing happens if it does.
 
     Raises: Malformed; NotFound.
     """

@@ -1,6 +1,8 @@
-"""Giving back a purchase that an acquirer has and our books don't, such as one of an order that was paid again since.
+"""Giving back a purchase that an acquirer has and our books don't, such as one of an order
+that was paid again since.
 
-Never by itself: an operator asks for it, or a setting does for what was paid twice. Intent, call, outcome.
+Never by itself: an operator asks for it, or a setting does for what was paid twice. Intent,
+call, outcome.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """A purchase all of which went back; `amount` is what was asked for, in main units of `currency`."""
+    """A purchase all of which went back; `amount` is what was asked for,
+    in main units of `currency`.
+    """
 
     acquirer: str
     key: str
@@ -38,8 +42,8 @@ class GivenBack:
 async def find_stray(desk: Desk, acquirer: str, key: str) -> GivenBack:
     """A purchase of ours that took or holds money, as its acquirer has it. Moves no money.
 
-    Raises: NotFound if the acquirer has none under the key, or one that is none of this deployment; Conflict if it took
-        nothing; Unavailable if it can't be asked.
+    Raises: NotFound if the acquirer has none under the key, or one that is none of this deployment;
+        Conflict if it took nothing; Unavailable if it can't be asked.
     """
     try:
         found = await desk.acquirers[acquirer].look_back(key)
@@ -62,12 +66,14 @@ def _named(acquirer: str, key: str, found: Earlier, reference: str) -> GivenBack
 
 
 async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, now: datetime) -> GivenBack:
-    """Give all of a purchase back that is not in our books, or let go of what it holds. Moves money.
+    """Give all of a purchase back that is not in our books, or let go of what it holds.
+    Moves money.
 
     Asked again it changes nothing more. `now` is real time, UTC.
 
-    Raises: as `find_stray`; Conflict if our books have it (refund its payment), or the acquirer refuses; Unavailable if
-        nobody knows what came of it: it is finished by the workers, or by asking again.
+    Raises: as `find_stray`; Conflict if our books have it (refund its payment), or the acquirer
+        refuses; Unavailable if nobody knows what came of it: it is finished by the workers, or by
+        asking again.
     """
     stray = await find_stray(desk, acquirer, key)
     async with desk.database.acquire() as connection, connection.transaction():
@@ -95,14 +101,18 @@ async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, n
 
 
 async def finish_given_back(desk: Desk, acquirer: str, *, now: datetime) -> None:
-    """Finish what was begun and whose answer was lost; the same key gives back once. Moves money."""
+    """Finish what was begun and whose answer was lost; the same key gives back once.
+    Moves money.
+    """
     keys = [row["idempotency_key"] async for row in queries.unfinished(desk.database, acquirer=acquirer, most=MOST)]
     for key in keys:
         await _carry_out(desk, acquirer, key, now=now)
 
 
 async def _carry_out(desk: Desk, acquirer: str, key: str, *, now: datetime) -> str | None:
-    """Ask the acquirer and write down its answer: why it refused, empty if it was done, None if nobody knows."""
+    """Ask the acquirer and write down its answer: why it refused, empty if it was done,
+    None if nobody knows.
+    """
     try:
         finding = await desk.acquirers[acquirer].undo(f"{key}:void", key)
     except OutcomeUnknown as error:

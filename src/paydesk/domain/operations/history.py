@@ -1,9 +1,11 @@
-"""Whether the database still knows all that it once said was committed: each connection is asked before it works.
+"""Whether the database still knows all that it once said was committed:
+each connection is asked before it works.
 
-A worker commits a beat each second, and every process remembers the highest that it saw. A lower one, or a server of
-the past, means that history went back, by a failover that lost commits or a restore: then everything that moves money
-is held, at once and by the connection that noticed it. Another server, no memory, or a start long after the last beat
-means that acquirers' lists are looked through first. Numbers decide that something is lost, never a clock.
+A worker commits a beat each second, and every process remembers the highest that it saw. A lower
+one, or a server of the past, means that history went back, by a failover that lost commits or a
+restore: then everything that moves money is held, at once and by the connection that noticed it.
+Another server, no memory, or a start long after the last beat means that acquirers' lists are
+looked through first. Numbers decide that something is lost, never a clock.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ queries = load_statements(__package__ or "", "history.sql")
 log = structlog.get_logger()
 
 BACK = timedelta(minutes=10)
-"""How far before the last beat acquirers' lists are read: clocks differ, and calls take their time."""
+"""How far before the last beat acquirers' lists are read:
+clocks differ, and calls take their time."""
 
 STOPPED = timedelta(minutes=10)
-"""A start so long after the last beat looks first: what is remembered may have been put back with the whole machine."""
+"""A start so long after the last beat looks first:
+what is remembered may have been put back with the whole machine."""
 
 GAP_OF_ARRIVAL = 1_000_000
-"""How many ids of each kind are left out on another server: more than a standby can be behind by."""
+"""How many ids of each kind are left out on another server:
+more than a standby can be behind by."""
 
 SUBJECT = "this deployment"
 """What the alarm of a hold is about."""
@@ -47,7 +52,9 @@ RESTORED = "the database was restored, and may have forgotten what acquirers did
 
 @dataclass(frozen=True, slots=True, order=True)
 class Beat:
-    """How far history has come: beats are numbered, and an epoch begins each time that it went back."""
+    """How far history has come: beats are numbered, and an epoch begins each time
+    that it went back.
+    """
 
     epoch: int
     number: int
@@ -55,7 +62,9 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What was seen committed: the deployment's tag, the highest beat, and the server's identifier and timeline."""
+    """What was seen committed: the deployment's tag, the highest beat, and the server's identifier
+    and timeline.
+    """
 
     deployment: str
     beat: Beat
@@ -66,8 +75,8 @@ class Memory:
 class Reading:
     """What a database says of itself; times are its own, UTC.
 
-    `arrived` is the server for which ids were last raised, `whole` the one on which nothing was missing; `held_because`
-    is empty if nothing is held.
+    `arrived` is the server for which ids were last raised, `whole` the one on which nothing was
+    missing; `held_because` is empty if nothing is held.
     """
 
     deployment: str
@@ -128,10 +137,12 @@ async def read(database: Connection) -> Reading:
 async def hold(
     database: Connection, *, epoch: int, above: int, because: str, since: datetime | None, gap: int = GAP
 ) -> Any:
-    """Hold all that moves money, begin an epoch and raise all ids, unless somebody else did so in this `epoch`.
+    """Hold all that moves money, begin an epoch and raise all ids, unless somebody else did so
+    in this `epoch`.
 
-    The new epoch is higher than `above`, too; acquirers' lists will be read back to `since`, or to before the last
-    beat. Moves no money. Returns the row of what began: `epoch`, `sequences`; None if somebody else was faster.
+    The new epoch is higher than `above`, too; acquirers' lists will be read back to `since`, or to
+    before the last beat. Moves no money. Returns the row of what began: `epoch`, `sequences`; None
+    if somebody else was faster.
     """
     begun = await queries.hold(database, epoch=epoch, above=above, because=because, since=since, gap=gap)
     if begun is not None:
@@ -142,19 +153,23 @@ async def hold(
 
 
 class History:
-    """What this process remembers of the database; it opens and shuts the gate of everything that moves money."""
+    """What this process remembers of the database;
+    it opens and shuts the gate of everything that moves money.
+    """
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.gate = MoneyGate(Standing.LOOKING)
         self.memory = memory
         self.is_looked_through = memory is not None
-        """Whether acquirers' lists were looked through, or what is remembered makes that needless."""
+        """Whether acquirers' lists were looked through, or what is remembered makes
+        that needless."""
         self._is_first = True
         self.changed = asyncio.Event()
         """Set when somebody has to look."""
 
     async def meet(self, connection: Connection) -> None:
-        """Compare a new connection's database with what is remembered, before the connection is given to work.
+        """Compare a new connection's database with what is remembered,
+        before the connection is given to work.
 
         Raises: one of AWAY.
         """
@@ -166,7 +181,9 @@ class History:
             await self.ask(connection)
 
     async def ask(self, database: Connection) -> tuple[Reading, Verdict]:
-        """Read how the database stands, and take it in: shut the gate, or open it. Hold it, too, if it went back."""
+        """Read how the database stands, and take it in: shut the gate, or open it.
+        Hold it, too, if it went back.
+        """
         before = self.memory
         reading = await read(database)
         verdict = compare(before, reading)

@@ -1,4 +1,6 @@
-"""The hold: who watches for it, what ends it, and the beat by which it is noticed that history went back."""
+"""The hold: who watches for it, what ends it, and the beat by which it is noticed
+that history went back.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,16 @@ EVERY = 1.0
 """Seconds between two beats, and between two looks at the database."""
 
 QUIET = timedelta(seconds=3)
-"""After so long without a worker's beat, others beat: what nobody remembers can't be seen to be lost."""
+"""After so long without a worker's beat, others beat:
+what nobody remembers can't be seen to be lost."""
 
 SOON = 0.2
 """Seconds until the next look while somebody else reads acquirers' lists."""
 
 LEASE = timedelta(seconds=20)
 PATIENCE = 10.0
-"""Seconds for which what differs may still be written down; what we don't have at all was forgotten."""
+"""Seconds for which what differs may still be written down;
+what we don't have at all was forgotten."""
 
 UNREADABLE = 60.0
 """Seconds for which an acquirer's list may be out of reach, before that is a hold."""
@@ -50,7 +54,9 @@ COMPARED_EVERY = 60.0
 
 
 async def beat(database: Database, history: History, stop: asyncio.Event, *, after: timedelta) -> None:
-    """Let history go on, once a second, unless somebody else did so less than `after` ago, until told to stop."""
+    """Let history go on, once a second, unless somebody else did so less than `after` ago,
+    until told to stop.
+    """
 
     async def once() -> None:
         if history.gate.standing is not Standing.LOOKING:
@@ -60,7 +66,8 @@ async def beat(database: Database, history: History, stop: asyncio.Event, *, aft
 
 
 async def watch_history(desk: Desk, history: History, file: Path | None, stop: asyncio.Event) -> None:
-    """Look each second whether the database still knows what it knew, remember it, and look through acquirers' lists.
+    """Look each second whether the database still knows what it knew, remember it,
+    and look through acquirers' lists.
 
     Until told to stop. `file` is where the next process finds what was remembered.
     """
@@ -87,7 +94,9 @@ class _Problem:
 
 
 class _Look:
-    """Looks through acquirers' lists for what this database does not know, before anything is begun."""
+    """Looks through acquirers' lists for what this database does not know,
+    before anything is begun.
+    """
 
     def __init__(self, desk: Desk, history: History) -> None:
         self._desk = desk
@@ -95,7 +104,9 @@ class _Look:
         self._began: float | None = None
 
     async def turn(self, reading: Reading) -> bool:
-        """Look once, unless another process does; returns true, since it is looked at again soon."""
+        """Look once, unless another process does;
+        returns true, since it is looked at again soon.
+        """
         is_elsewhere = reading.place != reading.whole
         if is_elsewhere and not await queries.claim_look(self._desk.database, lease=LEASE):
             await asyncio.sleep(SOON)
@@ -108,7 +119,9 @@ class _Look:
         return True
 
     async def _judge(self, reading: Reading) -> None:
-        """Open the gate if nothing is missing; hold what moves money if something still is after some seconds."""
+        """Open the gate if nothing is missing; hold what moves money if something still is after
+        some seconds.
+        """
         now = asyncio.get_running_loop().time()
         self._began = now if self._began is None else self._began
         problem = await self._problem(reading)
@@ -140,10 +153,11 @@ class _Look:
 
 
 async def _compare(desk: Desk, since: datetime, *, is_held: bool) -> list[Difference]:
-    """What differs from the lists of all acquirers; a test acquirer that is out of reach holds no live payments.
+    """What differs from the lists of all acquirers;
+    a test acquirer that is out of reach holds no live payments.
 
-    Nothing new is begun meanwhile, so what was just made counts too. What is held is compared both ways, adopted where
-    that is wished, and told; before that only what we have forgotten counts.
+    Nothing new is begun meanwhile, so what was just made counts too. What is held is compared both
+    ways, adopted where that is wished, and told; before that only what we have forgotten counts.
 
     Raises: Unavailable if a list can't be read.
     """
@@ -176,12 +190,16 @@ def _sum(differing: Sequence[Difference]) -> str:
 
 
 async def tend_hold(desk: Desk, stop: asyncio.Event) -> None:
-    """While something is held, compare with acquirers' lists, and lift the hold once they agree, until told to stop."""
+    """While something is held, compare with acquirers' lists, and lift the hold once they agree,
+    until told to stop.
+    """
     await repeat("hold", _Tending(desk).turn, stop, rest=EVERY, patience=LONG_READING)
 
 
 class _Tending:
-    """Compares at once when something is held, and every minute after; any number of workers share it."""
+    """Compares at once when something is held, and every minute after;
+    any number of workers share it.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -199,7 +217,8 @@ class _Tending:
 
 
 async def lift_if_whole(desk: Desk, reading: Reading) -> list[Difference]:
-    """Compare what is held with acquirers' lists, and lift the hold if nothing differs; what does. Moves no money.
+    """Compare what is held with acquirers' lists, and lift the hold if nothing differs; what does.
+    Moves no money.
 
     Raises: Unavailable if a list can't be read.
     """
@@ -214,7 +233,8 @@ async def lift_if_whole(desk: Desk, reading: Reading) -> list[Difference]:
 
 
 async def hold_restored(database: Database, *, since: datetime, gap: int) -> Begun:
-    """Hold all that moves money, since the database was put back to an earlier state; begin an epoch, raise all ids.
+    """Hold all that moves money, since the database was put back to an earlier state;
+    begin an epoch, raise all ids.
 
     `since` is from before that state (UTC): back to then acquirers' lists are read. Moves no money.
     """
@@ -224,9 +244,11 @@ async def hold_restored(database: Database, *, since: datetime, gap: int) -> Beg
 
 
 async def accept(database: Database, actor: Actor, words: str, *, now: datetime) -> str:
-    """Lift the hold though acquirers' lists differ from our books: an operator takes what is left, and says why.
+    """Lift the hold though acquirers' lists differ from our books: an operator takes what is left,
+    and says why.
 
-    Money may be begun from then on. Returns why it was held. Raises: Conflict if nothing is held, Malformed.
+    Money may be begun from then on. Returns why it was held. Raises: Conflict if nothing is
+    held, Malformed.
     """
     if not words.strip():
         raise Malformed("say why what is left may be taken: the words stand in the log", "words")
@@ -241,7 +263,9 @@ async def accept(database: Database, actor: Actor, words: str, *, now: datetime)
 async def _lift(
     database: Connection, by: str, *, accepted_until: datetime | None = None, found: Reading | None = None
 ) -> str | None:
-    """End the hold, unless it is another than the one that was compared; why it was held, None if it is not."""
+    """End the hold, unless it is another than the one that was compared;
+    why it was held, None if it is not.
+    """
     epoch, place = (found.beat.epoch, found.place) if found is not None else (None, None)
     lifted = await queries.lift(database, accepted_until=accepted_until, epoch=epoch, place=place)
     if lifted is None:

@@ -1,4 +1,6 @@
-"""The machinery as an operator watches it: queues, workers, database, the acquirers' health, and the operators' log."""
+"""The machinery as an operator watches it: queues, workers, database, the acquirers' health,
+and the operators' log.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ _FORGOTTEN = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What has to be done by now: how many, since when the oldest waits (UTC), and how many are in a worker's hands."""
+    """What has to be done by now: how many, since when the oldest waits (UTC),
+    and how many are in a worker's hands.
+    """
 
     name: str
     due: int
@@ -45,7 +49,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log's monthly partitions, the first and the last as `202611` (empty for none), and its size in bytes."""
+    """A log's monthly partitions, the first and the last as `202611` (empty for none),
+    and its size in bytes.
+    """
 
     name: str
     months: int
@@ -56,7 +62,9 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseNow:
-    """The database: its size in bytes, its connections, since when its oldest transaction is open (None: none is)."""
+    """The database: its size in bytes, its connections, since when its oldest transaction is open
+    (None: none is).
+    """
 
     bytes: int
     connections: int
@@ -74,7 +82,8 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What became of an acquirer's attempts of a period; `unanswered` are those whose first answer never came.
+    """What became of an acquirer's attempts of a period;
+    `unanswered` are those whose first answer never came.
 
     Times are real ones, UTC.
     """
@@ -99,7 +108,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A line of the log: an operator's (or, without a person, the command line's) act at a merchant (0: at none)."""
+    """A line of the log: an operator's (or, without a person, the command line's) act at a merchant
+    (0: at none).
+    """
 
     merchant_id: int
     merchant_name: str
@@ -115,7 +126,9 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class ActFilter:
-    """Which acts: of a person, of the command line alone, of one kind, at one merchant; None for any."""
+    """Which acts: of a person, of the command line alone, of one kind, at one merchant;
+    None for any.
+    """
 
     person_id: int | None = None
     by_command: bool = False
@@ -129,7 +142,9 @@ async def queues(database: Database, *, now: datetime) -> list[Queue]:
 
 
 async def watch_queues(database: Database, *, now: datetime) -> None:
-    """Measure what each queue has to do by `now` (real time, UTC), and how many subscriptions fail."""
+    """Measure what each queue has to do by `now` (real time, UTC),
+    and how many subscriptions fail.
+    """
     for queue in await queues(database, now=now):
         age = now - queue.oldest_at if queue.oldest_at else timedelta(0)
         metrics.DUE.labels(queue.name).set(queue.due)

@@ -1,4 +1,6 @@
-"""The outbox as an operator sees it: what waits, went out or was given up, and sending the last once more."""
+"""The outbox as an operator sees it: what waits, went out or was given up,
+and sending the last once more.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class MailState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedMail:
-    """A mail of the outbox without what it says. `merchant_id` is 0 and `live` None beside any merchant; times are UTC.
+    """A mail of the outbox without what it says. `merchant_id` is 0 and `live` None
+    beside any merchant; times are UTC.
 
     `due_at` is when it is tried next, if it is due; `last_error` is why the last try failed.
     """
@@ -47,7 +50,9 @@ class ListedMail:
 
 
 async def newest_mails(database: Database, *, state: MailState | None = None, most: int) -> list[ListedMail]:
-    """The newest mails of all merchants, newest first; those that are due by their next try, soonest first."""
+    """The newest mails of all merchants, newest first; those that are due by their next try,
+    soonest first.
+    """
     lists = {
         None: queries.every,
         MailState.SENT: queries.sent,
@@ -60,9 +65,11 @@ async def newest_mails(database: Database, *, state: MailState | None = None, mo
 
 
 async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: datetime) -> None:
-    """Queue a mail that was given up once more, as if it were new: with all its tries and today's date.
+    """Queue a mail that was given up once more, as if it were new:
+    with all its tries and today's date.
 
-    Raises: NotFound; Conflict for one that is due or sent, or whose link was forgotten when it was given up.
+    Raises: NotFound; Conflict for one that is due or sent, or whose link was forgotten when it was
+        given up.
     """
     async with database.acquire() as connection, connection.transaction():
         row = await queries.lock(connection, id=mail_id)
@@ -87,7 +94,9 @@ async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: da
 
 
 def masked(mail: ListedMail) -> ListedMail:
-    """A mail whose reader's name is not shown: `a…@people.example`, in what the server answered, too."""
+    """A mail whose reader's name is not shown: `a…@people.example`,
+    in what the server answered, too.
+    """
     hidden = re.sub(r"^(.).*@", r"\1…@", mail.recipient)
     error = re.sub(re.escape(mail.recipient), lambda _: hidden, mail.last_error, flags=re.IGNORECASE)
     return replace(mail, recipient=hidden, last_error=error)

@@ -1,4 +1,5 @@
-"""What an operator sees of merchants and decides about them: suspension, fees, how long money is held.
+"""What an operator sees of merchants and decides about them:
+suspension, fees, how long money is held.
 
 No secret is shown: of keys the public half, of a bank account nothing.
 """
@@ -155,9 +156,11 @@ async def inspect_merchant(database: Database, merchant_id: int) -> Overseen:
 
 
 async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *, reason: str, now: datetime) -> None:
-    """Let no live checkout and no live charge of a merchant begin any more; renewals wait, and are not failures.
+    """Let no live checkout and no live charge of a merchant begin any more;
+    renewals wait, and are not failures.
 
-    What is under way is finished, and refunds, voids, shipments, cancellations, pingbacks and tests go on.
+    What is under way is finished, and refunds, voids, shipments, cancellations, pingbacks and tests
+    go on.
     Raises: Malformed without a reason; NotFound; Conflict if it is suspended already.
     """
     words = reason.strip().replace("\x00", "")
@@ -187,10 +190,12 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
 async def change_terms(
     database: Database, actor: Actor, merchant_id: int, terms: TradeTerms, *, now: datetime
 ) -> TradeTerms:
-    """Set what a merchant pays from now on and how long its money is held; returns the terms before.
+    """Set what a merchant pays from now on and how long its money is held;
+    returns the terms before.
 
-    Payments that were made keep what they were split into, and settle when they would have; their reserve is held
-    by the days that stand at their settlement. Raises: Malformed, naming the field; NotFound.
+    Payments that were made keep what they were split into, and settle when they would have; their
+    reserve is held by the days that stand at their settlement. Raises: Malformed, naming the
+    field; NotFound.
     """
     _check(terms)
     async with database.acquire() as connection, connection.transaction():
@@ -205,7 +210,9 @@ async def change_terms(
 
 
 async def own_terms(database: Database, *, before_id: int | None, most: int) -> list[OwnTerms]:
-    """Merchants whose terms are not the usual ones (`TradeTerms()`), newest first, from below an id on."""
+    """Merchants whose terms are not the usual ones (`TradeTerms()`), newest first,
+    from below an id on.
+    """
     rows = queries.other_terms(database, **asdict(TradeTerms()), before_id=before_id or LARGEST_ID, most=most)
     return [OwnTerms(row["id"], row["name"], _terms(row)) async for row in rows]
 

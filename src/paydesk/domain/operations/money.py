@@ -36,9 +36,11 @@ class Payable:
     suspended: bool
     """Nothing is paid out until an operator lifts the suspension."""
     unaccepted: bool
-    """Nothing is paid out until an operator has accepted the business profile, or says why all the same."""
+    """Nothing is paid out until an operator has accepted the business profile,
+    or says why all the same."""
     payouts_from: datetime | None
-    """Until then nothing is paid out to the new bank account, unless an operator says why all the same."""
+    """Until then nothing is paid out to the new bank account,
+    unless an operator says why all the same."""
 
     @property
     def waits(self) -> bool:
@@ -48,7 +50,9 @@ class Payable:
 
 @dataclass(frozen=True, slots=True)
 class MadePayout:
-    """A payout with its merchant; `recorded_by` is `person 5` or `command`, `at` is the shop's time (UTC)."""
+    """A payout with its merchant; `recorded_by` is `person 5` or `command`,
+    `at` is the shop's time (UTC).
+    """
 
     id: int
     merchant_id: int
@@ -76,9 +80,11 @@ class BankAccount:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before. Times are UTC.
+    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before.
+    Times are UTC.
 
-    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the dispute's own.
+    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the
+    dispute's own.
     """
 
     id: int
@@ -111,7 +117,9 @@ async def payable(
     after: tuple[int, str] = (0, ""),
     merchant_id: int | None = None,
 ) -> list[Payable]:
-    """Who has money available, by merchant and currency, after a place of that order; of one merchant if asked."""
+    """Who has money available, by merchant and currency, after a place of that order;
+    of one merchant if asked.
+    """
     rows = queries.payable(
         database,
         live=live,
@@ -127,8 +135,8 @@ async def payable(
 async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
     """Record that money was sent to a merchant, and who says so. Moves no money itself.
 
-    `now` is real time (UTC). The line in the audit log is the operator's and stands in the merchant's too, with the
-    reason for a payout that did not wait.
+    `now` is real time (UTC). The line in the audit log is the operator's and stands in the
+    merchant's too, with the reason for a payout that did not wait.
 
     Raises: as `record_payout_on`; Unsure if nobody can say whether it was recorded.
     """
@@ -153,9 +161,11 @@ async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, n
 async def read_bank_account(
     database: Database, vault: Vault, actor: Actor, merchant_id: int, *, now: datetime
 ) -> BankAccount:
-    """The account to pay a merchant out to, for an operator; the audit log keeps who read it. Moves no money.
+    """The account to pay a merchant out to, for an operator; the audit log keeps who read it.
+    Moves no money.
 
-    `now` is real time (UTC). The line in the log is the operator's and stands in the merchant's too.
+    `now` is real time (UTC). The line in the log is the operator's and stands in the
+    merchant's too.
     Raises: NotFound if there is no such merchant, or it has given no account.
     """
     holder, iban = await bank_account_of(database, vault, merchant_id)
@@ -186,7 +196,9 @@ async def browse_all_payouts(database: Database, page: Page, *, live: bool) -> l
 async def every_payout(
     database: Database, *, live: bool, since: datetime = EARLIEST, until: datetime = LATEST
 ) -> AsyncIterator[MadePayout]:
-    """All payouts of a period, newest first, read in pages so that a slow reader holds no connection."""
+    """All payouts of a period, newest first, read in pages so that a slow reader holds
+    no connection.
+    """
     place = Place(LATEST, LARGEST_ID)
     while found := await browse_all_payouts(database, Page(_BATCH, place, since, until), live=live):
         for one in found:

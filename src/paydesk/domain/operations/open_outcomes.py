@@ -1,4 +1,5 @@
-"""Outcomes that nobody knows yet, over all merchants, and the wish that an acquirer be asked at once.
+"""Outcomes that nobody knows yet, over all merchants, and the wish that an acquirer be asked
+at once.
 
 Moves no money: the janitor asks, by the key that was committed, and it alone.
 """
@@ -39,7 +40,8 @@ class OpenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenOutcome:
-    """One question without an answer: asked `since`, looked up `lookups` times, next at `lookup_at` (real times, UTC).
+    """One question without an answer: asked `since`, looked up `lookups` times, next at `lookup_at`
+    (real times, UTC).
 
     `alerted_at` is set once it was open for a day.
     """
@@ -62,14 +64,17 @@ class OpenOutcome:
 async def open_outcomes(
     database: Database, *, begun_before: datetime, most: int, after: Place | None = None
 ) -> list[OpenOutcome]:
-    """What was begun before a time (real, UTC) and has no outcome, longest open first, after a place of that order."""
+    """What was begun before a time (real, UTC) and has no outcome, longest open first,
+    after a place of that order.
+    """
     place = after or Place(EARLIEST, 0)
     rows = queries.open_outcomes(database, begun_before=begun_before, after_at=place.at, after_id=place.id, most=most)
     return [OpenOutcome(**{**dict(row), "kind": OpenKind(row["kind"])}) async for row in rows]
 
 
 async def ask_now(database: Database, actor: Actor, shop: Shop, kind: OpenKind, row_id: int, *, now: datetime) -> None:
-    """Let the janitor look at once: it asks by the committed key, and never sends a purchase again or makes a key.
+    """Let the janitor look at once: it asks by the committed key, and never sends a purchase again
+    or makes a key.
 
     Raises: NotFound if it has an outcome by now.
     """

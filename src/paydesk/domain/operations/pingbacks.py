@@ -1,4 +1,6 @@
-"""What an operator asks about pingbacks who knows an id, or wants to see everybody's. Moves no money."""
+"""What an operator asks about pingbacks who knows an id, or wants to see everybody's.
+Moves no money.
+"""
 
 from __future__ import annotations
 

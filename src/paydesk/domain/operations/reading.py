@@ -1,4 +1,6 @@
-"""One reading of an acquirer's list, and of our books beside it, both ways: what differs, and what is adopted of it."""
+"""One reading of an acquirer's list, and of our books beside it, both ways:
+what differs, and what is adopted of it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ _AT_ONCE = 20
 """How many purchases that a list lacks are asked for at once."""
 
 _PAUSES = (1.0, 5.0, 20.0)
-"""Seconds before a page in the middle of a list is asked for again: one lost answer must not end hours of reading."""
+"""Seconds before a page in the middle of a list is asked for again:
+one lost answer must not end hours of reading."""
 
 _Again = Callable[[], Awaitable[Sequence[Listed]]]
 """Reads a page once more."""
@@ -42,7 +45,8 @@ _Page = TypeVar("_Page")
 
 @dataclass(slots=True)
 class Reading:
-    """One reading of an acquirer's list; what is younger than `settled` is still being written down, here or there.
+    """One reading of an acquirer's list; what is younger than `settled` is still being written
+    down, here or there.
 
     `tells` if what differs goes into the operator's list, and what agrees out of it.
     """
@@ -67,7 +71,9 @@ class Reading:
         return self.desk.database
 
     async def whole(self, told: Callable[[], None], *, fix: bool, both_ways: bool = True) -> None:
-        """Purchases, then refunds, then, `both_ways`, what the list lacks; with `fix` what was forgotten is adopted."""
+        """Purchases, then refunds, then, `both_ways`, what the list lacks;
+        with `fix` what was forgotten is adopted.
+        """
         self.tag = await queries.deployment_tag(self.database)
         after, is_over = "", False
         while not is_over:
@@ -103,7 +109,9 @@ class Reading:
         told()
 
     async def _page(self, ask: Callable[[datetime, str], Awaitable[_Page]], after: str) -> _Page:
-        """A page of a list, tried again but for the first: that one shows at once whether the list can be read."""
+        """A page of a list, tried again but for the first:
+        that one shows at once whether the list can be read.
+        """
         for pause in _PAUSES if after else ():
             try:
                 return await ask(self.since, after)
@@ -124,10 +132,13 @@ class Reading:
         return again
 
     async def _compare(self, page: Sequence[Listed], again: _Again) -> None:
-        """Compare a page, and what differs once more: what moves between two readings is no difference."""
+        """Compare a page, and what differs once more:
+        what moves between two readings is no difference.
+        """
         differing = await self._differing(page)
         if differing:
-            # Where others buy meanwhile, what stood last slides to the next page: it stays as it was read.
+            # Where others buy meanwhile, what stood last slides to the next page: it stays as it
+            # was read.
             now = {_key(one): one for one in await again()}
             still = await self._differing([now.get(key, one.listed) for key, one in differing.items()])
             differing = {key: one for key, one in still.items() if one.difference == differing[key].difference}
@@ -145,7 +156,9 @@ class Reading:
         return one.at < self.now - self.settled
 
     def _is_ours(self, one: Listed) -> bool:
-        """Whether it carries a key of ours; a mark of another deployment says that it is that one's."""
+        """Whether it carries a key of ours; a mark of another deployment says
+        that it is that one's.
+        """
         return bool(one.key) and not self._is_another_deployments(one)
 
     def _is_another_deployments(self, one: Listed) -> bool:
@@ -154,7 +167,8 @@ class Reading:
     async def _differing(self, page: Sequence[Listed]) -> dict[str, Differing]:
         """What differs of our own, by key.
 
-        What our books don't have is never too young: its intent is committed before it is asked for.
+        What our books don't have is never too young: its intent is committed before it is
+        asked for.
         """
         purchases = [one for one in page if isinstance(one, ListedPurchase) and self._is_ours(one)]
         refunds = [one for one in page if isinstance(one, ListedRefund) and (one.key or one.of_key)]
@@ -184,7 +198,9 @@ class Reading:
         return differing
 
     def _of_purchase(self, one: ListedPurchase, row: _Row | None) -> str | None:
-        """What differs of a purchase; one that is not in our books and took nothing, or has no mark, is no matter."""
+        """What differs of a purchase; one that is not in our books and took nothing,
+        or has no mark, is no matter.
+        """
         if row is not None:
             return difference(one, row) if self._is_settled(one) else None
         if one.mark is None or not had_money(one):
@@ -245,7 +261,8 @@ class Reading:
     def _name(self, why: Mapping[str, str]) -> None:
         """Name what is left, with the reason why it can't be adopted where that is known.
 
-        What can't be adopted, and of which all went back, is over: it is named no more, nor are its refunds.
+        What can't be adopted, and of which all went back, is over: it is named no more, nor are
+        its refunds.
         """
         over = {one.listed.key for one in self.differing if one.listed.key in why and not _has_money(one.listed)}
         for one in self.differing:
@@ -258,7 +275,9 @@ class Reading:
             self.found.differences.append(told)
 
     async def _look_for_missing(self) -> None:
-        """What is approved in our books, and neither listed there, though made in this time, nor known by key."""
+        """What is approved in our books, and neither listed there, though made in this time,
+        nor known by key.
+        """
         rows = queries.approved_between(
             self.database, acquirer=self.bank.name, since=self.since + self.settled, until=self.now - self.settled
         )
@@ -271,7 +290,9 @@ class Reading:
         self.found.differences += missing
 
     async def _is_known_there(self, row: _Row) -> bool:
-        """Whether the acquirer says, asked by key, that it approved a purchase which its list lacks."""
+        """Whether the acquirer says, asked by key, that it approved a purchase
+        which its list lacks.
+        """
         try:
             return isinstance(await self.bank.find(row["key"]), Approved)
         except (AcquirerRefused, OutcomeUnknown):

@@ -1,7 +1,8 @@
-"""Comparing our books with what each acquirer's own list says: it remembers what a database may forget.
+"""Comparing our books with what each acquirer's own list says:
+it remembers what a database may forget.
 
-What was forgotten is adopted. Nothing is charged or given back here. What still differs is an alarm, which settles
-itself once both agree again.
+What was forgotten is adopted. Nothing is charged or given back here. What still differs is an
+alarm, which settles itself once both agree again.
 """
 
 from __future__ import annotations
@@ -35,14 +36,17 @@ PAUSE = 60.0
 """Seconds between two looks whether it is time to compare."""
 
 BACK = timedelta(hours=25)
-"""How far each hourly reading goes back before the last one: purchases are captured, voided and given back later."""
+"""How far each hourly reading goes back before the last one:
+purchases are captured, voided and given back later."""
 
 SETTLED = timedelta(minutes=5)
 """What is younger is still being written down, here or there."""
 
 
 async def run_reconciliation(desk: Desk, stop: asyncio.Event) -> None:
-    """Compare with each acquirer's list every hour until told to stop; any number of workers share it."""
+    """Compare with each acquirer's list every hour until told to stop;
+    any number of workers share it.
+    """
 
     async def compare() -> None:
         for name in desk.acquirers:
@@ -53,7 +57,9 @@ async def run_reconciliation(desk: Desk, stop: asyncio.Event) -> None:
 
 
 async def _give_back(desk: Desk, reading: Reading, *, now: datetime) -> None:
-    """Give back what was paid twice, where a setting wants that; what can't be stays an alarm. Moves money."""
+    """Give back what was paid twice, where a setting wants that; what can't be stays an alarm.
+    Moves money.
+    """
     for key in reading.paid_twice:
         try:
             await give_back(desk, reading.bank.name, key, requested_by="setting", now=now)
@@ -80,7 +86,9 @@ async def _reconcile_when_due(desk: Desk, name: str, *, now: datetime) -> None:
 
 
 async def watch(desk: Desk, *, now: datetime) -> None:
-    """Measure up to when each acquirer's list was compared, and how much differed, for the operator."""
+    """Measure up to when each acquirer's list was compared, and how much differed,
+    for the operator.
+    """
     async for row in queries.stands(desk.database, acquirers=list(desk.acquirers), now=now):
         metrics.RECONCILED_AGE.labels(row["acquirer"]).set(row["age"])
         metrics.RECONCILIATION.labels(row["acquirer"]).set(row["differences"])
@@ -100,11 +108,12 @@ async def reconcile(
 ) -> Reconciled:
     """Compare what was made at an acquirer since a time with our books, both ways.
 
-    Moves no money, but with `fix` where the desk gives back what was paid twice, and nothing is held. With `fix` what
-    our books have forgotten is adopted, and only the rest differs; with `tells` what differs becomes an alarm, and the
-    alarm of what agrees is settled. Not `both_ways`: only what the acquirer knows and we don't. `since` and `now` are
-    real times, UTC; what is younger than `settled` (None: SETTLED) is still being written down; `told` is called after
-    each page, and for each thing that was adopted.
+    Moves no money, but with `fix` where the desk gives back what was paid twice, and nothing is
+    held. With `fix` what our books have forgotten is adopted, and only the rest differs; with
+    `tells` what differs becomes an alarm, and the alarm of what agrees is settled. Not `both_ways`:
+    only what the acquirer knows and we don't. `since` and `now` are real times, UTC; what is
+    younger than `settled` (None: SETTLED) is still being written down; `told` is called after each
+    page, and for each thing that was adopted.
 
     Raises: Unavailable if the acquirer's list can't be read, one of AWAY.
     """

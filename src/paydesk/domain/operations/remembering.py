@@ -1,4 +1,6 @@
-"""What a process remembers of the database, in a file, for the process after it; where no file can be, it forgets."""
+"""What a process remembers of the database, in a file, for the process after it;
+where no file can be, it forgets.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,11 @@ def recall(file: Path) -> Memory | None:
 
 
 def remember(file: Path, memory: Memory) -> None:
-    """Keep this, whole or not at all (0600), unless the file has something newer of this deployment.
+    """Keep this, whole or not at all (0600), unless the file has something newer
+    of this deployment.
 
-    A file that can't be written is no error: a process that knows nothing looks through acquirers' lists first.
+    A file that can't be written is no error: a process that knows nothing looks through acquirers'
+    lists first.
     """
     known = recall(file)
     if known is not None and known.deployment == memory.deployment and known.beat >= memory.beat:

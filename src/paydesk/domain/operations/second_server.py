@@ -1,7 +1,8 @@
-"""A synchronous standby that is lost while the service runs: an alarm, and no new payments, where that is wanted.
+"""A synchronous standby that is lost while the service runs: an alarm, and no new payments,
+where that is wanted.
 
-Where commits wait for it, nobody can pay anyway. Where the database goes on alone (as under Patroni, unless strict), a
-failover would forget what is paid from then on.
+Where commits wait for it, nobody can pay anyway. Where the database goes on alone (as under
+Patroni, unless strict), a failover would forget what is paid from then on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ UNSEEN = "it is not known yet whether the database's synchronous standby is ther
 
 
 class StandbyWatch:
-    """Looks whether a second server has what is committed; `gate` is shut while none has, `tells` raises the alarm."""
+    """Looks whether a second server has what is committed; `gate` is shut while none has,
+    `tells` raises the alarm.
+    """
 
     def __init__(self, database: Database, *, gate: MoneyGate | None = None, tells: bool = False) -> None:
         self._database = database
@@ -47,7 +50,9 @@ class StandbyWatch:
         await repeat("standbys", self.look, stop, rest=EVERY)
 
     async def look(self) -> None:
-        """Look once; what is said of a change is said again until it is committed. Moves no money."""
+        """Look once; what is said of a change is said again until it is committed.
+        Moves no money.
+        """
         found = await watch_standbys(self._database)
         if self._gate is not None:
             self._pass(self._gate, found)
@@ -79,9 +84,11 @@ class StandbyWatch:
 
 @asynccontextmanager
 async def standby_watched(database: Database, gate: MoneyGate) -> AsyncIterator[None]:
-    """Shut the gate of this process, for the length of a block, while no second server has what is committed.
+    """Shut the gate of this process, for the length of a block,
+    while no second server has what is committed.
 
-    It is looked once before the block begins; if the database is away then, the gate is shut until it is back.
+    It is looked once before the block begins; if the database is away then, the gate is shut until
+    it is back.
     """
     stop, watch = asyncio.Event(), StandbyWatch(database, gate=gate)
     with suppress(*AWAY):

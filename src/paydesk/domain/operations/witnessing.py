@@ -1,4 +1,6 @@
-"""What `paydesk check --live` proves besides: our books agree with the acquirers' own lists, as far back as they go."""
+"""What `paydesk check --live` proves besides: our books agree with the acquirers' own lists,
+as far back as they go.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ LIST_RULES: Mapping[Kind, Rule] = {
 async def compare_lists(
     desk: Desk, *, since: datetime, now: datetime, merchant_id: int | None, most: int, told: Callable[[], None]
 ) -> list[Finding]:
-    """Apply the rules of the lists to all acquirers, and to all merchants or one. Changes nothing, moves no money.
+    """Apply the rules of the lists to all acquirers, and to all merchants or one.
+    Changes nothing, moves no money.
 
-    `since` and `now` are real times, UTC; `most` limits the differences kept per rule; `told` is called after a page.
+    `since` and `now` are real times, UTC; `most` limits the differences kept per rule; `told` is
+    called after a page.
 
     Raises: Unavailable if a list can't be read, one of AWAY.
     """

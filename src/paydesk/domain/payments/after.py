@@ -1,4 +1,6 @@
-"""What a capture, void or refund means: the payment's next state, its ledger posting, its pingback. Pure, no I/O."""
+"""What a capture, void or refund means: the payment's next state, its ledger posting, its pingback.
+Pure, no I/O.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ REVERSAL_STATUS: Mapping[PaymentState, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one movement changes, worked out from one `revision` of its payment; amounts in the payment's currency.
+    """What one movement changes, worked out from one `revision` of its payment;
+    amounts in the payment's currency.
 
-    `refunded` and the `…_taken` are added to the payment's; `event` is None if the merchant is told nothing.
+    `refunded` and the `…_taken` are added to the payment's; `event` is None if the merchant is
+    told nothing.
     """
 
     shop: Shop
@@ -59,7 +63,8 @@ class Change:
 class Reversible(Addressed, frozen=True):
     """A payment as it stands, with what a reversal of it changes and tells.
 
-    `net`, `reserve` and `fees` are null, and not asked for, before it is paid. `shop_now` is its shop's time, UTC.
+    `net`, `reserve` and `fees` are null, and not asked for, before it is paid. `shop_now` is its
+    shop's time, UTC.
     """
 
     merchant_id: int
@@ -118,7 +123,9 @@ def change_of(row: ToRecord, *, now: datetime) -> Change:
 
 
 def capture_entries(split: Split) -> tuple[Entry, ...]:
-    """The posting of a capture: the acquirer owes what was paid; the merchant's net is pending, the reserve held."""
+    """The posting of a capture: the acquirer owes what was paid; the merchant's net is pending,
+    the reserve held.
+    """
     return ("acquirer", split.paid), ("pending", -split.net), ("reserve", -split.reserve), ("fees", -split.fees)
 
 
@@ -161,7 +168,9 @@ def payment_report(row: Reversible) -> PaymentReport:
 
 
 def told(row: Reversible, reversal: ReversalReport) -> dict[str, Any]:
-    """The pingback of a reversal and where it goes, as fields of a change; nothing if the account has muted it."""
+    """The pingback of a reversal and where it goes, as fields of a change;
+    nothing if the account has muted it.
+    """
     if reversal.event in row.muted_events:
         return {}
     return {
@@ -181,7 +190,9 @@ def _named(row: ToRecord) -> dict[str, Any]:
 
 
 def _captured(row: ToRecord, now: datetime) -> Change:
-    """The money is taken: it becomes pending. The merchant was told of the payment when it was authorized."""
+    """The money is taken: it becomes pending. The merchant was told of the payment
+    when it was authorized.
+    """
     split = Split(row.amount, row.net, row.reserve, row.fees)
     return Change(
         **_named(row),
@@ -204,7 +215,9 @@ def _voided(row: ToRecord) -> Change:
 
 
 def _refunded(row: ToRecord) -> Change:
-    """Money went back to the customer: out of reserve, returned fees, pending, then available money."""
+    """Money went back to the customer: out of reserve, returned fees, pending,
+    then available money.
+    """
     moved, before = row.moved, row.state
     total = row.refunded + moved
     whole = total == row.amount

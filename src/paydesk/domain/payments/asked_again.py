@@ -1,7 +1,9 @@
-"""Refunds that are asked for without a key: one whose caller was never told of it is not made once more.
+"""Refunds that are asked for without a key: one whose caller was never told
+of it is not made once more.
 
-Old clients send no Idempotency-Key and simply repeat a call that failed. A movement of theirs is `unanswered` from its
-intent on, in the same row, until the process that began it has its outcome or has told that it is on its way.
+Old clients send no Idempotency-Key and simply repeat a call that failed. A movement of theirs is
+`unanswered` from its intent on, in the same row, until the process that began it has its outcome or
+has told that it is on its way.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ TAKEN_FOR_THE_SAME = timedelta(days=1)
 """How long after a refund of which nobody was told an equal one is taken for its repeat."""
 
 AT_WORK = timedelta(seconds=PATIENCE)
-"""Younger than this, a refund may still be told of by the process that began it; an equal one waits for that."""
+"""Younger than this, a refund may still be told of by the process that began it;
+an equal one waits for that."""
 
 LONGEST_WAIT = 3 * PATIENCE
 _SOON = 0.02
@@ -34,7 +37,9 @@ _SOON = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Unanswered:
-    """A movement that nobody was told of, for so long; `gives_all` if it left nothing of its payment."""
+    """A movement that nobody was told of, for so long;
+    `gives_all` if it left nothing of its payment.
+    """
 
     id: int
     amount: Decimal
@@ -43,7 +48,8 @@ class _Unanswered:
 
 
 async def find_unanswered(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> int | None:
-    """The refund or void of which an equal request, without a key, is the repeat; None if this one is a new wish.
+    """The refund or void of which an equal request, without a key, is the repeat;
+    None if this one is a new wish.
 
     It counts as told of from now on. Equal ones that are at work are waited for. Moves no money.
 
@@ -60,13 +66,17 @@ async def find_unanswered(database: Database, shop: Shop, payment_id: int, amoun
 
 
 async def mark_answered(database: Database, shop: Shop, movement_id: int) -> None:
-    """Whoever asked is told of it now; if the database is away, an equal request stays a repeat, and moves nothing."""
+    """Whoever asked is told of it now; if the database is away, an equal request stays a repeat,
+    and moves nothing.
+    """
     with suppress(*AWAY):
         await _take(database, shop, movement_id)
 
 
 async def _equal(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> _Unanswered | None:
-    """The oldest that nobody was told of and that gives back the same: this amount, or (None) all that was left."""
+    """The oldest that nobody was told of and that gives back the same:
+    this amount, or (None) all that was left.
+    """
     rows = queries.unanswered(
         database,
         merchant_id=shop.merchant_id,

@@ -27,7 +27,9 @@ FIRST_LOOK = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What taking payments needs: the database, the vault, acquirers by name, and which one serves test and live."""
+    """What taking payments needs: the database, the vault, acquirers by name,
+    and which one serves test and live.
+    """
 
     database: Database
     vault: Vault
@@ -37,7 +39,8 @@ class Desk:
     limits: Limits = field(default_factory=Limits)
     test_limits: Limits = field(default_factory=lambda: in_test_mode(Limits()))
     pads: bytes = b""
-    """What acquirers' keys are made with (`keying.pads_of`); without, it comes of the vault's secret, for test data."""
+    """What acquirers' keys are made with (`keying.pads_of`);
+    without, it comes of the vault's secret, for test data."""
     adopts: bool = True
     """Whether workers write down what acquirers know and our books have forgotten."""
     gives_back_paid_twice: bool = False
@@ -65,7 +68,9 @@ class Desk:
             self.later(self.amends.make(self.database))
 
     async def finish(self) -> None:
-        """Wait until every call under way has its outcome recorded: for a process that is about to stop."""
+        """Wait until every call under way has its outcome recorded:
+        for a process that is about to stop.
+        """
         while self.under_way:
             await asyncio.wait(self.under_way)
 

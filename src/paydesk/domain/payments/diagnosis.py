@@ -1,4 +1,6 @@
-"""Why a hash may be wrong: tries the mistakes that programmers make, for the error page of test mode."""
+"""Why a hash may be wrong: tries the mistakes that programmers make,
+for the error page of test mode.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,24 @@ from paydesk.domain.payments.requests import SignVersion
 from paydesk_client.signature import Budget, MalformedForm, Value, canonical_string, sign, verify
 
 _MOST_WORK = 4_000_000
-"""For all guesses at one form's mistake together, in the units of `Budget`: some hundredths of a second."""
+"""For all guesses at one form's mistake together, in the units of `Budget`:
+some hundredths of a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`hashed` is the very string that was hashed, without the private key; `suspect` says what differs most likely."""
+    """`hashed` is the very string that was hashed, without the private key;
+    `suspect` says what differs most likely.
+    """
 
     hashed: str
     suspect: str
 
 
 def diagnose(form: dict[str, Value], given: str, private_key: str, version: SignVersion) -> Diagnosis:
-    """Find the mistake that explains a wrong hash, or else say where to look. Never reveals the key."""
+    """Find the mistake that explains a wrong hash, or else say where to look.
+    Never reveals the key.
+    """
     signed = {name: value for name, value in form.items() if name != "hash"}
     hashed = canonical_string(signed, version)
     budget = Budget(_MOST_WORK)
@@ -38,7 +45,9 @@ def diagnose(form: dict[str, Value], given: str, private_key: str, version: Sign
 
 
 def _explains(variant: dict[str, Value], given: str, private_key: str, version: SignVersion, budget: Budget) -> bool:
-    """Whether the hash is right for what a mistake would have made of the form; nothing signs what reads two ways."""
+    """Whether the hash is right for what a mistake would have made of the form;
+    nothing signs what reads two ways.
+    """
     try:
         return bool(verify(variant, given, private_key, version, budget))
     except MalformedForm:

@@ -1,6 +1,8 @@
-"""Refunds that fail after they were made: the customer's bank did not take the money, and it is the merchant's again.
+"""Refunds that fail after they were made: the customer's bank did not take the money,
+and it is the merchant's again.
 
-Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time, and written down once.
+Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time,
+and written down once.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ PAUSE = 60.0
 """Seconds between two looks at what an acquirer tells; such a refund was on its way for days."""
 
 ALARM_AFTER = timedelta(hours=6)
-"""How long an acquirer may not be read before the operator hears of it: it forgets after a month."""
+"""How long an acquirer may not be read before the operator hears of it:
+it forgets after a month."""
 
 READ_AGAIN = 10
 
@@ -83,10 +86,11 @@ async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
 
 
 async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
-    """Book back the refunds that failed at any acquirer since the last reading; returns how many there were.
+    """Book back the refunds that failed at any acquirer since the last reading;
+    returns how many there were.
 
-    The money has come back at the acquirer before this is called. `now` is real time (UTC). An acquirer that another
-    worker is reading is left to it.
+    The money has come back at the acquirer before this is called. `now` is real time (UTC). An
+    acquirer that another worker is reading is left to it.
     """
     changed = 0
     for name in desk.acquirers:
@@ -104,9 +108,11 @@ async def watch_readings(desk: Desk, *, now: datetime) -> None:
 
 
 async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
-    """Read on from a place, page by page. What can't be recorded waits in the operator's list and stops no other.
+    """Read on from a place, page by page. What can't be recorded waits in the operator's list
+    and stops no other.
 
-    The place stays before the first page of which something could not be recorded: it is told, and tried, again.
+    The place stays before the first page of which something could not be recorded: it is told, and
+    tried, again.
     """
     changed, read_at, whole, is_complete = 0, None, place, False
     try:
@@ -141,7 +147,8 @@ async def _report_unread(database: Database, acquirer: str, why: str, *, now: da
 
 
 async def record_failed(database: Database, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
-    """Write down that a refund failed, once however often it is told; whether it changed anything. Moves no money.
+    """Write down that a refund failed, once however often it is told; whether it changed anything.
+    Moves no money.
 
     `now` is real time (UTC): a test side's own time is ahead by its clock.
     """
@@ -166,7 +173,9 @@ async def record_failed(database: Database, acquirer: str, failed: FailedRefund,
 
 
 async def _refuse(database: Database, row: _FailedRefund, failed: FailedRefund) -> bool:
-    """It failed before anybody recorded that it was made: nothing was booked, and what it reserved is free again."""
+    """It failed before anybody recorded that it was made:
+    nothing was booked, and what it reserved is free again.
+    """
     rows = recording.queries.record_refusals(
         database,
         merchant_ids=[row.merchant_id],
@@ -181,7 +190,8 @@ async def _refuse(database: Database, row: _FailedRefund, failed: FailedRefund) 
 async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefund) -> bool:
     """The payment is given back by so much less, and the merchant has the money, available at once.
 
-    Fees that were returned with the refund are due again: the payment stands as if it had never been made.
+    Fees that were returned with the refund are due again: the payment stands as if it had never
+    been made.
     """
     total = row.refunded - row.moved
     before = row.state

@@ -1,4 +1,6 @@
-"""What a merchant reads about payments: pages of them, and one with its attempts. Moves no money."""
+"""What a merchant reads about payments: pages of them, and one with its attempts.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class SeenCard:
 
 @dataclass(frozen=True, slots=True)
 class SeenPayment:
-    """A payment with its customer and card; times are UTC. `decline_reason` is the last attempt's, or empty.
+    """A payment with its customer and card; times are UTC.
+    `decline_reason` is the last attempt's, or empty.
 
     `refunded` is what was given back so far; of an authorization that was let go, all of it.
     """
@@ -56,7 +59,9 @@ class SeenPayment:
 
 @dataclass(frozen=True, slots=True)
 class SeenAttempt:
-    """One attempt to make a payment; times are UTC, `finished_at` is None while its outcome is not known."""
+    """One attempt to make a payment; times are UTC, `finished_at` is None
+    while its outcome is not known.
+    """
 
     id: int
     state: AttemptState
@@ -70,7 +75,9 @@ class SeenAttempt:
 
 @dataclass(frozen=True, slots=True)
 class PaymentFilter:
-    """Which payments: of some states, with an order reference, of an e-mail address, of a subscription."""
+    """Which payments: of some states, with an order reference, of an e-mail address,
+    of a subscription.
+    """
 
     states: frozenset[PaymentState] | None = None
     reference: str | None = None
@@ -79,7 +86,9 @@ class PaymentFilter:
 
 
 async def browse_payments(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> list[SeenPayment]:
-    """A page of the shop's payments, newest first; the narrowest filter leads, by an index of its own."""
+    """A page of the shop's payments, newest first;
+    the narrowest filter leads, by an index of its own.
+    """
     return [payment_of(row) async for row in _rows(database, shop, wanted, page)]
 
 
@@ -115,7 +124,9 @@ async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple
 
 
 async def which_payment(database: Database, shop: Shop, ids: Sequence[int]) -> int:
-    """The first of some ids, by which a client may mean one payment, that the shop has; if it has none, the first."""
+    """The first of some ids, by which a client may mean one payment, that the shop has;
+    if it has none, the first.
+    """
     found = await queries.which(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
     return ids[0] if found is None else int(found)
 

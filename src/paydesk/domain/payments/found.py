@@ -1,4 +1,6 @@
-"""Captures, voids and refunds that an acquirer has made and our books don't know: recorded as what they were."""
+"""Captures, voids and refunds that an acquirer has made and our books don't know:
+recorded as what they were.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,15 @@ class Held:
 
 
 def key_of(refund: ListedRefund) -> str:
-    """The key that a listed refund has in our books: its own, or one of its reference if it was not asked for by us."""
+    """The key that a listed refund has in our books:
+    its own, or one of its reference if it was not asked for by us.
+    """
     return refund.key or f"{refund.reference}-given-back-at-the-bank"
 
 
 async def record_refund(database: Database, held: Held, refund: ListedRefund, *, now: datetime) -> bool:
-    """Record a refund that was made, with its posting and pingback; false if it does not fit. Moves no money.
+    """Record a refund that was made, with its posting and pingback; false if it does not fit.
+    Moves no money.
 
     `now` is real time, UTC. One that somebody else records at the same moment is theirs.
     """
@@ -56,7 +61,8 @@ async def record_refund(database: Database, held: Held, refund: ListedRefund, *,
 async def record_ending(
     database: Database, held: Held, kind: MovementKind, pads: bytes, *, at: datetime, now: datetime
 ) -> bool:
-    """Record that an authorization was captured or let go of; false if it is none any more. Moves no money.
+    """Record that an authorization was captured or let go of; false if it is none any more.
+    Moves no money.
 
     `at` and `now` are real times, UTC.
     """
@@ -117,7 +123,9 @@ def _movement(held: Held, kind: MovementKind, movement_id: int, amount: Decimal,
 
 
 async def name_refund(connection: Connection, shop: Shop, payment_id: int, pads: bytes, request_key: str) -> bool:
-    """Give a recorded refund the name under which its caller asks for it again; whether there was one."""
+    """Give a recorded refund the name under which its caller asks for it again;
+    whether there was one.
+    """
     named = await queries.name_found_refund(
         connection,
         merchant_id=shop.merchant_id,

@@ -1,8 +1,10 @@
-"""The guard against card testing: a try is counted before the bank is asked, and forgiven when it was none.
+"""The guard against card testing: a try is counted before the bank is asked,
+and forgiven when it was none.
 
-It is counted by who tries and by which card, in the statement that every try needs anyway (`prepare_attempt`,
-`prepare_card_change`); so of any number of parallel tries no more reach the bank than one after another would. A
-merchant whose customers are mostly declined has everybody asked for 3-D Secure, and if that does not end it, pauses.
+It is counted by who tries and by which card, in the statement that every try needs anyway
+(`prepare_attempt`, `prepare_card_change`); so of any number of parallel tries no more reach the
+bank than one after another would. A merchant whose customers are mostly declined has everybody
+asked for 3-D Secure, and if that does not end it, pauses.
 """
 
 from __future__ import annotations
@@ -49,17 +51,21 @@ MOSTLY = 0.5
 """The share of declines from which customers are no longer believed to be customers."""
 
 CHECKS_PER_ADDRESS = 6
-"""How many times as many free trials and checks of cards one address may make as one card may pass."""
+"""How many times as many free trials and checks of cards one address may make
+as one card may pass."""
 
 WIDER = {64: 1, 56: 2, 48: 4}
-"""IPv6 prefixes that are counted, and how many times as much passes as from one /64, which one household has."""
+"""IPv6 prefixes that are counted, and how many times as much passes as from one /64,
+which one household has."""
 
 
 ANYWHERE = 3
-"""How many times as much of a card passes at all merchants together as at one: else each more would be more guesses."""
+"""How many times as much of a card passes at all merchants together as at one:
+else each more would be more guesses."""
 
 OUT_OF_THE_WAY = 1_000_000
-"""A limit that nobody meets: the test side's, so that no test card ever stops a developer's own tests."""
+"""A limit that nobody meets: the test side's, so that no test card ever stops a developer's
+own tests."""
 
 
 class Counted(StrEnum):
@@ -75,10 +81,11 @@ class Counted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Guards against card testing, for each merchant and mode: an hour's tries, a day's wrong security codes.
+    """Guards against card testing, for each merchant and mode:
+    an hour's tries, a day's wrong security codes.
 
-    `declines_before_challenge` are the declines in ten minutes from which, if most tries fail, everybody is asked for
-    3-D Secure; the same again afterwards makes the merchant pause.
+    `declines_before_challenge` are the declines in ten minutes from which, if most tries fail,
+    everybody is asked for 3-D Secure; the same again afterwards makes the merchant pause.
     """
 
     attempts_per_checkout: int = 10
@@ -101,7 +108,9 @@ class Limits:
 
 
 def in_test_mode(limits: Limits) -> Limits:
-    """The limits of test sides: only a checkout's stays, until a merchant sets others to see the guard at work."""
+    """The limits of test sides: only a checkout's stays, until a merchant sets others
+    to see the guard at work.
+    """
     return replace(
         limits,
         declines_per_hour=OUT_OF_THE_WAY,
@@ -136,10 +145,11 @@ class Count:
 
 
 def counts_of(vault: Vault, card: CardDetails, client_address: str, *, live: bool, is_check: bool) -> list[Count]:
-    """What a try is counted by; `is_check` if an approval takes little or nothing: a check of a card, a trial.
+    """What a try is counted by; `is_check` if an approval takes little or nothing:
+    a check of a card, a trial.
 
-    Cards and addresses are known by fingerprints under the newest vault key, kept for a day at most. A live card is
-    counted at all merchants together, besides; test cards are everybody's.
+    Cards and addresses are known by fingerprints under the newest vault key, kept for a day at
+    most. A live card is counted at all merchants together, besides; test cards are everybody's.
     """
     kinds = [Counted.CARD, *([Counted.WRONG_CVC] if card.cvc is not None else [])]
     subjects = [(kind, _subject(vault, _CALLED[kind], card.number)) for kind in kinds]
@@ -156,7 +166,9 @@ _CALLED = {Counted.CARD: "card", Counted.WRONG_CVC: "cvc"}
 
 
 def address_counts(vault: Vault, client_address: str) -> list[Count]:
-    """What an address is counted by: IPv6 also by the wider networks that one customer of a provider may have."""
+    """What an address is counted by: IPv6 also by the wider networks that one customer
+    of a provider may have.
+    """
     networks = networks_of(client_address)
     return [Count(Counted.ADDRESS, _subject(vault, "address", name), factor) for name, factor in networks]
 
@@ -202,7 +214,8 @@ def is_refused(known: Mapping[str, Any]) -> bool:
 def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[Count]:
     """What an answer clears: an approval all but checks; the code alone what says nothing of it.
 
-    That is a decline for another reason, and 3-D Secure: whoever gets through that has the customer's phone.
+    That is a decline for another reason, and 3-D Secure: whoever gets through that has the
+    customer's phone.
     """
     if isinstance(answer, Approved):
         return [count for count in counts if count.kind is not Counted.CHECK]
@@ -212,7 +225,9 @@ def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[Count]:
 
 
 class Amends:
-    """Tries to take back that were no card testing: those that come up during one statement share the next one."""
+    """Tries to take back that were no card testing:
+    those that come up during one statement share the next one.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -220,7 +235,9 @@ class Amends:
         self._under_way = False
 
     def owe(self, shop: Shop, counts: Sequence[Count]) -> bool:
-        """Take note of counts; whether somebody has to `make` amends for them, which nobody does yet."""
+        """Take note of counts; whether somebody has to `make` amends for them,
+        which nobody does yet.
+        """
         self._waiting.update((0 if one.anywhere else shop.merchant_id, shop.live, one.subject) for one in counts)
         idle, self._under_way = not self._under_way, self._under_way or bool(self._waiting)
         return idle and self._under_way
@@ -247,7 +264,9 @@ async def unless_away(accounting: Coroutine[Any, Any, None]) -> None:
 
 
 async def take_back(database: Database, shop: Shop, counts: Sequence[Count], *, counted_at: datetime) -> None:
-    """Take a try back that no bank was asked about after all: it counts in no share of declines either."""
+    """Take a try back that no bank was asked about after all:
+    it counts in no share of declines either.
+    """
     amends = Amends()
     amends.owe(shop, counts)
     await amends.make(database)
@@ -257,10 +276,11 @@ async def take_back(database: Database, shop: Shop, counts: Sequence[Count], *, 
 async def count_declines(
     database: Database, shops: Sequence[Shop], limits_of: Callable[[Shop], Limits], *, now: datetime
 ) -> None:
-    """Count declines, and guard the merchants whose customers are mostly declined; now is real. Moves no money.
+    """Count declines, and guard the merchants whose customers are mostly declined; now is real.
+    Moves no money.
 
-    First everybody is asked for 3-D Secure, for an hour; if as many are declined again, the merchant takes no cards for
-    some minutes and an operator is told.
+    First everybody is asked for 3-D Secure, for an hour; if as many are declined again, the
+    merchant takes no cards for some minutes and an operator is told.
     """
     if not shops:
         return

@@ -1,4 +1,6 @@
-"""How long money must be held for goods that are shipped, and which acquirers hold it for so long."""
+"""How long money must be held for goods that are shipped, and which acquirers hold it
+for so long.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.errors import Unavailable
 
 TIME_TO_SHIP = timedelta(days=7)
-"""How long an authorization waits for a confirmed shipment before it is voided (interface.md §7.4)."""
+"""How long an authorization waits for a confirmed shipment before it is voided
+(interface.md §7.4)."""
 
 REMINDED_BEFORE = timedelta(days=1)
 """How long before that the merchant is reminded to ship."""

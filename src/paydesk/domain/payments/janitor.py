@@ -1,7 +1,7 @@
 """The janitor: finds out, by key, what became of attempts whose outcome nobody recorded.
 
-It never mints a key, never sends a charge again, and never takes silence for a decline. Captures, voids and refunds
-without an outcome are finished in the same rounds (movements.py).
+It never mints a key, never sends a charge again, and never takes silence for a decline. Captures,
+voids and refunds without an outcome are finished in the same rounds (movements.py).
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ LATE_LOOKS = (
 )
 """Until how long after it was given up an attempt is asked for how often: some 440 questions.
 
-All are asked at round times, so that those of attempts that were given up one by one come together: at Stripe,
-questions that come together share one list, and a key that was used up is not asked for again.
+All are asked at round times, so that those of attempts that were given up one by one come together:
+at Stripe, questions that come together share one list, and a key that was used up is not asked
+for again.
 """
 
 UNDO_AGAIN = timedelta(minutes=5)
@@ -89,8 +90,9 @@ CHALLENGE_LIFETIME = timedelta(hours=1)
 class Lookup:
     """A claimed attempt; `number` counts the questions asked about it, this one included.
 
-    Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have been moved since, so
-    that they are reckoned back too far: `not_after`, always in real time, says how far at most.
+    Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have
+    been moved since, so that they are reckoned back too far: `not_after`, always in real time, says
+    how far at most.
     """
 
     shop: Shop
@@ -127,7 +129,8 @@ async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) ->
 
 
 async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
-    """Ask about the attempts that are due, all at once, and record what was found; returns how many were asked.
+    """Ask about the attempts that are due, all at once, and record what was found;
+    returns how many were asked.
 
     Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
     Moves money only to undo an approval that turned up after the attempt had been given up.
@@ -164,7 +167,9 @@ def _lookup(row: Mapping[str, Any]) -> Lookup:
 
 
 async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
-    """What the acquirer says of the attempt, or None if it can't be reached; ends a challenge that nobody waits for."""
+    """What the acquirer says of the attempt, or None if it can't be reached;
+    ends a challenge that nobody waits for.
+    """
     stale = lookup.state is AttemptState.CHALLENGED and now > lookup.created_at + CHALLENGE_LIFETIME
     try:
         # One attempt whose acquirer is not configured any more must not hold up the others.
@@ -182,10 +187,12 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
 
 
 async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Finding) -> Finding | None:
-    """What an older purchase under the attempt's key, which we have forgotten, means for the attempt. Moves no money.
+    """What an older purchase under the attempt's key, which we have forgotten,
+    means for the attempt. Moves no money.
 
-    One that took nothing is none of this attempt's, an open challenge of it is ended; what took just this is adopted
-    while the attempt is open, and anything else waits for an operator. Raises: OutcomeUnknown.
+    One that took nothing is none of this attempt's, an open challenge of it is ended; what took
+    just this is adopted while the attempt is open, and anything else waits for an operator. Raises:
+    OutcomeUnknown.
     """
     if isinstance(finding, Challenged):
         return await acquirer.end_challenge(lookup.key)
@@ -205,7 +212,10 @@ async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Fin
 
 
 async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool) -> Finding:
-    """Ask what became of an attempt, or end what nobody answers any more. Moves no money. Raises: OutcomeUnknown."""
+    """Ask what became of an attempt, or end what nobody answers any more. Moves no money.
+
+    Raises: OutcomeUnknown.
+    """
     if lookup.renewal:
         return await find_unattended(acquirer, lookup.key, lookup.not_after + GRACE)
     if stale or lookup.state is AttemptState.ABANDONED:
@@ -214,7 +224,7 @@ async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool) -> Finding:
 
 
 async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
-    """Record what is now known of attempts that still hold their payment, each by its shop's own time."""
+    """Record what is known of attempts that hold their payment, each by its shop's own time."""
     settled: set[int] = set()
     for clock in {lookup.clock for lookup, _ in found}:
         still_open = [
@@ -243,8 +253,8 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
 def _is_decline(ending: Ending) -> bool:
     """Whether a bank refused a customer.
 
-    Challenges that nobody came back from end an hour later: after a busy hour they would look like a quiet one's
-    declines.
+    Challenges that nobody came back from end an hour later: after a busy hour they would look like
+    a quiet one's declines.
     """
     return not ending.renewal and ending.state is AttemptState.DECLINED
 
@@ -263,7 +273,7 @@ def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending
 
 
 async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
-    """Record challenges whose announcement was lost, so that the customer's page can show the way to the bank."""
+    """Record challenges whose announcement was lost, so that the page shows the way to the bank."""
     challenged = [
         (lookup, finding)
         for lookup, finding in found
@@ -286,7 +296,7 @@ def _named(lookup: Lookup) -> tuple[Shop, str]:
 
 
 async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
-    """Void approvals of attempts that were given up, so that a customer never pays twice for an order."""
+    """Void approvals of attempts that were given up, so that no customer pays twice."""
     late = [
         (lookup, finding)
         for lookup, finding in found
@@ -304,7 +314,7 @@ async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, 
 
 
 async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:
-    """Commit to the void, call, record; true once it is done. Moves money (back to the customer)."""
+    """Commit to the void, call, record; true once it is done. Moves money (back)."""
     names = {"merchant_id": lookup.shop.merchant_id, "live": lookup.shop.live, "attempt_id": lookup.attempt_id}
     if isinstance(finding, Approved) and lookup.state is not AttemptState.VOIDING:
         later = now + BACKOFF[1]
@@ -329,7 +339,7 @@ async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: dat
 
 
 async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> None:
-    """Give back what stayed open, each with its next date, and raise the alarm for what is open too long."""
+    """Give back what stayed open, each with its next date; what is open too long is an alarm."""
     if not lookups:
         return
     for lookup in lookups:
@@ -347,10 +357,12 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
 
 
 def next_look(lookup: Lookup, now: datetime) -> datetime | None:
-    """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final.
+    """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly,
+    and when "not found" becomes final.
 
-    An attempt that was given up is asked for every few minutes for a day, so that a second charge is undone within
-    minutes of turning up, then hourly, and never again once it has stayed quiet for a week.
+    An attempt that was given up is asked for every few minutes for a day, so that a second charge
+    is undone within minutes of turning up, then hourly, and never again once it has stayed quiet
+    for a week.
     """
     if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
         quiet = now - (lookup.finished_at or lookup.created_at)
@@ -365,7 +377,7 @@ def next_look(lookup: Lookup, now: datetime) -> datetime | None:
 
 
 def _next_round(now: datetime, pause: timedelta) -> datetime:
-    """The next time that is a whole number of pauses after midnight (UTC), at which all are asked who wait so long."""
+    """The next whole number of pauses after midnight (UTC), at which all are asked together."""
     return now + pause - (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) % pause
 
 
@@ -374,7 +386,7 @@ def _alarming(lookup: Lookup, now: datetime) -> bool:
 
 
 async def watch_open_outcomes(database: Database, *, now: datetime) -> None:
-    """Measure how many attempts and movements are without an outcome for more than a minute, for the operator."""
+    """Measure how many attempts and movements are without an outcome for over a minute."""
     minute_ago = now - timedelta(minutes=1)
     attempts = await queries.attempts_unknown(database, older_than=minute_ago)
     metrics.OPEN_OUTCOMES.set(attempts + await count_unknown(database, older_than=minute_ago))

@@ -1,4 +1,6 @@
-"""Outcomes that come when an attempt has ended another way: a second charge is undone, a contradiction is an alarm."""
+"""Outcomes that come when an attempt has ended another way:
+a second charge is undone, a contradiction is an alarm.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ queries = load_statements(__package__ or "")
 
 
 async def look_at_late_approvals(database: Database, attempts: Sequence[tuple[Shop, int]]) -> None:
-    """Attempts of which a bank has just said that it approved them, and that could not be recorded so. Moves no money.
+    """Attempts of which a bank has just said that it approved them,
+    and that could not be recorded so. Moves no money.
 
-    The janitor looks at once at those that were given up, and undoes them. One that the bank had declined before is an
-    alarm: its customer may have paid since, in another way.
+    The janitor looks at once at those that were given up, and undoes them. One that the bank had
+    declined before is an alarm: its customer may have paid since, in another way.
     """
     if not attempts:
         return
@@ -29,13 +32,17 @@ async def look_at_late_approvals(database: Database, attempts: Sequence[tuple[Sh
 
 
 async def look_at_late_declines(database: Database, attempts: Sequence[tuple[Shop, int]]) -> None:
-    """Attempts of which a bank has just said that it declined them, and that could not be recorded so."""
+    """Attempts of which a bank has just said that it declined them,
+    and that could not be recorded so.
+    """
     said = "the bank says that it declined it, and it is recorded as approved: look at the bank whether it took money"
     await _report(database, attempts, AttemptState.APPROVED, said)
 
 
 async def _report(database: Database, attempts: Sequence[tuple[Shop, int]], against: AttemptState, said: str) -> None:
-    """Raise an alarm for each attempt that is recorded as the opposite of what the bank says. Moves no money."""
+    """Raise an alarm for each attempt that is recorded as the opposite of what the bank says.
+    Moves no money.
+    """
     if not attempts:
         return
     states = {row["id"]: row["state"] async for row in queries.attempt_states(database, **_names(attempts))}

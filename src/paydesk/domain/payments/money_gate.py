@@ -1,6 +1,8 @@
-"""Whether anything that moves money may be begun: not while the database may have forgotten what was begun before.
+"""Whether anything that moves money may be begun:
+not while the database may have forgotten what was begun before.
 
-Where the operator wants that, nor while a failover would make it forget what is begun now (second_server.py).
+Where the operator wants that, nor while a failover would make it forget what is begun now
+(second_server.py).
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from enum import StrEnum
 from paydesk.core.errors import Held
 
 PATIENCE = 2.0
-"""Seconds that who would begin something waits while it is being looked at: mostly it takes no longer."""
+"""Seconds that who would begin something waits while it is being looked at:
+mostly it takes no longer."""
 
 SOON, LATER = 3, 60
 """After how many seconds to try again: while it is being looked at, and while it is held."""
@@ -20,7 +23,9 @@ LOOKING = "payments wait for some seconds: the database was moved or started, an
 
 
 class Standing(StrEnum):
-    """Whether money may be begun, is about to be again, or waits for reconciliation or an operator."""
+    """Whether money may be begun, is about to be again, or waits for reconciliation
+    or an operator.
+    """
 
     OPEN = "open"
     LOOKING = "looking"
@@ -28,7 +33,9 @@ class Standing(StrEnum):
 
 
 class MoneyGate:
-    """What everything passes that begins to move money; whoever watches the database opens and shuts it."""
+    """What everything passes that begins to move money;
+    whoever watches the database opens and shuts it.
+    """
 
     def __init__(self, standing: Standing = Standing.OPEN) -> None:
         self.standing = standing
@@ -51,7 +58,9 @@ class MoneyGate:
             self._decided.set()
 
     def shut(self, by: str, why: str) -> None:
-        """Shut it for a reason of its own as well, until `reopen`; `by` names the reason, `why` is as for `say`."""
+        """Shut it for a reason of its own as well, until `reopen`;
+        `by` names the reason, `why` is as for `say`.
+        """
         self._shut[by] = why
 
     def reopen(self, by: str) -> None:
@@ -63,7 +72,8 @@ class MoneyGate:
         return next(iter(self._shut.values()), "") if self.standing is Standing.OPEN else self._why
 
     async def require(self) -> None:
-        """Let through who is about to begin something that moves money; a look is waited for, briefly.
+        """Let through who is about to begin something that moves money;
+        a look is waited for, briefly.
 
         Raises: Held; nothing was begun.
         """

@@ -1,7 +1,9 @@
-"""Captures, voids and refunds: intent committed, acquirer called, outcome recorded, in this order and no other.
+"""Captures, voids and refunds: intent committed, acquirer called, outcome recorded,
+in this order and no other.
 
-A movement whose answer was lost is finished by the janitor: it asks the acquirer what became of the key, and if the
-acquirer has never seen it, sends the same key once more, which an acquirer takes for the same request.
+A movement whose answer was lost is finished by the janitor: it asks the acquirer what became of the
+key, and if the acquirer has never seen it, sends the same key once more, which an acquirer takes
+for the same request.
 """
 
 from __future__ import annotations
@@ -62,14 +64,18 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Under its key the acquirer had an older refund of another amount: that one is recorded, nothing new was made."""
+    """Under its key the acquirer had an older refund of another amount:
+    that one is recorded, nothing new was made.
+    """
 
 
 Result = Done | Refused | Unsettled | Corrected
 
 
 async def find_intent(connection: Connection, shop: Shop, request_key: str) -> MovementRow | None:
-    """The row of a movement that was begun under a key and whose outcome nobody has recorded, None if there is none."""
+    """The row of a movement that was begun under a key and whose outcome nobody has recorded,
+    None if there is none.
+    """
     return record_if_any(
         MovementRow,
         await queries.find_intent(connection, merchant_id=shop.merchant_id, live=shop.live, request_key=request_key),
@@ -77,10 +83,11 @@ async def find_intent(connection: Connection, shop: Shop, request_key: str) -> M
 
 
 async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
-    """Ask the acquirer for a movement whose intent is committed, and record its answer. Moves money.
+    """Ask the acquirer for a movement whose intent is committed, and record its answer.
+    Moves money.
 
-    Who asked waits for it, but may go away meanwhile: the outcome is written down all the same. `now` is the shop's
-    time, UTC.
+    Who asked waits for it, but may go away meanwhile: the outcome is written down all the same.
+    `now` is the shop's time, UTC.
     """
     call = asyncio.create_task(_call_and_record(desk, replace(movement, answered=True), now=now))
     desk.under_way.add(call)
@@ -89,9 +96,11 @@ async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
 
 
 async def carry_out_all(desk: Desk, movements: Sequence[Movement], *, real_now: datetime) -> list[Result]:
-    """Ask the acquirers for movements whose intents are committed, all at once, and record the answers. Moves money.
+    """Ask the acquirers for movements whose intents are committed, all at once,
+    and record the answers. Moves money.
 
-    Each shop's time is `real_now` (UTC) and its clock; what is not known afterwards is left to the janitor.
+    Each shop's time is `real_now` (UTC) and its clock; what is not known afterwards is left to
+    the janitor.
     """
     answers = await asyncio.gather(*(_answer(desk, movement) for movement in movements))
     recorded = await record_at_their_times(desk.database, list(zip(movements, answers, strict=True)), real_now=real_now)
@@ -142,7 +151,10 @@ async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> 
 
 
 async def _ask(desk: Desk, movement: Movement) -> Answer:
-    """Have the acquirer move the money under the movement's key. Moves money. Raises: OutcomeUnknown."""
+    """Have the acquirer move the money under the movement's key. Moves money.
+
+    Raises: OutcomeUnknown.
+    """
     acquirer = desk.acquirers[movement.acquirer]
     key, reference, amount, currency = movement.key, movement.reference, movement.amount, movement.currency
     try:
@@ -174,13 +186,17 @@ def _may_be_old(acquirer: bank.Acquirer, movement: Movement) -> bool:
 
 
 async def _made_before(acquirer: bank.Acquirer, movement: Movement) -> bank.Moved | None:
-    """The refund that was made under this key before, None if there is none. Moves no money. Raises: OutcomeUnknown."""
+    """The refund that was made under this key before, None if there is none. Moves no money.
+
+    Raises: OutcomeUnknown.
+    """
     found = await acquirer.find_movement(movement.key, movement.of_key, movement.reference)
     return found if isinstance(found, bank.Moved) else None
 
 
 async def _correct(database: Database, movement: Movement, answer: Answer) -> bool:
-    """Make the row of a refund what the acquirer has under its key, if that has another amount. Moves no money.
+    """Make the row of a refund what the acquirer has under its key, if that has another amount.
+    Moves no money.
 
     Returns whether it was another. Raises: OutcomeUnknown if so much is not left here.
     """
@@ -197,7 +213,8 @@ async def _correct(database: Database, movement: Movement, answer: Answer) -> bo
 
 
 async def finish_movements(desk: Desk, *, now: datetime, most: int = 100) -> int:
-    """Finish movements whose outcome nobody recorded, all at once; returns how many were looked at. Moves money.
+    """Finish movements whose outcome nobody recorded, all at once; returns how many were looked at.
+    Moves money.
 
     Acquirers live in real time, so `now` is real time (UTC).
     """
@@ -216,7 +233,9 @@ async def count_unknown(database: Database, *, older_than: datetime) -> int:
 
 
 async def _finish(desk: Desk, movement: Movement) -> Answer | None:
-    """What became of a movement, or, if the acquirer never saw it, of the same key sent again; None if unknown."""
+    """What became of a movement, or, if the acquirer never saw it, of the same key sent again;
+    None if unknown.
+    """
     try:
         acquirer = desk.acquirers[movement.acquirer]
         finding = await acquirer.find_movement(movement.key, movement.of_key, movement.reference)
@@ -231,7 +250,9 @@ async def _finish(desk: Desk, movement: Movement) -> Answer | None:
 
 
 async def _ask_later(database: Database, movements: Sequence[Movement], *, now: datetime) -> None:
-    """Give back what stayed open, each with its next date, and raise the alarm for what is open too long."""
+    """Give back what stayed open, each with its next date, and raise the alarm
+    for what is open too long.
+    """
     if not movements:
         return
     late = {movement.id for movement in movements if now - movement.created_at > ALERT_AFTER}

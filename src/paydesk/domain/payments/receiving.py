@@ -1,4 +1,5 @@
-"""Receiving a checkout form: who signed it, is it genuine, is it complete, and then a checkout for it.
+"""Receiving a checkout form: who signed it, is it genuine, is it complete,
+and then a checkout for it.
 
 Source: interface.md §2.1 and §3.1. Moves no money.
 """
@@ -34,7 +35,9 @@ LARGEST_BODY = 64 * 1024
 
 
 class WrongHash(Forbidden):
-    """The form's hash is not the one that its merchant's key gives; in test mode the diagnosis helps to find why."""
+    """The form's hash is not the one that its merchant's key gives;
+    in test mode the diagnosis helps to find why.
+    """
 
     def __init__(self, diagnosis: Diagnosis | None) -> None:
         super().__init__("hash is wrong: it does not match the posted fields and the private key of this api_key")
@@ -53,7 +56,9 @@ class Reception:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A form that was accepted: the checkout's link, its token in an address, and what was asked for."""
+    """A form that was accepted: the checkout's link, its token in an address,
+    and what was asked for.
+    """
 
     link: Link
     token: str = field(repr=False)
@@ -61,9 +66,11 @@ class Received:
 
 
 async def receive_form(desk: Reception, body: bytes, *, client_address: str, sandbox: bool, now: datetime) -> Received:
-    """Accept a signed form and open its checkout, or refuse it and leave a line for the merchant's programmer.
+    """Accept a signed form and open its checkout, or refuse it and leave a line
+    for the merchant's programmer.
 
-    `body` is form-encoded; `client_address` is counted against the limit; `sandbox` makes everything test data.
+    `body` is form-encoded; `client_address` is counted against the limit; `sandbox` makes
+    everything test data.
 
     Raises: Malformed (400), WrongHash, Forbidden (403, the latter for its scopes),
         NotFound (404, unknown api_key), Conflict (409, the merchant is not live),
@@ -77,7 +84,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     shop = Shop(signer.merchant_id, live=not sandbox and not signer.test_mode)
     if signer.forms_this_minute > desk.forms_per_minute:
         error = TooMany("too many checkout forms from this address; wait a minute", retry_after=60 - now.second)
-        # One line tells the programmer; one for each form would let a flood push everything else out of the log.
+        # One line tells the programmer; one for each form would let a flood push everything else
+        # out of the log.
         if signer.forms_this_minute == desk.forms_per_minute + 1:
             await log_rejected_form(desk.database, shop, error, form, now)
         raise error
@@ -126,7 +134,8 @@ async def _verify(
 
 
 def refuse_live(signer: Signer) -> None:
-    """Refuse a live checkout of a merchant that has not gone live, or is suspended, or whose database is a copy.
+    """Refuse a live checkout of a merchant that has not gone live, or is suspended,
+    or whose database is a copy.
 
     Raises: Conflict, saying how to test instead.
     """

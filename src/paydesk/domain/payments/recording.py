@@ -1,4 +1,6 @@
-"""Writing down what an acquirer said of captures, voids and refunds; each is worked out in after.py."""
+"""Writing down what an acquirer said of captures, voids and refunds;
+each is worked out in after.py.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +29,28 @@ from paydesk.domain.payments.states import MovementKind, MovementState
 queries = load_statements(__package__ or "", "movements.sql")
 
 READ_AGAIN = 50
-"""How often a payment that others change at the same moment is read again, before the janitor is left to do it."""
+"""How often a payment that others change at the same moment is read again,
+before the janitor is left to do it."""
 
 _SHORT = 0.002
-"""Seconds by which the pause before reading again grows, so that those who race get out of each other's way."""
+"""Seconds by which the pause before reading again grows, so that those who race get out
+of each other's way."""
 
 Answer = bank.Moved | bank.Refused | bank.Captured
-"""What an acquirer says of a movement: Captured only of a void, whose authorization holds nothing any more."""
+"""What an acquirer says of a movement: Captured only of a void,
+whose authorization holds nothing any more."""
 
 CAPTURED_MEANWHILE = "the bank has captured the money already, so there is no hold to let go of; it can be refunded"
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """A capture, void or refund whose intent is committed; `of_key` and `reference` name its purchase at the bank.
+    """A capture, void or refund whose intent is committed;
+    `of_key` and `reference` name its purchase at the bank.
 
-    `number` counts the janitor's questions; `clock` is how far the shop's time is ahead of real time; `answered` if
-    whoever asked for it waits for its outcome and is told; `paid_at` is when a payment was paid that is given back now.
+    `number` counts the janitor's questions; `clock` is how far the shop's time is ahead of real
+    time; `answered` if whoever asked for it waits for its outcome and is told; `paid_at` is when a
+    payment was paid that is given back now.
     """
 
     shop: Shop
@@ -101,7 +108,9 @@ class _Recorded(msgspec.Struct, frozen=True):
 
 
 class _Ended(msgspec.Struct, frozen=True):
-    """A void that ended since its money was captured; the rest, if the bank let go of one, is a refund of its own."""
+    """A void that ended since its money was captured; the rest, if the bank let go of one,
+    is a refund of its own.
+    """
 
     movement_id: int
     captured: bool
@@ -136,10 +145,11 @@ def movement_of(row: MovementRow) -> Movement:
 
 
 async def record_done(database: Database, done: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:
-    """Record movements that happened, with the acquirer's references; returns the ids of those that moved.
+    """Record movements that happened, with the acquirer's references;
+    returns the ids of those that moved.
 
-    One that somebody else recorded is missing from the result, and so is one that the database refuses, which must not
-    hold up the others. Moves no money; writes ledger and pingbacks.
+    One that somebody else recorded is missing from the result, and so is one that the database
+    refuses, which must not hold up the others. Moves no money; writes ledger and pingbacks.
     """
     left = list(done)
     recorded: set[int] = set()
@@ -169,7 +179,9 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
 
 
 async def record_done_within(connection: Connection, movement: Movement, reference: str, *, now: datetime) -> bool:
-    """Record within a transaction of the caller's, who began the movement there, that it happened. Moves no money."""
+    """Record within a transaction of the caller's, who began the movement there, that it happened.
+    Moves no money.
+    """
     return all(moved for _, moved in await _record_done(connection, [(movement, reference)], now=now))
 
 
@@ -179,7 +191,9 @@ def _named(movement: Movement) -> tuple[Shop, str]:
 
 
 async def _record_done(database: Database, done: Sequence[_Happened], *, now: datetime) -> list[_Try]:
-    """One try, of all or of nothing: the ids of those that were open still, and whether each was written."""
+    """One try, of all or of nothing: the ids of those that were open still,
+    and whether each was written.
+    """
     changes = await _changes(database, [movement for movement, _ in done], now=now)
     if not changes:
         return []
@@ -188,7 +202,9 @@ async def _record_done(database: Database, done: Sequence[_Happened], *, now: da
 
 
 async def _changes(database: Database, movements: Sequence[Movement], *, now: datetime) -> list[Change]:
-    """What each movement that is still open means for its payment, from its payment as it stands now."""
+    """What each movement that is still open means for its payment,
+    from its payment as it stands now.
+    """
     rows = queries.movements_to_record(
         database,
         merchant_ids=[movement.shop.merchant_id for movement in movements],
@@ -232,7 +248,9 @@ async def _write(
 async def record_at_their_times(
     database: Database, found: Sequence[tuple[Movement, Answer | None]], *, real_now: datetime
 ) -> set[int]:
-    """Write down what acquirers said, each by its shop's own time; returns the ids of movements that were recorded."""
+    """Write down what acquirers said, each by its shop's own time;
+    returns the ids of movements that were recorded.
+    """
     recorded: set[int] = set()
     for clock in {movement.clock for movement, _ in found}:
         here = [(movement, answer) for movement, answer in found if movement.clock == clock and answer is not None]
@@ -241,7 +259,8 @@ async def record_at_their_times(
 
 
 async def record_answers(database: Database, said: Sequence[tuple[Movement, Answer]], *, now: datetime) -> set[int]:
-    """Write down what acquirers said of movements; returns the ids of those that ended. Moves no money.
+    """Write down what acquirers said of movements; returns the ids of those that ended.
+    Moves no money.
 
     If somebody was faster, what they wrote stands. `now` is the shops' time, UTC.
     """
@@ -259,7 +278,8 @@ async def record_answers(database: Database, said: Sequence[tuple[Movement, Answ
 
 
 async def record_refusals(database: Database, refused: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:
-    """Record movements that the acquirer would not make; returns the ids of those that ended. Moves no money.
+    """Record movements that the acquirer would not make; returns the ids of those that ended.
+    Moves no money.
 
     One that can't be recorded waits in the operator's list and stops no other.
     """
@@ -286,12 +306,13 @@ async def _record_refusals(database: Database, refused: Sequence[tuple[Movement,
 async def record_captured(
     database: Database, captured: Sequence[tuple[Movement, bank.Captured]], *, now: datetime
 ) -> set[int]:
-    """Record that authorizations which were to be let go of are captured at the bank; returns the voids that ended.
+    """Record that authorizations which were to be let go of are captured at the bank;
+    returns the voids that ended.
 
-    The void is refused, and the capture is recorded; of a part of what was authorized too: then the merchant is told of
-    the rest, which the bank let go of, as of a refund. Whatever the bank did, the operator hears of it, since somebody
-    else captured, or our record of it was lost. Where its word fits no payment (nothing, or more than was authorized)
-    that is all. Moves no money.
+    The void is refused, and the capture is recorded; of a part of what was authorized too: then the
+    merchant is told of the rest, which the bank let go of, as of a refund. Whatever the bank did,
+    the operator hears of it, since somebody else captured, or our record of it was lost. Where its
+    word fits no payment (nothing, or more than was authorized) that is all. Moves no money.
     """
     worked = await together(captured, partial(_record_captured, database, now=now))
     await set_aside(database, worked, lambda one: _named(one[0]), doing="the bank captured it, which can't be recorded")
@@ -315,7 +336,9 @@ async def record_captured(
 async def _record_captured(
     database: Database, captured: Sequence[tuple[Movement, bank.Captured]], *, now: datetime
 ) -> list[_Try]:
-    """One try, of all or of nothing: the ids of the voids that ended, and whether a capture was recorded with each."""
+    """One try, of all or of nothing: the ids of the voids that ended,
+    and whether a capture was recorded with each.
+    """
     async with database.acquire() as connection, connection.transaction():
         rows = queries.record_found_captures(
             connection,
@@ -339,9 +362,11 @@ async def _record_released(
     *,
     now: datetime,
 ) -> None:
-    """Record what the bank let go of when it captured a part, within the transaction of that capture.
+    """Record what the bank let go of when it captured a part, within the transaction
+    of that capture.
 
-    Outside of it nobody may see these movements before they are done: the janitor would ask the bank for them.
+    Outside of it nobody may see these movements before they are done: the janitor would ask the
+    bank for them.
     """
     voids = {movement.id: movement for movement, _ in captured}
     released: list[_Happened] = [
@@ -357,7 +382,9 @@ async def _record_released(
 async def _report_contradictions(
     database: Database, movements: Sequence[Movement], against: MovementState, said: str
 ) -> None:
-    """Raise an alarm for each movement of which the bank says the opposite of what is recorded. Moves no money."""
+    """Raise an alarm for each movement of which the bank says the opposite of what is recorded.
+    Moves no money.
+    """
     if not movements:
         return
     rows = queries.movement_states(

@@ -1,4 +1,6 @@
-"""Giving money back: a part or all of what was captured, or the hold that was not yet (interface.md §8.3)."""
+"""Giving money back: a part or all of what was captured, or the hold that was not yet
+(interface.md §8.3).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ _LOOK_AGAIN = 50
 
 @dataclass(frozen=True, slots=True)
 class RefundLimits:
-    """What whoever asks may give back of one payment and in a UTC day, in dollars, euros or pounds (core/units.py)."""
+    """What whoever asks may give back of one payment and in a UTC day, in dollars,
+    euros or pounds (core/units.py).
+    """
 
     of_payment: Decimal
     of_day: Decimal
@@ -55,7 +59,9 @@ class OverLimit(Conflict):
 
 
 class RefundStatus(StrEnum):
-    """How a refund is answered: where it leaves its order, or that the acquirer has not answered yet."""
+    """How a refund is answered: where it leaves its order,
+    or that the acquirer has not answered yet.
+    """
 
     WHOLE = WHOLE
     PART = PART
@@ -82,7 +88,9 @@ class Refund:
 
 @dataclass(frozen=True, slots=True)
 class SeenRefund:
-    """A refund or void in a payment's history; `at` (UTC) is when it ended, or began if it has not."""
+    """A refund or void in a payment's history; `at` (UTC) is when it ended,
+    or began if it has not.
+    """
 
     reference_id: int
     amount: Decimal
@@ -92,7 +100,9 @@ class SeenRefund:
 
 @dataclass(frozen=True, slots=True)
 class _Refundable:
-    """How a payment stands, as far as it can be given back; `moving` is what its hold is being ended by."""
+    """How a payment stands, as far as it can be given back;
+    `moving` is what its hold is being ended by.
+    """
 
     merchant_order_id: str
     state: PaymentState
@@ -144,17 +154,19 @@ async def refund(
 ) -> Refund:
     """Give back an amount (None: all that is left) of a payment. Moves money.
 
-    Of an authorization that is not captured yet the hold is let go, which is possible for all of it only. `amount` is
-    in main units of the payment's currency; zeros that it has no decimals for do no harm. `request_key` is the caller's
-    own name for this request: one key moves money once, whoever sends it again gets what became of it. Without one a
-    name is drawn, so that a refund whose intent may or may not have been committed is looked for and not made twice;
-    an equal request that follows one of which nobody was told is its repeat (asked_again.py).
-    `now` is the shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells of its
-    end.
+    Of an authorization that is not captured yet the hold is let go, which is possible for all of it
+    only. `amount` is in main units of the payment's currency; zeros that it has no decimals for do
+    no harm. `request_key` is the caller's own name for this request: one key moves money once,
+    whoever sends it again gets what became of it. Without one a name is drawn, so that a refund
+    whose intent may or may not have been committed is looked for and not made twice; an equal
+    request that follows one of which nobody was told is its repeat (asked_again.py). `now` is the
+    shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells
+    of its end.
 
-    Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that can't be given back, or
-        if nothing is left; Conflict if the payment is not paid, is charged back or is just being captured, and if the
-        acquirer refuses, with its reason; OverLimit; Held; Unsure if nobody can say whether the intent was committed.
+    Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that
+        can't be given back, or if nothing is left; Conflict if the payment is not paid, is charged
+        back or is just being captured, and if the acquirer refuses, with its reason; OverLimit;
+        Held; Unsure if nobody can say whether the intent was committed.
     """
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id}
     key = request_key or drawn_key()
@@ -231,7 +243,8 @@ def _what_to_do(row: _Refundable, payment_id: int, amount: Decimal | None) -> Mo
 
 
 def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Decimal) -> None:
-    """Refuse what can't be given back of what is left: it must be above 0, exact in the currency, and not too much.
+    """Refuse what can't be given back of what is left: it must be above 0, exact in the currency,
+    and not too much.
 
     Raises: Malformed, saying which it was.
     """
@@ -289,7 +302,9 @@ async def _begin(
     *,
     seen: Decimal,
 ) -> MovementRow | None:
-    """Commit the intent; None if the payment changed, or the key was used, since it was looked at."""
+    """Commit the intent; None if the payment changed, or the key was used,
+    since it was looked at.
+    """
 
     async def write(connection: Connection) -> MovementRow | None:
         if kind is MovementKind.VOID:
@@ -345,7 +360,8 @@ async def _same(database: Database, shop: Shop, known: _Known, payment_id: int, 
     is_refund = known.kind in (MovementKind.REFUND, MovementKind.VOID) and known.payment_id == payment_id
     if not is_refund or amount not in (None, known.amount):
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-    # Who is told of it relies on it: a commit that was broken off can be seen, and a failover forgets it.
+    # Who is told of it relies on it: a commit that was broken off can be seen, and a failover
+    # forgets it.
     await make_durable(database, patience=PATIENCE)
     if known.unanswered_since is not None:
         await asked_again.mark_answered(database, shop, known.id)
@@ -353,7 +369,9 @@ async def _same(database: Database, shop: Shop, known: _Known, payment_id: int, 
 
 
 async def _shown_or_begun(database: Database, shop: Shop, row: _Refundable, begun: MovementRow) -> Refund:
-    """A refund as it stands now; if the database is away, it is on its way, as far as anybody can say."""
+    """A refund as it stands now; if the database is away, it is on its way,
+    as far as anybody can say.
+    """
     try:
         return await _shown(database, shop, begun.id)
     except AWAY:

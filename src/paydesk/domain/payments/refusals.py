@@ -24,7 +24,9 @@ from paydesk.domain.merchants.shop import Shop
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """What an acquirer would not take, for its own `reason`; `what` names our side of it, such as `attempt 12`."""
+    """What an acquirer would not take, for its own `reason`;
+    `what` names our side of it, such as `attempt 12`.
+    """
 
     shop: Shop
     acquirer: str
@@ -33,9 +35,11 @@ class RefusedRequest:
 
 
 async def authorize(database: Database, acquirer: Acquirer, purchase: Purchase, *, shop: Shop, what: str) -> Outcome:
-    """Ask for a purchase whose customer waits; a request that is refused as such is a decline. Moves money.
+    """Ask for a purchase whose customer waits; a request that is refused as such is a decline.
+    Moves money.
 
-    Raises: OutcomeUnknown; KeyUsed for a key that was used before: what it came to is to be looked up.
+    Raises: OutcomeUnknown; KeyUsed for a key that was used before: what it came to is to be
+        looked up.
     """
     try:
         return await acquirer.authorize(purchase)
@@ -47,7 +51,8 @@ async def authorize(database: Database, acquirer: Acquirer, purchase: Purchase, 
 
 
 async def report_refused(database: Database, refused: Sequence[RefusedRequest], *, now: datetime) -> None:
-    """Put refused requests into the operator's list, one line per merchant and acquirer; now is real. Moves no money.
+    """Put refused requests into the operator's list, one line per merchant and acquirer;
+    now is real. Moves no money.
 
     A wrong secret key refuses everything: a line for each attempt would bury all else.
     """

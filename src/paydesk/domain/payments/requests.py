@@ -42,14 +42,16 @@ LONGEST: Mapping[str, int] = {
 """The most characters that a field may have."""
 
 PREFILLS: Mapping[str, int] = {"city": 100, "zip": 20}
-"""Fields that only prefill what the page asks, and the most characters that it takes; they never refuse a form."""
+"""Fields that only prefill what the page asks, and the most characters that it takes;
+they never refuse a form."""
 
 RECURRING_FIELDS = (*REQUIRED, *OPTIONAL)
 
 KNOWN_FIELDS = (
     CHECKOUT_FIELDS | LONGEST.keys() | PREFILLS.keys() | {"country", "country_code", "payment_flow", "quantity"}
 )
-"""What means something here, by which name it comes first; all else is ignored, since plugins send more."""
+"""What means something here, by which name it comes first;
+all else is ignored, since plugins send more."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
@@ -57,9 +59,11 @@ _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
 
 @dataclass(frozen=True, slots=True)
 class CheckoutRequest:
-    """What a valid form asks for; optional texts are empty when absent, and without `success_url` our page says thanks.
+    """What a valid form asks for; optional texts are empty when absent,
+    and without `success_url` our page says thanks.
 
-    `amount` is in the main unit of `currency`: for a subscription (`terms`) it is the price per period.
+    `amount` is in the main unit of `currency`: for a subscription (`terms`) it is the price
+    per period.
     """
 
     merchant_order_id: str
@@ -166,7 +170,9 @@ def _check_line(text: str, name: str) -> None:
 
 
 def _success_url(url: str) -> str:
-    """A customer may return to any kind of app, but never to what the browser or the system itself opens."""
+    """A customer may return to any kind of app, but never to what the browser
+    or the system itself opens.
+    """
     if not url:
         return ""
     refuse_card_number(url, "success_url")
@@ -203,7 +209,9 @@ def _email(text: str) -> str:
 
 
 def prefill(text: str, name: str) -> str:
-    """What a shop or a customer gave for one of `PREFILLS`, on one line; empty if it can't be one."""
+    """What a shop or a customer gave for one of `PREFILLS`, on one line;
+    empty if it can't be one.
+    """
     line = _CONTROL.sub("", _LINE_BREAKS_AND_TABS.sub(" ", text)).strip()
     return line if len(line) <= PREFILLS[name] and not holds_card_number(line) else ""
 

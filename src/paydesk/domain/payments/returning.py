@@ -1,4 +1,6 @@
-"""The way back to the shop after paying: by itself or by a button, and whether it has to be named. Moves no money."""
+"""The way back to the shop after paying: by itself or by a button, and whether it has to be named.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Way(StrEnum):
 
 
 def way_back(checkout: Checkout) -> Way:
-    """How the customer gets from a checkout to its `success_url`; the same in test mode as in live."""
+    """How the customer gets from a checkout to its `success_url`;
+    the same in test mode as in live.
+    """
     scheme = urlsplit(checkout.success_url).scheme
     if not checkout.success_url or is_systems_own(scheme):
         return Way.NONE
@@ -38,7 +42,9 @@ def way_back(checkout: Checkout) -> Way:
 
 
 async def leads_by_itself(database: Database, checkout: Checkout, *, now: datetime) -> bool:
-    """Whether this very answer leads the customer to the shop: of many, one does. Moves no money."""
+    """Whether this very answer leads the customer to the shop: of many, one does.
+    Moves no money.
+    """
     if way_back(checkout) is not Way.ITSELF:
         return False
     first = await queries.lead_back(

@@ -1,4 +1,6 @@
-"""The states of a payment and of the attempts to make it, with the one table of allowed transitions for each."""
+"""The states of a payment and of the attempts to make it, with the one table of allowed transitions
+for each.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class PaymentState(StrEnum):
     REFUNDED = "refunded"
     """All of the money was given back."""
     CHARGED_BACK = "charged_back"
-    """The customer's bank took money back, a part or all; if the merchant wins the dispute it comes again."""
+    """The customer's bank took money back, a part or all;
+    if the merchant wins the dispute it comes again."""
 
 
 PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {

@@ -20,7 +20,10 @@ from paydesk.domain.payments.meeting import Wish, under_its_key
 
 
 async def charge_unattended(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | Declined:
-    """Charge a stored card without its customer. Moves money. Raises: OutcomeUnknown, AcquirerRefused."""
+    """Charge a stored card without its customer. Moves money.
+
+    Raises: OutcomeUnknown, AcquirerRefused.
+    """
     said, asked = await under_its_key(database, acquirer, wish, acquirer.charge_stored)
     return await end_challenge(acquirer, asked.key) if isinstance(said, Challenged) else said
 
@@ -32,7 +35,8 @@ async def find_unattended(acquirer: Acquirer, key: str, not_after: datetime) -> 
 
 
 async def end_challenge(acquirer: Acquirer, key: str) -> Approved | Declined:
-    """End a challenge that nobody can answer, which makes it a decline, or say what it came to before. Moves no money.
+    """End a challenge that nobody can answer, which makes it a decline, or say what it came
+    to before. Moves no money.
 
     Left open at the bank it could be approved long after we gave it up.
 

@@ -1,4 +1,6 @@
-"""Taking due pingbacks from the database, fairly: merchants in turn, no URL and no merchant more than its share."""
+"""Taking due pingbacks from the database, fairly:
+merchants in turn, no URL and no merchant more than its share.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ _FIRST: tuple[int, bool] = (0, False)
 class Claimed:
     """A pingback that this process may send.
 
-    The lease began at `began` (monotonic seconds), when the merchant's side had the time `now` (a test clock may run
-    ahead).
+    The lease began at `began` (monotonic seconds), when the merchant's side had the time `now` (a
+    test clock may run ahead).
     """
 
     name: Name
@@ -51,7 +53,9 @@ class Claimed:
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A row of `claim`: where it goes on, and a pingback (without an id: none was taken, and there is nothing else)."""
+    """A row of `claim`: where it goes on, and a pingback (without an id:
+    none was taken, and there is nothing else).
+    """
 
     next_merchant_id: int | None
     next_live: bool | None
@@ -94,7 +98,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much one claim takes: of all, of all test sides, of an owner, of a side, of a URL; how many sides it sees."""
+    """How much one claim takes: of all, of all test sides, of an owner, of a side, of a URL;
+    how many sides it sees.
+    """
 
     room: int
     test: int
@@ -121,7 +127,8 @@ class Claims:
     async def take(
         self, now: datetime, share: Share, lanes: Sequence[Load], *, merchant_id: int | None = None
     ) -> list[Claimed]:
-        """Lease pingbacks that are due at `now` (real time; each side has its own by it), each merchant's oldest first.
+        """Lease pingbacks that are due at `now` (real time; each side has its own by it),
+        each merchant's oldest first.
 
         With `merchant_id` only that merchant's test side counts, and `now` is its time.
 
@@ -157,7 +164,9 @@ class Claims:
         return await self._opened([row for row in rows if row.id is not None], began)
 
     async def _opened(self, rows: Sequence[_Row], began: float) -> list[Claimed]:
-        """Add the private keys; what can't be stamped is tried again later, and waits in the operator's list."""
+        """Add the private keys; what can't be stamped is tried again later,
+        and waits in the operator's list.
+        """
         metrics.CLAIMED.inc(len(rows))
         keys = await self._keyring.private_keys(row.key for row in rows)
         await self._set_aside([row for row in rows if row.key not in keys])

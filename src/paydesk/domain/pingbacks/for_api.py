@@ -1,4 +1,6 @@
-"""What a merchant's server reads about pingbacks: pages of them, and one with its attempts. Moves no money."""
+"""What a merchant's server reads about pingbacks: pages of them, and one with its attempts.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class _LastAttempt:
 
 @dataclass(frozen=True, slots=True)
 class PingbackFilter:
-    """Which pingbacks: of a state, about an order reference, about whoever has an e-mail address, of an event."""
+    """Which pingbacks: of a state, about an order reference, about whoever has an e-mail address,
+    of an event.
+    """
 
     state: PingbackState | None = None
     reference: str | None = None
@@ -47,7 +51,9 @@ class PingbackFilter:
 
 
 async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> list[SeenPingback]:
-    """A page of the shop's pingbacks, newest first; the narrowest filter leads, by an index of its own."""
+    """A page of the shop's pingbacks, newest first;
+    the narrowest filter leads, by an index of its own.
+    """
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
     state, event = wanted.state, wanted.event
     is_usual = state is None or state is PingbackState.ACKNOWLEDGED
@@ -66,7 +72,9 @@ async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilte
 
 
 async def why_failed(database: Database, shop: Shop, pingback_ids: Sequence[int]) -> dict[int, Why]:
-    """Why the last attempt of each of these failed; those that were acknowledged, or never sent, are missing."""
+    """Why the last attempt of each of these failed; those that were acknowledged, or never sent,
+    are missing.
+    """
     rows = queries.last_attempts(database, merchant_id=shop.merchant_id, live=shop.live, ids=pingback_ids)
     reasons = {
         last.pingback_id: why(last.status, last.error, last.response_body)
@@ -91,7 +99,8 @@ async def find_pingback(database: Database, shop: Shop, pingback_id: int) -> See
 async def find_with_attempts(
     database: Database, shop: Shop, pingback_id: int
 ) -> tuple[SeenPingback, list[PingbackAttempt]]:
-    """The shop's pingback with its attempts, first to last; the private key in their headers is masked.
+    """The shop's pingback with its attempts, first to last;
+    the private key in their headers is masked.
 
     Raises: NotFound if the shop has no such pingback in this mode.
     """

@@ -1,6 +1,8 @@
-"""How a merchant's endpoints stand: what they took lately, since when they fail and why, and what waits.
+"""How a merchant's endpoints stand: what they took lately, since when they fail and why,
+and what waits.
 
-Read from the log alone, from no more of it than its newest rows: nothing is counted while pingbacks are sent.
+Read from the log alone, from no more of it than its newest rows: nothing is counted while pingbacks
+are sent.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ class Share:
 class Endpoint:
     """A URL that pingbacks went to lately; times are UTC, None for none that is known.
 
-    `failing` pingbacks, the first made at `failing_since`, were made after the last that it took, and it took none of
-    them; `why`, `error` and `status` tell of the newest of these. A pingback that fails while later ones arrive is
-    that pingback's trouble, not the endpoint's.
+    `failing` pingbacks, the first made at `failing_since`, were made after the last that it took,
+    and it took none of them; `why`, `error` and `status` tell of the newest of these. A pingback
+    that fails while later ones arrive is that pingback's trouble, not the endpoint's.
     """
 
     url: str
@@ -58,10 +60,12 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a side's pingbacks arrive; what is `waiting` has no URL to go to, `soon` are those `due` by SOON.
+    """How a side's pingbacks arrive; what is `waiting` has no URL to go to, `soon` are those `due`
+    by SOON.
 
-    `failed` are those of the week whose attempts are used up. If there are more than MOST_COUNTED in a week, these and
-    the shares are of the newest, from `counted_since` on; nor is anything that is still to be sent counted further.
+    `failed` are those of the week whose attempts are used up. If there are more than MOST_COUNTED
+    in a week, these and the shares are of the newest, from `counted_since` on; nor is anything that
+    is still to be sent counted further.
     """
 
     day: Share

@@ -12,7 +12,8 @@ _QUICK_SECONDS = 0.25
 """An endpoint that answers within this is quick."""
 
 _QUEUE_FACTOR, _LOW_WATER_FACTOR = 7, 3
-"""A quick endpoint's queue in widths of its lane: at most, and when more is claimed. Measured: less leaves gaps."""
+"""A quick endpoint's queue in widths of its lane: at most, and when more is claimed.
+Measured: less leaves gaps."""
 
 _MOST_REMEMBERED = 256
 """Idle endpoints of which it is remembered whether they are quick."""
@@ -22,7 +23,9 @@ Deliver = Callable[[Claimed], Awaitable[float]]
 
 
 class Lane:
-    """Sends to one endpoint, at most `width` at once; a quick endpoint may also have a queue in hand."""
+    """Sends to one endpoint, at most `width` at once;
+    a quick endpoint may also have a queue in hand.
+    """
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -38,12 +41,16 @@ class Lane:
 
     @property
     def room(self) -> int:
-        """How many more may be taken: a slow endpoint gets only what can be sent at once, while the lease is young."""
+        """How many more may be taken: a slow endpoint gets only what can be sent at once,
+        while the lease is young.
+        """
         return (self.width * (1 + _QUEUE_FACTOR) if self.is_quick else self.width) - self.load
 
 
 class Lanes:
-    """All lanes of a sender; `hungry` is set when one runs out of what it has while the database has more for it."""
+    """All lanes of a sender; `hungry` is set when one runs out of what it has
+    while the database has more for it.
+    """
 
     def __init__(self, width: int, deliver: Deliver) -> None:
         self._width = width
@@ -55,13 +62,17 @@ class Lanes:
 
     @property
     def loads(self) -> list[Load]:
-        """What is in hand, endpoint by endpoint; a quick one has it only for a moment and does not count."""
+        """What is in hand, endpoint by endpoint; a quick one has it only for a moment
+        and does not count.
+        """
         return [Load(endpoint, 0 if lane.is_quick else lane.load, lane.room) for endpoint, lane in self._lanes.items()]
 
     def add(self, claimed: Iterable[Claimed], asked: Iterable[Load]) -> None:
-        """Queue what was claimed and set out to send it; `asked` are the loads that the claim was made with.
+        """Queue what was claimed and set out to send it;
+        `asked` are the loads that the claim was made with.
 
-        An endpoint for which something came, or for which there was no room, may have more in the database.
+        An endpoint for which something came, or for which there was no room, may have more in
+        the database.
         """
         may_have_more = {load.endpoint for load in asked if load.room <= 0}
         for one in claimed:

@@ -1,7 +1,8 @@
-"""The envelope of a pingback: names and order of its fields are fixed (interface.md §5.1, §5.2, §5.3).
+"""The envelope of a pingback: names and order of its fields are fixed
+(interface.md §5.1, §5.2, §5.3).
 
-It is stored as JSON text without `pingback_ts`, which each attempt adds anew (stamping.py). Amounts are JSON numbers
-as the decimals say them: `-0.2608`, no binary noise, no trailing zeros.
+It is stored as JSON text without `pingback_ts`, which each attempt adds anew (stamping.py). Amounts
+are JSON numbers as the decimals say them: `-0.2608`, no binary noise, no trailing zeros.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ class PaymentReport:
 
 @dataclass(frozen=True, slots=True)
 class ReversalReport:
-    """What is told of a refund, void or chargeback: `status` is the order's now, `reference_id` is its own id.
+    """What is told of a refund, void or chargeback:
+    `status` is the order's now, `reference_id` is its own id.
 
-    Amounts are in the payment's currency; those that don't belong to the event are None. `disputed_amount` is set for a
-    dispute in another currency, and in that.
+    Amounts are in the payment's currency; those that don't belong to the event are None.
+    `disputed_amount` is set for a dispute in another currency, and in that.
     """
 
     event: str
@@ -106,14 +108,17 @@ class _SubscriptionEnvelope(msgspec.Struct, frozen=True):
 
 
 def subscription_envelope(event: str, subscription: dict[str, Any]) -> str:
-    """The pingback of a subscription's end, as JSON text without `pingback_ts` (interface.md §6.2)."""
+    """The pingback of a subscription's end, as JSON text without `pingback_ts`
+    (interface.md §6.2).
+    """
     return _encoder.encode(_SubscriptionEnvelope(event, subscription)).decode()
 
 
 def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None = None) -> str:
     """The `payment` pingback, one-time or for a subscription, as JSON text without `pingback_ts`.
 
-    A subscription's payment_order has no `payment_system`, its envelope no `with_risk_check` (interface.md §6.1).
+    A subscription's payment_order has no `payment_system`, its envelope no `with_risk_check`
+    (interface.md §6.1).
     """
     envelope = _PaymentEnvelope(
         event="payment",
@@ -137,7 +142,9 @@ class _ReversalEnvelope(msgspec.Struct, frozen=True):
 
 
 def reversal_envelope(report: PaymentReport, reversal: ReversalReport, *, one_time: bool) -> str:
-    """The pingback of a refund, void or chargeback, as JSON text without `pingback_ts` (interface.md §6.3)."""
+    """The pingback of a refund, void or chargeback, as JSON text without `pingback_ts`
+    (interface.md §6.3).
+    """
     order = msgspec.structs.replace(
         _order(report, reversal.status, one_time=one_time),
         reference_id=reversal.reference_id,

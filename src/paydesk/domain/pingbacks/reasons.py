@@ -1,4 +1,6 @@
-"""Why an attempt failed: what was recorded of it, sorted into the few things that a merchant can do something about."""
+"""Why an attempt failed: what was recorded of it, sorted into the few things that a merchant can do
+something about.
+"""
 
 from __future__ import annotations
 
@@ -78,8 +80,8 @@ _BY_CLASS = {3: Why.REDIRECT, 4: Why.CLIENT_ERROR, 5: Why.SERVER_ERROR}
 def why(status: int | None, error: str, body: str) -> Why | None:
     """Why an attempt failed, or None if it was acknowledged (interface.md §4.5).
 
-    Args: status is None if no answer came; error is one line of `outbound.wording`, empty for none; body is the start
-    of the answer.
+    Args: status is None if no answer came; error is one line of `outbound.wording`, empty for none;
+    body is the start of the answer.
     """
     if error:
         return next((reason for words, reason in _BY_WORDS if error.startswith(words)), Why.OTHER)

@@ -1,4 +1,6 @@
-"""Writing down what came of attempts: many with one statement, and none is lost while the database is away."""
+"""Writing down what came of attempts: many with one statement,
+and none is lost while the database is away.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +55,18 @@ class _Moved:
 
 
 def is_acknowledged(answer: Answer) -> bool:
-    """Whether the merchant has it: 200 and a body that is `ok` in any writing (interface.md §4.5)."""
+    """Whether the merchant has it: 200 and a body that is `ok` in any writing
+    (interface.md §4.5).
+    """
     return (
         answer.status == 200 and answer.error is None and answer.complete and answer.body_start.strip().lower() == b"ok"
     )
 
 
 class Recorder:
-    """Takes attempts and records them soon; `recorded` is told the names of those that are in the database."""
+    """Takes attempts and records them soon; `recorded` is told the names of those that are
+    in the database.
+    """
 
     def __init__(self, database: Database, recorded: Callable[[Sequence[Name]], None]) -> None:
         self._database = database
@@ -142,5 +148,7 @@ async def postpone(database: Database, names: Sequence[Name]) -> None:
 
 
 def storable(answer: bytes) -> str:
-    """Text that may rest: without card numbers; what is not UTF-8, and NUL, becomes the replacement character."""
+    """Text that may rest: without card numbers; what is not UTF-8, and NUL,
+    becomes the replacement character.
+    """
     return card_numbers.masked(answer.decode("utf-8", "replace")).replace("\x00", "\ufffd")

@@ -1,4 +1,6 @@
-"""What people do with pingbacks by hand: look at them, send one again, set a URL for those that wait for one."""
+"""What people do with pingbacks by hand: look at them, send one again,
+set a URL for those that wait for one.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,19 @@ queries = load_statements(__package__ or "")
 many = load_statements(__package__ or "", "resending.sql")
 
 MOST_AT_ONCE = 10_000
-"""How many failed pingbacks are sent again by one press of the button; more are left for the next."""
+"""How many failed pingbacks are sent again by one press of the button;
+more are left for the next."""
 
 PACE = timedelta(milliseconds=10)
-"""Between two of many that are sent again: a hundred a second leaves room for what is reported meanwhile."""
+"""Between two of many that are sent again: a hundred a second leaves room
+for what is reported meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pingback:
-    """A pingback as it stands; `payload` is the JSON envelope without `pingback_ts`; times are UTC."""
+    """A pingback as it stands; `payload` is the JSON envelope without `pingback_ts`;
+    times are UTC.
+    """
 
     id: int
     live: bool
@@ -48,7 +54,9 @@ class Pingback:
 
 @dataclass(frozen=True, slots=True)
 class PingbackAttempt:
-    """One request as it was sent (private key masked) and the start of its answer; `error` is "" if there was none."""
+    """One request as it was sent (private key masked) and the start of its answer;
+    `error` is "" if there was none.
+    """
 
     number: int
     at: datetime
@@ -109,7 +117,9 @@ async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """Which failed pingbacks: of an event or (None) of any, that were made from `since` on and before `until`, UTC."""
+    """Which failed pingbacks: of an event or (None) of any, that were made from `since`
+    on and before `until`, UTC.
+    """
 
     event: str | None = None
     since: datetime = EARLIEST
@@ -117,7 +127,9 @@ class Exhausted:
 
 
 async def count_exhausted(database: Database, shop: Shop, wanted: Exhausted) -> int:
-    """How many of the shop's failed pingbacks `resend_exhausted` would send again, if it took them all."""
+    """How many of the shop's failed pingbacks `resend_exhausted` would send again,
+    if it took them all.
+    """
     days = {"merchant_id": shop.merchant_id, "live": shop.live, "since": wanted.since, "until": wanted.until}
     if wanted.event is None:
         return int(await many.count_exhausted(database, **days))
@@ -146,12 +158,15 @@ async def resend_exhausted(connection: Connection, shop: Shop, wanted: Exhausted
 
 
 async def resend(database: Connection, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
-    """Have a pingback sent once more, at once, whatever came of it before, to where a new one would go now.
+    """Have a pingback sent once more, at once, whatever came of it before,
+    to where a new one would go now.
 
-    If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted again. `now` is the
-    shop's time, UTC (a test clock may run ahead); `database` may be a connection within a transaction.
+    If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted
+    again. `now` is the shop's time, UTC (a test clock may run ahead); `database` may be a
+    connection within a transaction.
 
-    Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to send it to.
+    Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to
+        send it to.
     """
     sent = record_if_any(
         Pingback,
@@ -165,9 +180,11 @@ async def resend(database: Connection, shop: Shop, pingback_id: int, *, now: dat
 
 
 async def send_waiting(database: Database, merchant: Merchant, *, now: datetime) -> int:
-    """Make due what waited for a URL, after the account's URLs have changed; returns how many pingbacks.
+    """Make due what waited for a URL, after the account's URLs have changed;
+    returns how many pingbacks.
 
-    What is due already goes to the URL of now, too. `now` is real time, UTC; each side adds its clock.
+    What is due already goes to the URL of now, too. `now` is real time, UTC; each side adds
+    its clock.
     """
     await queries.follow_account(database, merchant_id=merchant.id)
     account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
@@ -181,7 +198,9 @@ async def send_waiting(database: Database, merchant: Merchant, *, now: datetime)
 
 
 async def send_all_waiting(database: Database, *, now: datetime) -> None:
-    """Make due what still waits though its account has a URL by now: a payment may race the setting of it."""
+    """Make due what still waits though its account has a URL by now:
+    a payment may race the setting of it.
+    """
     await queries.send_all_waiting(database, now=now)
 
 

@@ -1,7 +1,7 @@
 """The sender: claims due pingbacks, posts them, records what came of it.
 
-At least once, whatever dies: a pingback is leased, not taken away, and only a recorded outcome moves it on. A sender
-that dies leaves leases that run out.
+At least once, whatever dies: a pingback is leased, not taken away, and only a recorded outcome
+moves it on. A sender that dies leaves leases that run out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _BACKLOG_SECONDS = 15.0
 _TO_RECORD_SECONDS = 5.0
 
 _SPARE, _SPARE_PER_ENDPOINT = 4, 2
-"""One part in so many is kept free beside what may be in hand; and of one endpoint, until it is known to be quick."""
+"""One part in so many is kept free beside what may be in hand;
+and of one endpoint, until it is known to be quick."""
 
 _OF_ONE_OWNER = 4
 """One part in so many of what may be in hand may hang for all the shops that one person owns."""
@@ -46,11 +47,11 @@ log = structlog.get_logger()
 class SenderSettings:
     """How a sender works; times in seconds.
 
-    `in_hand` limits what one sender has claimed in all (and a quarter more for endpoints that owe no answer),
-    `per_merchant` of one merchant's side, `per_endpoint` how many requests to one URL are under way at once. `poll` is
-    the pause when nothing is due. `lease` must be longer than a call's timeout with time to record it; what has waited
-    too long for the lease to cover a call is not sent under it. `grace` is what requests under way get when the sender
-    stops.
+    `in_hand` limits what one sender has claimed in all (and a quarter more for endpoints that owe
+    no answer), `per_merchant` of one merchant's side, `per_endpoint` how many requests to one URL
+    are under way at once. `poll` is the pause when nothing is due. `lease` must be longer than a
+    call's timeout with time to record it; what has waited too long for the lease to cover a call is
+    not sent under it. `grace` is what requests under way get when the sender stops.
     """
 
     header_prefix: str = "X-Service"
@@ -86,7 +87,8 @@ class PingbackSender:
         self._in_hand: set[Name] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Send what is due, as it becomes due, until `stop` is set; then finish what is under way and record it.
+        """Send what is due, as it becomes due, until `stop` is set;
+        then finish what is under way and record it.
 
         While the database is away it waits; outcomes are kept and recorded when it is back.
         """
@@ -107,9 +109,11 @@ class PingbackSender:
             await asyncio.gather(*beside, return_exceptions=True)
 
     async def send_due_once(self, now: datetime, *, merchant_id: int | None = None) -> int:
-        """Send everything that is due at `now` (real time), record it, and return how many attempts that were.
+        """Send everything that is due at `now` (real time), record it, and return how many attempts
+        that were.
 
-        With `merchant_id` only that merchant's test side is sent for, and `now` is its time (its clock is being moved).
+        With `merchant_id` only that merchant's test side is sent for, and `now` is its time (its
+        clock is being moved).
         """
         sent = 0
         while of_round := await self._send_round(now, merchant_id):
@@ -117,7 +121,9 @@ class PingbackSender:
         return sent
 
     async def _send_round(self, now: datetime, merchant_id: int | None) -> int:
-        """Go once round the merchants, or to the one; returns how many attempts were made and recorded."""
+        """Go once round the merchants, or to the one;
+        returns how many attempts were made and recorded.
+        """
         sent, is_complete = 0, False
         while not is_complete:
             sent += await self._claim(now, merchant_id)
@@ -129,7 +135,9 @@ class PingbackSender:
     async def try_out(
         self, url: str, payload: str, *, sign_version: str, body_format: str, private_key: str, live: bool
     ) -> tuple[bytes, Answer]:
-        """Post one payload that is no pingback, marked as a test event; returns the body as sent, and the answer."""
+        """Post one payload that is no pingback, marked as a test event;
+        returns the body as sent, and the answer.
+        """
         body, headers = stamp(
             payload,
             sign_version=sign_version,
@@ -148,22 +156,30 @@ class PingbackSender:
 
     @property
     def _spare_room(self) -> int:
-        """How many more may be claimed for endpoints that owe no answer: so many dead ones can't stop a living one."""
+        """How many more may be claimed for endpoints that owe no answer:
+        so many dead ones can't stop a living one.
+        """
         return max(self._settings.in_hand + self._settings.in_hand // _SPARE - len(self._in_hand), 0)
 
     @property
     def _test_room(self) -> int:
-        """How many more may be claimed of test sides: half of what is spare is there for live ones alone."""
+        """How many more may be claimed of test sides:
+        half of what is spare is there for live ones alone.
+        """
         most = self._settings.in_hand + self._settings.in_hand // _SPARE // 2
         return max(most - sum(not live for _, live, _ in self._in_hand), 0)
 
     async def _claim_once(self) -> bool:
-        """Claim what there is room for; true if there is room for more of the merchants who have not had their turn."""
+        """Claim what there is room for; true if there is room for more of the merchants who have
+        not had their turn.
+        """
         await self._claim(utc_now())
         return self._spare_room > 0 and not self._claims.is_round_complete
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
-        """Claim into the lanes what is due at `now`, of everybody or of one test side; returns how many."""
+        """Claim into the lanes what is due at `now`, of everybody or of one test side;
+        returns how many.
+        """
         room, is_spare = self._room or self._spare_room, not self._room
         if not room:
             return 0
@@ -186,7 +202,9 @@ class PingbackSender:
         return len(fresh)
 
     async def _deliver(self, one: Claimed) -> float:
-        """Make one attempt, and return how long the endpoint took; what fails here is tried again later."""
+        """Make one attempt, and return how long the endpoint took;
+        what fails here is tried again later.
+        """
         try:
             if time.monotonic() - one.began < self._settings.lease - self._outbound.timeout - _TO_RECORD_SECONDS:
                 return await self._attempt(one)
@@ -214,7 +232,9 @@ class PingbackSender:
     async def _post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, sign_version: str, live: bool
     ) -> Answer:
-        """Post, unless that would give the private key away; then the answer says so, as of any attempt that failed."""
+        """Post, unless that would give the private key away;
+        then the answer says so, as of any attempt that failed.
+        """
         if is_in_clear(url, sign_version=sign_version, live=live):
             return Answer(None, b"", False, IN_CLEAR, 0.0, masked(headers))
         return await self._outbound.post(url, body, headers)
@@ -225,7 +245,9 @@ class PingbackSender:
         metrics.IN_HAND.set(len(self._in_hand))
 
     async def _wind_up(self) -> None:
-        """Record what was sent and give back what was not; if the database is away, the leases see to it."""
+        """Record what was sent and give back what was not;
+        if the database is away, the leases see to it.
+        """
         with suppress(*AWAY):
             async with asyncio.timeout(self._settings.grace):
                 await self._recorder.flush()

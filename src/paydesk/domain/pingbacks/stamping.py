@@ -1,4 +1,5 @@
-"""One attempt's request: the stored payload with this moment's `pingback_ts`, signed (interface.md §4.3).
+"""One attempt's request: the stored payload with this moment's `pingback_ts`, signed
+(interface.md §4.3).
 
 Apart from the stamp and the signature every attempt of a pingback is the same, byte for byte.
 """
@@ -17,7 +18,8 @@ from paydesk_client.signature import pingback_signature
 _MASKED = "X-ApiKey"
 
 IN_CLEAR = "not sent: version 1 carries the private key, and live it goes over https only"
-"""What is recorded of an attempt that was not made because anybody on the way could have read the key."""
+"""What is recorded of an attempt that was not made because anybody on the way could have read
+the key."""
 
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -27,8 +29,9 @@ def stamp(
 ) -> tuple[bytes, dict[str, str]]:
     """The body and the headers to send.
 
-    `payload` is the JSON text of an object without `pingback_ts`; body_format is `json` or, for version 1 only, `form`;
-    pingback_ts is real time in Unix seconds, since clients refuse a version 2 body older than 300 s.
+    `payload` is the JSON text of an object without `pingback_ts`; body_format is `json` or, for
+    version 1 only, `form`; pingback_ts is real time in Unix seconds, since clients refuse a version
+    2 body older than 300 s.
     """
     body = f'{payload[:-1]},"pingback_ts":{pingback_ts}}}'.encode()
     if sign_version == "v2":

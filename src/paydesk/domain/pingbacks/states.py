@@ -1,4 +1,6 @@
-"""The states of a pingback and the one table of allowed transitions, with the schedule of its attempts."""
+"""The states of a pingback and the one table of allowed transitions,
+with the schedule of its attempts.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ class PingbackState(StrEnum):
     EXHAUSTED = "exhausted"
     """All attempts failed; only the merchant can have it sent again."""
     MUTED = "muted"
-    """The account doesn't want this event, or it waited when its database became a copy: sent by hand alone."""
+    """The account doesn't want this event, or it waited when its database became a copy:
+    sent by hand alone."""
 
 
 TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {

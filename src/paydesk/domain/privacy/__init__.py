@@ -1,1 +1,3 @@
-"""What is stored of one customer of a merchant: handing it out, erasing it, erasing it again after a restore."""
+"""What is stored of one customer of a merchant: handing it out, erasing it,
+erasing it again after a restore.
+"""

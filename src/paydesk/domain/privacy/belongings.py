@@ -1,4 +1,6 @@
-"""Whose rows are whose: all that is stored of one customer of a merchant, by e-mail address or by an order."""
+"""Whose rows are whose: all that is stored of one customer of a merchant,
+by e-mail address or by an order.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _SHORTEST_NAME = 5
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose data is meant: the customer with this address, or whoever paid, or was to pay, this order."""
+    """Whose data is meant: the customer with this address, or whoever paid, or was to pay,
+    this order.
+    """
 
     merchant_id: int
     email: str = ""
@@ -42,7 +46,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The ids of one person's rows on one side, by table, and `patterns` by which `like` finds them in texts."""
+    """The ids of one person's rows on one side, by table, and `patterns` by which `like` finds them
+    in texts.
+    """
 
     shop: Shop
     emails: tuple[str, ...]
@@ -72,7 +78,8 @@ class Found:
 async def find_person(connection: Connection, subject: Subject) -> list[Found]:
     """What is stored of somebody on the live and the test side.
 
-    Their refused forms and mails are found by texts, so that a side without ids may hold something too.
+    Their refused forms and mails are found by texts, so that a side without ids may hold
+    something too.
     """
     emails: set[str] = {subject.email.lower()} if subject.email else set()
     for shop in subject.sides if subject.order else ():
@@ -94,7 +101,9 @@ async def _on_side(connection: Connection, shop: Shop, subject: Subject, emails:
 
 
 def patterns(values: Sequence[str]) -> tuple[str, ...]:
-    """How `like` finds values in texts in lower case: as they are, and as they stand in addresses of pages."""
+    """How `like` finds values in texts in lower case:
+    as they are, and as they stand in addresses of pages.
+    """
     ways = {
         way.lower() for value in values for way in (value, quote(value), quote_plus(value), quote(value, safe="@+"))
     }

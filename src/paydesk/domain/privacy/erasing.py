@@ -1,4 +1,6 @@
-"""Erasing a customer: every personal value becomes `erased`, what happened to the money stays. Moves no money."""
+"""Erasing a customer: every personal value becomes `erased`, what happened to the money stays.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What was erased: how many rows of each kind. `orders_left` are the shop's references that hold a personal value.
+    """What was erased: how many rows of each kind.
+    `orders_left` are the shop's references that hold a personal value.
 
     They name orders to the shop, whose books and ours would no longer agree without them.
     """
@@ -59,9 +62,9 @@ async def erase(
 ) -> Erasure:
     """Erase all that is stored of somebody, in one transaction; the ledger and what was paid stay.
 
-    `end` cancels running subscriptions first. `again` repeats an erasure after a restore: pingbacks that are due by the
-    older state were sent with the true values before. `remember` is called before anything is erased, and must keep
-    that it will be. `now` is real time, UTC.
+    `end` cancels running subscriptions first. `again` repeats an erasure after a restore: pingbacks
+    that are due by the older state were sent with the true values before. `remember` is called
+    before anything is erased, and must keep that it will be. `now` is real time, UTC.
 
     Raises: NotFound; Conflict if a subscription runs, a pingback is due or an outcome is open.
     """
@@ -171,7 +174,9 @@ async def _erase_mails(connection: Connection, found: Found) -> str:
 
 
 def _without(found: Found, text: str) -> str:
-    """JSON with its personal values replaced; amounts stay as they are written, and fields in their order."""
+    """JSON with its personal values replaced; amounts stay as they are written,
+    and fields in their order.
+    """
     return _encoder.encode(_replaced(found, _decoder.decode(text))).decode()
 
 

@@ -1,7 +1,8 @@
-"""The list of erasures, kept outside the database: a restored backup knows the erased again, and they are erased again.
+"""The list of erasures, kept outside the database: a restored backup knows the erased again,
+and they are erased again.
 
-It holds no address, only keyed fingerprints: by the deployment's secret key one can tell whether a given address is in
-it, and nothing else.
+It holds no address, only keyed fingerprints: by the deployment's secret key one can tell whether a
+given address is in it, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ PURPOSE = "erased customer"
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One erasure: when (UTC), at which merchant, and the fingerprint of the address or of the order."""
+    """One erasure: when (UTC), at which merchant, and the fingerprint of the address
+    or of the order.
+    """
 
     at: datetime
     merchant_id: int
@@ -41,7 +44,8 @@ class ErasureList:
     vault: Vault
 
     def remember(self, subject: Subject, *, now: datetime) -> None:
-        """Write down that somebody is erased, on the disk before it happens: what is erased twice is erased.
+        """Write down that somebody is erased, on the disk before it happens:
+        what is erased twice is erased.
 
         Raises: SetupError if the file can't be written.
         """
@@ -65,7 +69,8 @@ class ErasureList:
     def read(self) -> list[Line]:
         """All erasures, oldest first.
 
-        Raises: SetupError if the file is not there, or holds something else; a last line that was cut off is left out.
+        Raises: SetupError if the file is not there, or holds something else; a last line that was
+            cut off is left out.
         """
         try:
             lines = self.path.read_bytes().split(b"\n")
@@ -80,7 +85,9 @@ class ErasureList:
 async def still_there(
     database: Database, erasures: ErasureList, lines: Iterable[Line], *, report: Callable[[], None] = lambda: None
 ) -> list[Subject]:
-    """Those of the list of whom the database still, or again, holds something; `report` is called for each merchant."""
+    """Those of the list of whom the database still, or again, holds something;
+    `report` is called for each merchant.
+    """
     found: list[Subject] = []
     by_merchant: dict[int, set[str]] = {}
     for line in lines:

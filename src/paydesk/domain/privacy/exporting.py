@@ -1,4 +1,6 @@
-"""Handing out all that is stored of a customer, as they may ask for. Moves no money, changes nothing."""
+"""Handing out all that is stored of a customer, as they may ask for.
+Moves no money, changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ Export = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND_LINE, now: datetime) -> Export:
-    """All rows about somebody, by kind; the audit log keeps that they were handed out. `now` is real time, UTC.
+    """All rows about somebody, by kind; the audit log keeps that they were handed out.
+    `now` is real time, UTC.
 
     Raises: NotFound.
     """

@@ -1,1 +1,3 @@
-"""What rests sealed by the vault: under which keys, moved to the newest, and gone once nothing needs it."""
+"""What rests sealed by the vault: under which keys, moved to the newest,
+and gone once nothing needs it.
+"""

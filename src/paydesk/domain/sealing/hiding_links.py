@@ -1,7 +1,8 @@
-"""Hiding the links that older versions stored in clear: what is left is a keyed hash, by which they go on working.
+"""Hiding the links that older versions stored in clear:
+what is left is a keyed hash, by which they go on working.
 
-In small batches, each a transaction, while the service runs; it may be stopped at any time and called again. Moves no
-money.
+In small batches, each a transaction, while the service runs; it may be stopped at any time and
+called again. Moves no money.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ BATCH: Final = 500
 
 
 async def hide_links(database: Database, vault: Vault) -> int:
-    """Put hashes in the place of all links that stand in clear, in mails too; how many. The links go on working."""
+    """Put hashes in the place of all links that stand in clear, in mails too; how many.
+    The links go on working.
+    """
     hidden = 0
     async for rows in _pages(database, queries.read_checkouts):
         hidden += int(await queries.hide_checkouts(database, **_hashed(vault, LinkTo.CHECKOUT, rows)))

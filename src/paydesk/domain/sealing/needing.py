@@ -1,4 +1,6 @@
-"""Which keys of the vault are needed: a start without one of them would fail later, at a charge or a payout."""
+"""Which keys of the vault are needed: a start without one of them would fail later,
+at a charge or a payout.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ queries = load_statements(__package__ or "", "needing.sql")
 
 
 async def keys_needed(database: Database) -> dict[str, list[str]]:
-    """The ids of the keys that anything rests under, each with the names of its places; cheap at any size."""
+    """The ids of the keys that anything rests under, each with the names of its places;
+    cheap at any size.
+    """
     found: dict[str, list[str]] = {}
     async for row in queries.keys_needed(database):
         found.setdefault(row["key_id"], []).append(row["place"])
@@ -23,7 +27,8 @@ async def keys_needed(database: Database) -> dict[str, list[str]]:
 
 
 async def require_vault_keys(database: Database, vault: Vault, *, lost: frozenset[str] = frozenset()) -> None:
-    """Refuse to start without a key that something rests under; of those that are `lost` for good only warn.
+    """Refuse to start without a key that something rests under;
+    of those that are `lost` for good only warn.
 
     Raises: SetupError, naming each key that is missing, what it is needed for and the next step.
     """

@@ -1,4 +1,6 @@
-"""Moving every sealed value to the newest key of the vault, so that an older one may go. Moves no money."""
+"""Moving every sealed value to the newest key of the vault, so that an older one may go.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
 BATCH: Final = 500
-"""Values that one transaction moves; whoever stops this in between begins with those that are left."""
+"""Values that one transaction moves; whoever stops this in between begins with those
+that are left."""
 
 BEFORE_ALL: Final = (-1, -1)
 
@@ -32,7 +35,8 @@ BEFORE_ALL: Final = (-1, -1)
 class Place:
     """A column that holds sealed values: what of, who needs it, and how it is read and written.
 
-    `purpose` is what its values are sealed for; None says that they stand among other facts in JSON.
+    `purpose` is what its values are sealed for; None says that they stand among other facts
+    in JSON.
     """
 
     name: str
@@ -57,7 +61,9 @@ PLACES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How many values of a place rest under each key; those under keys that are not configured can't be opened."""
+    """How many values of a place rest under each key;
+    those under keys that are not configured can't be opened.
+    """
 
     place: Place
     by_key: Mapping[str, int]
@@ -79,8 +85,9 @@ async def held(database: Database) -> list[Held]:
 async def reseal(database: Database, vault: Vault, *, report: Callable[[], None] = lambda: None) -> dict[str, int]:
     """Seal everything anew that is not under the newest key; how many values of each place moved.
 
-    In small batches, each a transaction, while the service runs; it may be stopped at any time and called again. What
-    can't be opened stays as it is; `held` counts it. `report` is called for each value that was looked at.
+    In small batches, each a transaction, while the service runs; it may be stopped at any time and
+    called again. What can't be opened stays as it is; `held` counts it. `report` is called for each
+    value that was looked at.
     """
     return {place.name: await _reseal(database, vault, place, report) for place in PLACES}
 
@@ -136,14 +143,17 @@ async def merchants_with_numbers(database: Database) -> list[int]:
 
 
 async def forget_fingerprints(database: Database) -> None:
-    """Erase fingerprints of card numbers, which nothing reads: with the digits that stay they leave few to try."""
+    """Erase fingerprints of card numbers, which nothing reads:
+    with the digits that stay they leave few to try.
+    """
     await queries.forget_fingerprints(database)
 
 
 async def forget_spare_numbers(database: Database, merchant_id: int, keepers: Sequence[str], *, now: datetime) -> int:
-    """Erase a merchant's card numbers that nothing needs; how many. `keepers` are acquirers that keep cards themselves.
+    """Erase a merchant's card numbers that nothing needs; how many.
+    `keepers` are acquirers that keep cards themselves.
 
-    None is left by this version, whose statements erase what they end the need for; a process of the version before,
-    which ran on after the migration, may have left some.
+    None is left by this version, whose statements erase what they end the need for; a process of
+    the version before, which ran on after the migration, may have left some.
     """
     return int(await queries.forget_spare_numbers(database, merchant_id=merchant_id, keepers=list(keepers), now=now))

@@ -1,7 +1,7 @@
 """What a subscription is, and what becomes of it: pure steps, each a new version of the whole.
 
-The statements write a version only over the one that it was made from (`revision`), so what a pingback reports is what
-was written, whoever else was at it at the same time.
+The statements write a version only over the one that it was made from (`revision`), so what a
+pingback reports is what was written, whoever else was at it at the same time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Canceller = Literal["customer", "api", "merchant", "retries", "chargeback"]
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What is sold: `version_id` names the terms, `subscriptions_count` says how many subscriptions it has had."""
+    """What is sold: `version_id` names the terms, `subscriptions_count` says how many subscriptions
+    it has had.
+    """
 
     id: int
     version_id: int
@@ -72,7 +74,9 @@ class Subscription:
         return Schedule(self.package.terms, self.anchor, self.time_zone, self.skipped)
 
     def order_reference(self, period: int) -> str:
-        """The order reference of the charge for a period: `<init>:<n>` for the n-th payment (interface.md §5.7)."""
+        """The order reference of the charge for a period: `<init>:<n>` for the n-th payment
+        (interface.md §5.7).
+        """
         number = period + 1 if self.package.terms.trial is not None else period
         return f"{self.init_merchant_order_id}:{number}" if number > 1 else self.init_merchant_order_id
 
@@ -89,7 +93,9 @@ def begin(
     time_zone: str,
     at: datetime,
 ) -> Subscription:
-    """A subscription whose first payment was just approved; without a trial that payment is for period 1."""
+    """A subscription whose first payment was just approved;
+    without a trial that payment is for period 1.
+    """
     schedule = Schedule.starting(package.terms, at, time_zone)
     trial = package.terms.trial is not None
     fresh = Subscription(
@@ -123,12 +129,14 @@ def paid(
     tried_at: datetime | None = None,
     charge_until: datetime | None = None,
 ) -> Subscription:
-    """A charge for a period succeeded. One that ended meanwhile stays ended, but the payment counts.
+    """A charge for a period succeeded. One that ended meanwhile stays ended,
+    but the payment counts.
 
-    Periods that had fallen due when it was tried, while nothing could be charged, are skipped: nobody pays for several
-    at once, unless an operator wanted all that fell due until `charge_until`. The number of payments agreed stays, the
-    end moves. `tried_at` is when the intent was committed, if the bank's answer is heard of later.
-    `at` may be a little earlier than the payment before: the clocks of two machines differ.
+    Periods that had fallen due when it was tried, while nothing could be charged, are skipped:
+    nobody pays for several at once, unless an operator wanted all that fell due until
+    `charge_until`. The number of payments agreed stays, the end moves. `tried_at` is when the
+    intent was committed, if the bank's answer is heard of later. `at` may be a little earlier than
+    the payment before: the clocks of two machines differ.
     """
     schedule = subscription.schedule
     if subscription.running:
@@ -162,7 +170,8 @@ def failed(subscription: Subscription, *, at: datetime) -> Subscription:
 
 
 def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subscription:
-    """The acquirer refused to ask the bank, as often for this period: tried again ever later, then everything stops.
+    """The acquirer refused to ask the bank, as often for this period:
+    tried again ever later, then everything stops.
 
     The card's own failures are not counted up: it was not tried.
     """
@@ -186,9 +195,11 @@ def _stopped(subscription: Subscription, *, at: datetime) -> Subscription:
 
 
 def undecided(subscription: Subscription, *, at: datetime, before: int = 0) -> Subscription:
-    """A charge never reached the bank: no failure, it is due again at once, and later if that happened `before`.
+    """A charge never reached the bank: no failure, it is due again at once,
+    and later if that happened `before`.
 
-    What keeps it from being sent (a key of the vault that is missing, an acquirer that can't be called) may last.
+    What keeps it from being sent (a key of the vault that is missing, an acquirer that can't be
+    called) may last.
     """
     again = unreached_retry_at(at, before) if subscription.running else None
     return replace(subscription, date_next=again, revision=subscription.revision + 1)
@@ -212,12 +223,16 @@ def expired(subscription: Subscription, *, at: datetime) -> Subscription:
 
 
 def tried_at_once(subscription: Subscription, *, at: datetime) -> Subscription:
-    """The customer gave another card: a charge that is failing is tried with it now, everything else stays."""
+    """The customer gave another card: a charge that is failing is tried with it now,
+    everything else stays.
+    """
     due = at if subscription.running and _is_overdue(subscription, at) else subscription.date_next
     return replace(subscription, date_next=due, revision=subscription.revision + 1)
 
 
 def _is_overdue(subscription: Subscription, at: datetime) -> bool:
-    """Whether the next charge failed, or the acquirer refused it: it should have been made by the calendar."""
+    """Whether the next charge failed, or the acquirer refused it:
+    it should have been made by the calendar.
+    """
     due = subscription.schedule.due(subscription.next_period)
     return subscription.failures > 0 or (due is not None and due <= at)

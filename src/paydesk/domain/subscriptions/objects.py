@@ -14,7 +14,9 @@ BY_CARD = 1
 
 
 def subscription_object(subscription: Subscription, *, with_init: bool = False) -> dict[str, Any]:
-    """The subscription object; `with_init` adds `init_merchant_order_id`, which only `payment` events carry."""
+    """The subscription object; `with_init` adds `init_merchant_order_id`,
+    which only `payment` events carry.
+    """
     terms = subscription.package.terms
     trial = terms.trial
     body: dict[str, Any] = {

@@ -1,4 +1,6 @@
-"""Packages: what is sold as a subscription, in versions; the same SKU with other terms is another version."""
+"""Packages: what is sold as a subscription, in versions;
+the same SKU with other terms is another version.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ queries = load_statements(__package__ or "")
 
 
 async def agree_package(database: Database, shop: Shop, terms: Terms, *, now: datetime) -> int:
-    """The id of the package version with exactly these terms, made if there is none yet. Moves no money."""
+    """The id of the package version with exactly these terms, made if there is none yet.
+    Moves no money.
+    """
     trial = terms.trial
     version_id = await queries.agree_package(
         database,

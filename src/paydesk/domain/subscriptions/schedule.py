@@ -1,7 +1,7 @@
 """When a subscription is charged: pure calendar arithmetic, counted from one anchor.
 
-Period 0 is the trial, if there is one; period 1 begins at the anchor. The charge for a period is due when it begins, so
-without a trial the checkout's own payment is the charge for period 1.
+Period 0 is the trial, if there is one; period 1 begins at the anchor. The charge for a period is
+due when it begins, so without a trial the checkout's own payment is the charge for period 1.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ MOST_RETRIES = 3
 """Source: interface.md §7.2."""
 
 REFUSED_PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(days=2), timedelta(days=4))
-"""Pauses after charges that the acquirer refused as requests: mostly ours to mend, so there is a week to do it."""
+"""Pauses after charges that the acquirer refused as requests:
+mostly ours to mend, so there is a week to do it."""
 
 UNREACHED_PAUSES = (timedelta(0), timedelta(minutes=5), timedelta(hours=1))
-"""Pauses after charges that never reached the bank: at once after the first, then ever later; the last one stays."""
+"""Pauses after charges that never reached the bank: at once after the first, then ever later;
+the last one stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A subscription's calendar: `anchor` (UTC) is when period 1 begins, by the wall clock of `time_zone`.
+    """A subscription's calendar: `anchor` (UTC) is when period 1 begins,
+    by the wall clock of `time_zone`.
 
-    Periods are numbered by their payments; by `skipped` of them, which were never charged, the calendar has moved on.
+    Periods are numbered by their payments; by `skipped` of them, which were never charged, the
+    calendar has moved on.
     """
 
     terms: Terms
@@ -47,7 +51,9 @@ class Schedule:
         return 1 if self.terms.trial is not None else 2
 
     def due(self, number: int) -> datetime | None:
-        """When the charge for a period is due, or None if the agreed number of payments is over before it."""
+        """When the charge for a period is due, or None if the agreed number of payments is over
+        before it.
+        """
         if self.terms.limit and number > self.terms.limit:
             return None
         return occurrence(self.anchor, self.terms.period, number - 1 + self.skipped, self.time_zone)
@@ -59,7 +65,8 @@ class Schedule:
         return occurrence(self.anchor, self.terms.period, self.terms.limit + self.skipped, self.time_zone)
 
     def moved_on(self, number: int, *, at: datetime, charge_until: datetime | None) -> Schedule:
-        """The calendar after the charge for the period before `number`: what fell due by `at` is skipped.
+        """The calendar after the charge for the period before `number`:
+        what fell due by `at` is skipped.
 
         All that fell due until `charge_until` is charged, if an operator wanted that.
         """
@@ -70,7 +77,9 @@ class Schedule:
 
 
 def retry_at(failed_at: datetime, failures: int) -> datetime | None:
-    """When a failed charge is tried again, or None once its retries are used up; `failures` counts this one too."""
+    """When a failed charge is tried again, or None once its retries are used up;
+    `failures` counts this one too.
+    """
     return failed_at + RETRY_AFTER if failures <= MOST_RETRIES else None
 
 
@@ -80,10 +89,14 @@ def longest_pause() -> timedelta:
 
 
 def refused_retry_at(refused_at: datetime, refusals: int) -> datetime | None:
-    """When a charge that was refused as a request is tried again, or None at the end; `refusals` counts it too."""
+    """When a charge that was refused as a request is tried again, or None at the end;
+    `refusals` counts it too.
+    """
     return refused_at + REFUSED_PAUSES[refusals - 1] if refusals <= len(REFUSED_PAUSES) else None
 
 
 def unreached_retry_at(found_at: datetime, before: int) -> datetime:
-    """When a charge that never reached the bank is tried again; `before` counts those of its period before it."""
+    """When a charge that never reached the bank is tried again;
+    `before` counts those of its period before it.
+    """
     return found_at + UNREACHED_PAUSES[min(before, len(UNREACHED_PAUSES) - 1)]

@@ -1,4 +1,6 @@
-"""What a customer agrees to: price and period, trial, how long; read from the form (interface.md §2.3)."""
+"""What a customer agrees to: price and period, trial, how long;
+read from the form (interface.md §2.3).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _JOINERS = re.compile("[\u200c\u200d]")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A first period with a price of its own, in the main unit of the subscription's currency; 0 is free."""
+    """A first period with a price of its own, in the main unit of the subscription's currency;
+    0 is free.
+    """
 
     price: Decimal
     period: Period
@@ -33,7 +37,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a subscription: `price` per `period`; `limit` is the number of regular payments, 0 for no limit."""
+    """The terms of a subscription: `price` per `period`; `limit` is the number of regular payments,
+    0 for no limit.
+    """
 
     name: str
     sku_id: str
@@ -52,7 +58,8 @@ class Terms:
 def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Terms | None:
     """The terms that a form's recurring fields state, or None for a one-time payment.
 
-    `fields` are the form's plain texts (absent ones empty or missing); `price` is the form's amount.
+    `fields` are the form's plain texts (absent ones empty or missing); `price` is the
+    form's amount.
 
     Raises: Malformed, naming the field and what was expected.
     """
@@ -77,7 +84,9 @@ def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Term
 
 
 def _text(text: str, field: str) -> str:
-    """A text that can't change how the words around it read: no line breaks, nothing that turns the direction."""
+    """A text that can't change how the words around it read:
+    no line breaks, nothing that turns the direction.
+    """
     if not _JOINERS.sub("", text).isprintable():
         raise Malformed(f"{field} contains a control character; send plain text", field)
     if len(text) > LONGEST_TEXT:
@@ -98,7 +107,9 @@ def _trial(period: str, amount: str, currency: str) -> Trial | None:
 
 
 def _trial_price(text: str, currency: str) -> Decimal:
-    """The price of a trial; 0 or absent is a free one, and it may exceed the price: shops use it as a set-up fee."""
+    """The price of a trial; 0 or absent is a free one, and it may exceed the price:
+    shops use it as a set-up fee.
+    """
     if not text:
         return Decimal(0)
     return parse_exact(text, currency, "recurring_trial_amount", like='"1.00", or 0 for free')

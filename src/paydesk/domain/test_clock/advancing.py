@@ -1,4 +1,6 @@
-"""Moving a test clock: everything that falls due on the way happens, in order, at the moment at which it falls due."""
+"""Moving a test clock: everything that falls due on the way happens, in order,
+at the moment at which it falls due.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ FURTHEST = timedelta(days=50 * 366)
 """How far a test clock may run ahead of real time."""
 
 PATIENCE = 120.0
-"""Seconds that one advance waits, all in all, for what others have in hand and for outcomes that are unknown."""
+"""Seconds that one advance waits, all in all, for what others have in hand and for outcomes
+that are unknown."""
 
 MOST_SECONDS = 30.0
-"""How long a call of the API or the account works on the way: proxies wait for an answer little longer."""
+"""How long a call of the API or the account works on the way:
+proxies wait for an answer little longer."""
 
 SHARED_PACE = Pace(batch=100, in_flight=25)
 """How such a call charges, beside everything else that its process answers."""
@@ -77,9 +81,9 @@ class Event:
 class Summary:
     """What an advance did: times are the shop's, UTC.
 
-    `events` are the first, in order; `counts` say how often each kind happened, whether shown or not. `unsettled` are
-    subscriptions with a charge whose outcome nobody knows yet: workers settle them. `pingbacks_in_hand` are still being
-    sent by others.
+    `events` are the first, in order; `counts` say how often each kind happened, whether shown or
+    not. `unsettled` are subscriptions with a charge whose outcome nobody knows yet: workers settle
+    them. `pingbacks_in_hand` are still being sent by others.
     """
 
     merchant_id: int
@@ -93,7 +97,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an advance has come: the shop's time `at`, on the way from `start` to `target` (UTC)."""
+    """How far an advance has come: the shop's time `at`, on the way from `start`
+    to `target` (UTC).
+    """
 
     start: datetime
     at: datetime
@@ -104,7 +110,9 @@ Report = Callable[[Progress], None]
 
 
 class Stopped(TooMany):
-    """A call has worked for as long as it may; the clock stands at `now`, where the next call goes on."""
+    """A call has worked for as long as it may; the clock stands at `now`,
+    where the next call goes on.
+    """
 
     def __init__(self, start: datetime, now: datetime, target: datetime) -> None:
         super().__init__(
@@ -117,7 +125,9 @@ class Stopped(TooMany):
 
 
 class HeldUp(Held):
-    """Payments came to be held on the way; the clock stands at `now`, where a later call goes on."""
+    """Payments came to be held on the way; the clock stands at `now`,
+    where a later call goes on.
+    """
 
     def __init__(self, start: datetime, now: datetime, held: Held) -> None:
         super().__init__(
@@ -156,14 +166,16 @@ async def advance(
 ) -> Summary:
     """Move a merchant's test side forward by a period of its calendar. Moves (simulated) money.
 
-    Renewals, retries, stops, expiries and pingback resends happen as the workers would do them, each at its own time;
-    workers may run meanwhile. Interrupted, it leaves the clock where it was, and can be called again. `sender` is for
-    this call alone. `patience` (seconds) is how long to wait, all in all, for unknown outcomes and for what others have
-    in hand; what is open after that is in the summary. With `most_seconds` it works for so long and at a shared pace.
+    Renewals, retries, stops, expiries and pingback resends happen as the workers would do them,
+    each at its own time; workers may run meanwhile. Interrupted, it leaves the clock where it was,
+    and can be called again. `sender` is for this call alone. `patience` (seconds) is how long to
+    wait, all in all, for unknown outcomes and for what others have in hand; what is open after that
+    is in the summary. With `most_seconds` it works for so long and at a shared pace.
 
-    Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock; Malformed if it would
-    run too far ahead; Stopped if there is more to do than there is time for; Unavailable if something that is due is
-    kept locked by somebody else; Held, and nothing was moved, or HeldUp if that began on the way.
+    Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock;
+    Malformed if it would run too far ahead; Stopped if there is more to do than there is time for;
+    Unavailable if something that is due is kept locked by somebody else; Held, and nothing was
+    moved, or HeldUp if that began on the way.
     """
     await desk.gate.require()
     async with held_clock(desk.database, merchant_id) as clock:
@@ -195,7 +207,8 @@ def _target(clock: HeldClock, by: Period) -> datetime:
 
 
 class _Journey:
-    """The way from a clock's start to its target, from moment to moment at which something is due; it has come to `at`.
+    """The way from a clock's start to its target, from moment to moment at which something is due;
+    it has come to `at`.
 
     No clock comes to a moment at which money would move, while that is held.
     """
@@ -245,7 +258,9 @@ class _Journey:
         return _Due(*(row[name] or NEVER for name in names))
 
     async def _act(self, due: _Due, at: datetime) -> int:
-        """Charge, expire, void and send what is due at a moment; returns how much that was. Moves money."""
+        """Charge, expire, void and send what is due at a moment; returns how much that was.
+        Moves money.
+        """
         database, merchant_id = self._desk.database, self._merchant_id
         done = 0
         if due.charge <= at:
@@ -259,7 +274,9 @@ class _Journey:
         return done
 
     async def _move_funds(self, at: datetime) -> None:
-        """Settle and release what is due by a moment; each posting has the moment at which it was due."""
+        """Settle and release what is due by a moment;
+        each posting has the moment at which it was due.
+        """
         while await settle_due(self._desk.database, real_now=utc_now(), merchant_id=self._merchant_id, at=at):
             pass
 
@@ -270,7 +287,9 @@ class _Journey:
         await self._pause(_SOON)
 
     async def _settle(self, at: datetime) -> None:
-        """Let what is under way come to its end, while there is patience: what follows from it may be due next."""
+        """Let what is under way come to its end, while there is patience:
+        what follows from it may be due next.
+        """
         database = self._desk.database
         while self._patience > 0:
             row = await queries.in_hand(database, merchant_id=self._merchant_id)

@@ -1,4 +1,6 @@
-"""Starting a merchant's test side anew: its data goes, its clock returns to real time. Live data is never touched."""
+"""Starting a merchant's test side anew: its data goes, its clock returns to real time.
+Live data is never touched.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,12 @@ IN_ORDER = (
     "chargebacks", "movements", "api_calls", "payment_attempts", "payments",
     "subscriptions", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
 )  # fmt: skip
-"""What is deleted, each before what it refers to; a charge in flight finds its attempt gone and records nothing."""
+"""What is deleted, each before what it refers to;
+a charge in flight finds its attempt gone and records nothing."""
 
 REFERRED_TO = frozenset(IN_ORDER[IN_ORDER.index("subscriptions") :])
-"""Kinds for which PostgreSQL looks for rows that still refer to each deleted one, without an index for it."""
+"""Kinds for which PostgreSQL looks for rows that still refer to each deleted one,
+without an index for it."""
 
 BATCH, REFERRED_BATCH = 2000, 100
 """Rows that one statement deletes, so that none takes long."""
@@ -43,12 +47,13 @@ Report = Callable[[], None]
 async def reset_test_side(database: Database, merchant_id: int, *, report: Report = lambda: None) -> dict[str, int]:
     """Delete all test data of a merchant, then return its test side to real time.
 
-    In many small steps, since one transaction over all would be slow; interrupted, it is to be called again. Rounds
-    follow each other until one finds nothing, for what was just being written may belong to what is deleted already.
-    `report` is called after each kind (IN_ORDER) of the first round. Returns how many rows of each kind were deleted.
-    Moves no money.
+    In many small steps, since one transaction over all would be slow; interrupted, it is to be
+    called again. Rounds follow each other until one finds nothing, for what was just being written
+    may belong to what is deleted already. `report` is called after each kind (IN_ORDER) of the
+    first round. Returns how many rows of each kind were deleted. Moves no money.
 
-    Raises: NotFound if there is no such merchant; Conflict if its clock is being moved or its test side is in use.
+    Raises: NotFound if there is no such merchant; Conflict if its clock is being moved or its test
+        side is in use.
     """
     deleted = dict.fromkeys(IN_ORDER, 0)
     async with held_clock(database, merchant_id) as clock:
@@ -67,7 +72,9 @@ async def reset_test_side(database: Database, merchant_id: int, *, report: Repor
 
 
 async def _round(database: Database, merchant_id: int, deleted: dict[str, int], report: Report) -> int:
-    """Delete what is there, kind by kind, and count it in `deleted`; returns how many rows there were."""
+    """Delete what is there, kind by kind, and count it in `deleted`;
+    returns how many rows there were.
+    """
     before = sum(deleted.values())
     await queries.pause_subscriptions(database, merchant_id=merchant_id)
     for kind in IN_ORDER:

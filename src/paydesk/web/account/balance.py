@@ -1,4 +1,6 @@
-"""Balance: what the merchant has, when the reserve is released, payouts, and the statement that explains it all."""
+"""Balance: what the merchant has, when the reserve is released, payouts,
+and the statement that explains it all.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ async def show_balance(visit: Visit) -> Response:
 
 @section.page(f"{_BALANCE}/statement", needs=Permission.payouts_view)
 async def export_statement(visit: Visit) -> Response:
-    """The statement of the days asked for as a file, oldest first; the audit log keeps who took it."""
+    """The statement of the days asked for as a file, oldest first;
+    the audit log keeps who took it.
+    """
     share = await begin_export(visit)
     chosen = {name: day for name, day in days_asked(visit).items() if day}
     side = {} if visit.shop.live else {"test": True}
@@ -86,7 +90,9 @@ async def export_statement(visit: Visit) -> Response:
 
 
 async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:
-    """The lines of the file; those of any period add up to the difference of the balances at its two ends."""
+    """The lines of the file; those of any period add up to the difference of the balances
+    at its two ends.
+    """
     period = page_asked(visit)
     async for one in statement(visit.database, visit.shop, since=period.since, until=period.until):
         amounts = (one.gross, one.fees, one.pending, one.available, one.reserve)

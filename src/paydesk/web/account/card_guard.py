@@ -1,4 +1,6 @@
-"""Card testing at a merchant's side: how tries have gone, what holds, and limits of its own, which may be lower."""
+"""Card testing at a merchant's side: how tries have gone, what holds, and limits of its own,
+which may be lower.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ async def _page(
 
 
 def _needed(visit: Visit) -> Permission:
-    """Who may change limits: of a test side, whoever programs; of a live one, whoever decides its settings."""
+    """Who may change limits: of a test side, whoever programs;
+    of a live one, whoever decides its settings.
+    """
     return Permission.manage_settings if visit.shop.live else Permission.manage_integration
 
 
@@ -80,7 +84,10 @@ async def save(visit: Visit) -> Response:
 
 
 def _parsed(typed: dict[Counted, str]) -> dict[Counted, int]:
-    """The limits that were typed; an empty one is the operator's. Raises: Malformed, naming the field."""
+    """The limits that were typed; an empty one is the operator's.
+
+    Raises: Malformed, naming the field.
+    """
     for kind, text in typed.items():
         if text and not (text.isascii() and text.isdigit() and len(text) < 8):
             raise Malformed("this must be a whole number, or empty", kind)

@@ -1,4 +1,6 @@
-"""Deliveries: the orders that wait to be shipped, soonest first, what was confirmed, and the form to confirm."""
+"""Deliveries: the orders that wait to be shipped, soonest first, what was confirmed,
+and the form to confirm.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +147,9 @@ async def confirm(visit: Visit) -> Response:
 
 
 def _errors(visit: Visit, error: PaydeskError) -> dict[str, str]:
-    """The message at its field, with the labels that stand on the page in place of the API's names."""
+    """The message at its field, with the labels that stand on the page in place
+    of the API's names.
+    """
     field = error.fields[0] if isinstance(error, Malformed) and error.fields else ""
     message = error.message
     for name in sorted(_LABELS, key=len, reverse=True):

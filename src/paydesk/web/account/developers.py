@@ -1,4 +1,6 @@
-"""For a merchant's programmers: keys, settings of the integration, code to copy, test clock, refused forms."""
+"""For a merchant's programmers: keys, settings of the integration, code to copy, test clock,
+refused forms.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,9 @@ async def ask_for_keys(visit: Visit) -> Response:
 
 
 def _grace_periods(texts: Texts) -> list[tuple[int, str]]:
-    """How long old keys may go on, in hours, with its words; the shortest first, but at once is the last."""
+    """How long old keys may go on, in hours, with its words;
+    the shortest first, but at once is the last.
+    """
     periods = sorted(integration.GRACE_PERIODS, key=lambda period: (not period, period))
     return [(hours := round(period / timedelta(hours=1)), _ending(hours, texts)) for period in periods]
 

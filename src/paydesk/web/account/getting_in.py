@@ -1,4 +1,6 @@
-"""Signing up, logging in and out, the second factor, a forgotten password, and the password once more."""
+"""Signing up, logging in and out, the second factor, a forgotten password,
+and the password once more.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ async def show_log_in(visit: Visit) -> Response:
 
 @section.action("/account/login", needs=Access.anybody)
 async def log_in(visit: Visit) -> Response:
-    """Open a session, always a new one: a token from before the log-in is worth nothing after it."""
+    """Open a session, always a new one: a token from before the log-in is worth nothing
+    after it.
+    """
     email, goal = visit.form.text("email", 300), own_path(visit.form.text("next"))
     try:
         logged_in = await entering.log_in(
@@ -88,7 +92,9 @@ async def _begin(visit: Visit, logged_in: LoggedIn, goal: str) -> Response:
 
 
 async def remember_device(visit: Visit, response: Response, token: str) -> None:
-    """Keep in mind the browser of a session that has just opened; the person is told by mail if it is a new one."""
+    """Keep in mind the browser of a session that has just opened;
+    the person is told by mail if it is a new one.
+    """
     device = visit.cookies.device(visit.request) or new_device()
     session = await find_session(visit.gate, token, visit.client, now=visit.now)
     await see_device(visit.gate, session, device, now=visit.now)
@@ -182,7 +188,9 @@ async def show_confirm(visit: Visit) -> Response:
 
 @section.action("/account/confirm", needs=Access.person)
 async def confirm(visit: Visit) -> Response:
-    """Take the password, then go on: to the page, or with the form that was sent (307: the browser sends it again)."""
+    """Take the password, then go on: to the page, or with the form that was sent (307:
+    the browser sends it again).
+    """
     goal, again = own_path(visit.form.text("_goal")), visit.form.has("_again")
     try:
         await entering.confirm(visit.gate, visit.session, password=visit.form.raw("_password"), now=visit.now)

@@ -1,4 +1,6 @@
-"""Overview: a merchant's figures over a period, each of which leads to its list, and a chart of the volume."""
+"""Overview: a merchant's figures over a period, each of which leads to its list,
+and a chart of the volume.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class Bar:
 
 @section.page("/account/{merchant_id}/overview", needs=Permission.view)
 async def show_overview(visit: Visit) -> Response:
-    """The figures of the period asked for, else of 30 days; days are those of the merchant's time zone."""
+    """The figures of the period asked for, else of 30 days;
+    days are those of the merchant's time zone.
+    """
     asked = visit.form.text("period", 10)
     span = Span(asked) if asked in set(Span) else Span.MONTH
     clock = await read_clock(visit.database, visit.merchant_id, real_now=visit.now)

@@ -1,4 +1,6 @@
-"""Payments: the list with its search and export, one payment with its timeline, and giving money back."""
+"""Payments: the list with its search and export, one payment with its timeline,
+and giving money back.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +171,10 @@ def _amount(visit: Visit, currency: str) -> Decimal:
 
 
 def _known_key(key: str) -> str:
-    """The form's own key. Raises: Malformed, since without one a second click would give the money back twice."""
+    """The form's own key.
+
+    Raises: Malformed, since without one a second click would give the money back twice.
+    """
     if len(key) < _REQUEST_KEY or not key.isascii() or not key.isprintable():
         raise Malformed("this form is incomplete; open the payment again")
     return key

@@ -1,4 +1,6 @@
-"""What the account calls states and events of pingbacks, and what it says to who wants to know why one failed."""
+"""What the account calls states and events of pingbacks, and what it says to who wants
+to know why one failed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pingbacks: the log with its filters, how endpoints stand, each attempt as it was sent, and sending them again."""
+"""Pingbacks: the log with its filters, how endpoints stand, each attempt as it was sent,
+and sending them again.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ _NONE_LEFT = mark("No failed pingback of these could be sent again.")
 
 @section.page(_PINGBACKS, needs=Permission.view_pingbacks)
 async def show_pingbacks(visit: Visit) -> Response:
-    """A page of the log, newest first, below how the endpoints stand; it renews itself while something is sent."""
+    """A page of the log, newest first, below how the endpoints stand;
+    it renews itself while something is sent.
+    """
     now = await visit.shop_now()
     asked = _asked(visit)
     path, before = visit.url("pingbacks"), visit.form.text("before", 60)
@@ -136,7 +140,9 @@ def _share(visit: Visit, share: Share) -> str:
 
 @section.page(_ONE, needs=Permission.view_pingbacks)
 async def show_pingback(visit: Visit) -> Response:
-    """One pingback with its attempts, newest first, and why each failed; the private key in headers is masked."""
+    """One pingback with its attempts, newest first, and why each failed;
+    the private key in headers is masked.
+    """
     pingback, attempts = await find_with_attempts(visit.database, visit.shop, visit.number("pingback_id"))
     now = await visit.shop_now()
     return visit.part(

@@ -70,7 +70,9 @@ _NO_COUNTRY = {"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO"}
 
 @section.action(_PROFILE, needs=Permission.manage_settings)
 async def save(visit: Visit) -> Response:
-    """Keep what is right, or propose it if a profile is accepted; what is wrong stands in the form with the reason."""
+    """Keep what is right, or propose it if a profile is accepted;
+    what is wrong stands in the form with the reason.
+    """
     typed = {name: visit.form.text(name, 3000) for name in NAMES}
     # Some countries' account numbers look like a card's; it rests sealed.
     typed["iban"] = visit.form.raw("iban").strip()[:3000]

@@ -43,7 +43,9 @@ _TEXTS = Environment(
 
 
 def programs(address: str, public_key: str, version: str) -> list[Program]:
-    """The programs for a base address and a public key; each is quoted for its language. `version`: v1 or v2."""
+    """The programs for a base address and a public key; each is quoted for its language.
+    `version`: v1 or v2.
+    """
     return [
         Program(
             language,

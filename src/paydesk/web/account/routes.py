@@ -1,4 +1,6 @@
-"""All routes of the business account, section by section; whatever else stands below /account is a page not found."""
+"""All routes of the business account, section by section;
+whatever else stands below /account is a page not found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a person decides for themselves: name and language, password, e-mail address, second factor, sessions."""
+"""What a person decides for themselves: name and language, password, e-mail address,
+second factor, sessions.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,9 @@ async def _enrolment(visit: Visit, error: str = "", status: int = 200) -> Respon
 
 
 def _require_recent_unless_due(visit: Visit) -> None:
-    """An operator's first one is set up halfway, right after the password; everybody else gives the password again."""
+    """An operator's first one is set up halfway, right after the password;
+    everybody else gives the password again.
+    """
     if visit.session.stage is Stage.open:
         visit.require_recent()
 
@@ -144,7 +148,9 @@ async def renew_codes(visit: Visit) -> Response:
 
 
 def _codes(visit: Visit, codes: tuple[str, ...]) -> Response:
-    """The codes, this once; the file to keep is in the page itself, so that nothing has to remember them."""
+    """The codes, this once; the file to keep is in the page itself,
+    so that nothing has to remember them.
+    """
     lines = "\r\n".join(["Paydesk", visit.person.email, "", *codes, ""])
     download = "data:text/plain;charset=utf-8;base64," + base64.b64encode(lines.encode()).decode()
     return visit.page("codes.html", codes=codes, download=download, home=HOME)

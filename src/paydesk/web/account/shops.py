@@ -53,7 +53,9 @@ async def begin(visit: Visit) -> Response:
 
 @section.action("/account/{merchant_id}/mode", needs=Permission.view)
 async def change_mode(visit: Visit) -> Response:
-    """Look at the other side; who decides for all is asked whether customers are to pay on that side too."""
+    """Look at the other side; who decides for all is asked whether customers are to pay
+    on that side too.
+    """
     live, back = visit.form.text("live") == "1", _back(visit)
     decides = visit.can(Permission.toggle_test_mode) and visit.session.went_live_at is not None
     if decides and visit.session.test_mode == live:
@@ -84,7 +86,9 @@ async def _look(visit: Visit, live: bool, back: str) -> Response:
 
 
 def _back(visit: Visit) -> str:
-    """The list that was looked at; a single payment or subscription of one side doesn't exist on the other."""
+    """The list that was looked at; a single payment or subscription of one side doesn't exist
+    on the other.
+    """
     path = own_path(visit.form.text("back"))
     head, _, last = path.rpartition("/")
     return head if last.isdigit() and head != "/account" else path

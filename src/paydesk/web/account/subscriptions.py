@@ -1,4 +1,6 @@
-"""Subscriptions: by state, one with its schedule and history, cancelling; and the packages that are sold."""
+"""Subscriptions: by state, one with its schedule and history, cancelling;
+and the packages that are sold.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _FAILING = "failing"
 
 @section.page(_SUBSCRIPTIONS, needs=Permission.view)
 async def show_subscriptions(visit: Visit) -> Response:
-    """A page of the list, newest first: of one state, those whose charges fail (a search looks at all), or all."""
+    """A page of the list, newest first: of one state, those whose charges fail
+    (a search looks at all), or all.
+    """
     asked_state, text = visit.form.text("status", 40), searched(visit)
     state = SubscriptionState(asked_state) if asked_state in set(SubscriptionState) else None
     if asked_state == _FAILING:
@@ -69,7 +73,9 @@ def _views(visit: Visit, text: str) -> list[tuple[str, str]]:
 
 @section.page(_ONE, needs=Permission.view)
 async def show_subscription(visit: Visit) -> Response:
-    """One subscription: what was agreed, what comes, what was. Its portal's link is for those who may cancel."""
+    """One subscription: what was agreed, what comes, what was.
+    Its portal's link is for those who may cancel.
+    """
     seen = await inspect_subscription(visit.database, visit.shop, visit.number("subscription_id"))
     past = await past_payments(visit.database, seen.subscription)
     services = visit.services

@@ -1,4 +1,5 @@
-"""A subscription's terms in words, in the customer's language: every door that shows them says the same.
+"""A subscription's terms in words, in the customer's language:
+every door that shows them says the same.
 
 The texts have a catalogue of their own, so that a page, a mail and the customer's portal share it.
 """
@@ -16,7 +17,8 @@ _CATALOGUES = Catalogues(Path(__file__).parent / "locale", "agreement")
 
 
 def terms_in_words(terms: Terms, texts: Texts) -> str:
-    """What is paid when and how it ends: `30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel`.
+    """What is paid when and how it ends:
+    `30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel`.
 
     One line without a full stop, in the language and the number format of `texts`.
     """
@@ -32,7 +34,9 @@ def terms_in_words(terms: Terms, texts: Texts) -> str:
 
 
 def consent_in_words(terms: Terms, merchant_name: str, texts: Texts) -> str:
-    """The sentence that a customer agrees to before subscribing; it names who charges, what for, how much and when."""
+    """The sentence that a customer agrees to before subscribing; it names who charges, what for,
+    how much and when.
+    """
     said = {"merchant": merchant_name, "package": terms.name, "terms": terms_in_words(terms, texts)}
     return _words(texts).gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said
 
@@ -53,7 +57,9 @@ def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str
 
 
 def _later(terms: Terms, price: str, words: NullTranslations) -> str:
-    """What is charged without the customer, and until when; a trial that costs something counts as a payment."""
+    """What is charged without the customer, and until when;
+    a trial that costs something counts as a payment.
+    """
     if terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
         return words.gettext("%(price)s for %(time)s, and nothing after that") % once
@@ -80,7 +86,9 @@ def _length(period: Period, words: NullTranslations) -> str:
 
 
 def _every(period: Period, words: NullTranslations) -> str:
-    """A rhythm: `every month`, `every 6 months`. One is said without its number, whatever a language's plurals are."""
+    """A rhythm: `every month`, `every 6 months`. One is said without its number,
+    whatever a language's plurals are.
+    """
     number = period.length
     single = {
         "day": words.gettext("every day"),

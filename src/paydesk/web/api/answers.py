@@ -1,4 +1,6 @@
-"""Answers as JSON, with decimals as plain numbers, and how routes describe them in the OpenAPI document."""
+"""Answers as JSON, with decimals as plain numbers, and how routes describe them
+in the OpenAPI document.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,10 @@ def answer(body: msgspec.Struct) -> Response:
 
 
 def described(success: type[msgspec.Struct], *refusals: int) -> dict[int | str, dict[str, Any]]:
-    """What a route answers: the shape of success, and the statuses of its refusals besides 400, 401, 403 and 429."""
-    first_line = (success.__doc__ or "").strip()
+    """What a route answers: the shape of success, and the statuses of its refusals besides 400,
+    401, 403 and 429.
+    """
+    first_line = " ".join((success.__doc__ or "").split())
     statuses: list[int | str] = [*sorted({400, 401, 403, 429, *refusals}), "default"]
     refused = {status: {"description": _REFUSALS[status], "content": _content(Error)} for status in statuses}
     return {200: {"description": first_line, "content": _content(success)}, **refused}

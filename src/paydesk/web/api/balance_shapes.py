@@ -1,4 +1,6 @@
-"""What the API answers about a merchant's money; amounts are JSON numbers, negative where something was taken."""
+"""What the API answers about a merchant's money; amounts are JSON numbers,
+negative where something was taken.
+"""
 
 from __future__ import annotations
 

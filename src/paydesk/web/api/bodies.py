@@ -23,11 +23,13 @@ _ABSURD = Decimal("Infinity")
 _DEEPEST = 8
 _LONGEST_NUMBER = 2 * _MOST_DIGITS
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.0-9eE]{%d,}' % (_LONGEST_NUMBER + 1), re.DOTALL)
-"""What JSON's size depends on: texts (in which nothing counts), what opens and closes, numbers that are too long."""
+"""What JSON's size depends on: texts (in which nothing counts), what opens and closes,
+numbers that are too long."""
 
 
 def _exact(text: str) -> Decimal:
-    """A JSON number with a fraction or an exponent as it was written: no float comes near an amount.
+    """A JSON number with a fraction or an exponent as it was written:
+    no float comes near an amount.
 
     One with absurdly many digits is infinite, which nothing accepts.
     """
@@ -54,7 +56,8 @@ async def raw_body(request: Request) -> bytes:
 
 
 async def read_fields(request: Request) -> dict[str, Any]:
-    """The fields of a call's body, none if it is empty, `[]` or `{}`, whatever its content type says.
+    """The fields of a call's body, none if it is empty, `[]` or `{}`,
+    whatever its content type says.
 
     Numbers that are no integers are decimals, as they were written.
     Raises: Malformed for anything else that is neither a JSON object nor form-encoded; TooLarge.
@@ -66,11 +69,12 @@ async def read_fields(request: Request) -> dict[str, Any]:
 
 
 async def read_strictly(request: Request, *known: str) -> dict[str, Any] | None:
-    """The fields of a call that moves money, None for a body of zero bytes; nothing that was meant goes unseen.
+    """The fields of a call that moves money, None for a body of zero bytes;
+    nothing that was meant goes unseen.
 
-    Parameters in the address, fields that are not `known` or stand there twice, a body that its content type doesn't
-    name, and one that holds no field at all (`{}`, `[]`, `null`) are refused: each may be a mistyped or misplaced
-    amount.
+    Parameters in the address, fields that are not `known` or stand there twice, a body that its
+    content type doesn't name, and one that holds no field at all (`{}`, `[]`, `null`) are refused:
+    each may be a mistyped or misplaced amount.
     Raises: Malformed, TooLarge.
     """
     if request.query_params:
@@ -106,7 +110,8 @@ def _typed_fields(request: Request, body: bytes) -> dict[str, Any]:
 
 
 def _unrepeated(body: bytes, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a JSON body that names none twice: which of two amounts is meant would be a guess.
+    """The fields of a JSON body that names none twice:
+    which of two amounts is meant would be a guess.
 
     Raises: Malformed.
     """
@@ -146,7 +151,8 @@ def _json_fields(body: bytes) -> dict[str, Any]:
 
 
 def _limit(body: bytes) -> None:
-    """Refuse JSON that is nested deep or holds a number of hundreds of digits, before anything is made of it.
+    """Refuse JSON that is nested deep or holds a number of hundreds of digits,
+    before anything is made of it.
 
     Raises: Malformed.
     """

@@ -91,7 +91,9 @@ async def show(caller: ByPrivateKey, services: Services, chargeback_id: _Id) -> 
     },
 )
 async def post_evidence(request: Request, caller: ByPrivateKey, services: Services, chargeback_id: _Id) -> Response:
-    """Tell the customer's bank your side while the chargeback is open; a later text replaces an earlier one."""
+    """Tell the customer's bank your side while the chargeback is open;
+    a later text replaces an earlier one.
+    """
     known = known_id(chargeback_id, "chargeback")
     text = _text(await read_fields(request))
     found = await give_evidence(services.desk, caller.shop, known, text, now=caller.now)

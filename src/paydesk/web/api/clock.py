@@ -23,7 +23,8 @@ from paydesk.web.api.showing import summary_shape
 from paydesk.web.visits import client_address
 
 PATIENCE = 20.0
-"""Seconds that a call waits, all in all, for outcomes that are unknown: shorter than callers wait for an answer."""
+"""Seconds that a call waits, all in all, for outcomes that are unknown:
+shorter than callers wait for an answer."""
 
 _BODY = {
     "type": "object",
@@ -60,11 +61,13 @@ router = APIRouter(tags=["Test clock"])
 async def post_test_clock(
     request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey
 ) -> Response:
-    """Move the time of your test data forward; whatever falls due on the way happens, in order, each at its own time.
+    """Move the time of your test data forward; whatever falls due on the way happens, in order,
+    each at its own time.
 
-    Renewals, retries, stops, expiries and pingbacks, as the workers would do them. Returns when all is done, with what
-    happened. 429 if there is more to do than one call may take: the message says how far the clock has come, so advance
-    it by the rest. 409 on live data, which has no clock, and while somebody else moves this clock.
+    Renewals, retries, stops, expiries and pingbacks, as the workers would do them. Returns when all
+    is done, with what happened. 429 if there is more to do than one call may take: the message says
+    how far the clock has come, so advance it by the rest. 409 on live data, which has no clock, and
+    while somebody else moves this clock.
     """
     return await once.answer(caller.shop, partial(_advance, request, caller, services))
 

@@ -18,7 +18,9 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def write_cursor(place: Place, asked: Mapping[str, str]) -> str:
-    """A cursor that goes on after a place of the list that `asked` describes (its name, side and filters)."""
+    """A cursor that goes on after a place of the list that `asked` describes
+    (its name, side and filters).
+    """
     packed = _FORMAT.pack((place.at - _EPOCH) // _MICROSECOND, place.id, _digest(asked))
     return base64.urlsafe_b64encode(packed).decode()
 

@@ -165,7 +165,8 @@ async def _caller(request: Request, services: ApiServices, private_key: str | No
 
 
 def _exact(fields: dict[str, Any]) -> Parameters:
-    """The fields with JSON's fractions as decimals, which have one text form, and not more than a form may have.
+    """The fields with JSON's fractions as decimals, which have one text form,
+    and not more than a form may have.
 
     Raises: Malformed if there are too many, or nested too deep.
     """

@@ -1,4 +1,6 @@
-"""What the API answers about deliveries: from these types come the JSON and the OpenAPI document."""
+"""What the API answers about deliveries: from these types come the JSON
+and the OpenAPI document.
+"""
 
 from __future__ import annotations
 

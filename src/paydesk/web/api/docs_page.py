@@ -1,4 +1,6 @@
-"""`/api/openapi.json`, and `/api/docs`: the same as a page, made here, without anybody else's files."""
+"""`/api/openapi.json`, and `/api/docs`: the same as a page, made here,
+without anybody else's files.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def _fields(shape: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _type(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema in words: its type, the shape that it names (for a link), the values that it allows."""
+    """A schema in words: its type, the shape that it names (for a link),
+    the values that it allows.
+    """
     options = schema.get("anyOf", schema.get("allOf", [schema]))
     named = [option for option in options if option != {"type": "null"}]
     first = named[0] if named else schema

@@ -54,7 +54,9 @@ def _without_null(parameter: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_numbers(schema: Any) -> Any:
-    """The schema with decimals as what they are in our JSON: numbers, where msgspec supposes text."""
+    """The schema with decimals as what they are in our JSON:
+    numbers, where msgspec supposes text.
+    """
     if isinstance(schema, list):
         return [_with_numbers(part) for part in schema]
     if not isinstance(schema, dict):

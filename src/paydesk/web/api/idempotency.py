@@ -28,13 +28,16 @@ Work = Callable[[str | None], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Makes the call of a request once for its Idempotency-Key; without the header it is simply made."""
+    """Makes the call of a request once for its Idempotency-Key;
+    without the header it is simply made.
+    """
 
     request: Request
     services: ApiServices
 
     async def answer(self, shop: Shop, work: Work) -> Response:
-        """Do the work, or give the answer that it got when the shop sent this key with this call before.
+        """Do the work, or give the answer that it got when the shop sent this key
+        with this call before.
 
         Raises: Malformed, Conflict about the key; PaydeskError of the work only if there is no key.
         """
@@ -64,7 +67,9 @@ class Once:
 
 
 async def _first_answer(call: ApiCall, work: Work) -> Response:
-    """Do the work and keep its answer, a refusal included; not one that only speaks of the moment."""
+    """Do the work and keep its answer, a refusal included;
+    not one that only speaks of the moment.
+    """
     kept = passing = False
     try:
         async with call.held():
@@ -99,4 +104,5 @@ async def _once(
 
 
 ByIdempotencyKey = Annotated[Once, Depends(_once)]
-"""`return await once.answer(caller.shop, lambda key: …)` in a route that takes `once: ByIdempotencyKey`."""
+"""`return await once.answer(caller.shop, lambda key: …)` in a route
+that takes `once: ByIdempotencyKey`."""

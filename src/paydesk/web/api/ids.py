@@ -1,4 +1,6 @@
-"""Ids in paths: decimal, or the octal text that a client in the field makes of a number (core/octal.py)."""
+"""Ids in paths: decimal, or the octal text that a client in the field makes
+of a number (core/octal.py).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ Which = Callable[[Database, Shop, Sequence[int]], Awaitable[int]]
 
 
 async def payment_in_path(database: Database, shop: Shop, text: str) -> int:
-    """The payment that a path names: the shop's own with this id, else the one whose id this is in octal.
+    """The payment that a path names: the shop's own with this id,
+    else the one whose id this is in octal.
 
     Raises: NotFound if nothing can have this id.
     """

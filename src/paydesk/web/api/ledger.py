@@ -1,4 +1,6 @@
-"""`/api/v1/balance`, `/api/v1/ledger` and `/api/v1/payouts`: what the merchant has, and how it came to be."""
+"""`/api/v1/balance`, `/api/v1/ledger` and `/api/v1/payouts`:
+what the merchant has, and how it came to be.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ router = APIRouter(tags=["Balance"])
     "/api/v1/balance", summary="Show the balance", operation_id="show_balance", responses=described(shapes.BalanceSheet)
 )
 async def show_balance(caller: ByPrivateKey, services: Services) -> Response:
-    """What you have in each currency: pending until it settles, available for payouts, held as rolling reserve.
+    """What you have in each currency: pending until it settles, available for payouts,
+    held as rolling reserve.
 
     The calendar says how much of the reserve is released on which day (of your time zone).
     """
@@ -44,7 +47,8 @@ async def show_balance(caller: ByPrivateKey, services: Services) -> Response:
 async def list_postings(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PageParameters, Query()]
 ) -> Response:
-    """Every change of your balances, newest first: `gross` + `fees` = `pending` + `available` + `reserve`, each signed.
+    """Every change of your balances, newest first:
+    `gross` + `fees` = `pending` + `available` + `reserve`, each signed.
 
     The lines of any period add up to the difference between the balances at its two ends.
     """

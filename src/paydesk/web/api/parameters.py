@@ -1,4 +1,6 @@
-"""What can be asked of lists: filters, dates and pages, each checked; unknown parameters are refused by name."""
+"""What can be asked of lists: filters, dates and pages, each checked;
+unknown parameters are refused by name.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class PageParameters(BaseModel):
     def cut(
         self, found: Sequence[Row], asked: dict[str, str], place: Callable[[Row], Place]
     ) -> tuple[Sequence[Row], str | None]:
-        """The rows to show of those that the page found, and the cursor to the next page if there is one."""
+        """The rows to show of those that the page found, and the cursor to the next page
+        if there is one.
+        """
         shown = found[: self.limit]
         return shown, write_cursor(place(shown[-1]), asked) if len(found) > self.limit else None
 

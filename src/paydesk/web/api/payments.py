@@ -31,7 +31,9 @@ router = APIRouter(tags=["Payments"])
 async def list_payments(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PaymentParameters, Query()]
 ) -> Response:
-    """Payments, newest first. With an order reference: that order's payment, and the renewal of that reference."""
+    """Payments, newest first. With an order reference:
+    that order's payment, and the renewal of that reference.
+    """
     asked = wanted.asked("payments", caller.shop)
     states = states_of(wanted.status) if wanted.status else None
     narrowed = PaymentFilter(states, wanted.merchant_order_id, wanted.email, wanted.subscription_id)

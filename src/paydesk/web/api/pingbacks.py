@@ -1,4 +1,6 @@
-"""`/api/v1/pingbacks`: what the merchant was told, how its server answered, and telling it again."""
+"""`/api/v1/pingbacks`: what the merchant was told, how its server answered,
+and telling it again.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _Id = Annotated[str, Path(description="Its `id`.")]
 async def list_pingbacks(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PingbackParameters, Query()]
 ) -> Response:
-    """Pingbacks, newest first. Order reference and e-mail are those of the payment that they are about."""
+    """Pingbacks, newest first. Order reference and e-mail are those of the payment
+    that they are about.
+    """
     asked = wanted.asked("pingbacks", caller.shop)
     state = PingbackState(wanted.status) if wanted.status else None
     narrowed = PingbackFilter(state, wanted.merchant_order_id, wanted.email)
@@ -67,10 +71,11 @@ async def show(caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Re
     responses=described(OnePingback, 404, 409, 413),
 )
 async def post_resend(request: Request, caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Response:
-    """Have a pingback sent once more, at once, whatever came of it before; it is stamped and signed anew.
+    """Have a pingback sent once more, at once, whatever came of it before;
+    it is stamped and signed anew.
 
-    It goes where a new one would go: to the URL of its form, else to the account's of now. The body may be empty,
-    `[]` or `{}`. 409 if there is no URL to send it to.
+    It goes where a new one would go: to the URL of its form, else to the account's of now. The body
+    may be empty, `[]` or `{}`. 409 if there is no URL to send it to.
     """
     known, database = known_id(pingback_id, "pingback"), services.desk.database
     await read_fields(request)

@@ -1,4 +1,6 @@
-"""`POST /payment/{id}/refund`: money back to the customer, by the path that clients know (interface.md §8.3)."""
+"""`POST /payment/{id}/refund`: money back to the customer, by the path that clients know
+(interface.md §8.3).
+"""
 
 from __future__ import annotations
 
@@ -65,13 +67,15 @@ async def post_refund(
 ) -> Response:
     """Give back an amount, or all that is left; as often as you like, never more than was paid.
 
-    All is given back for a call without any body, of zero bytes; a body must hold the `amount` and nothing else, and be
-    what its content type says. A `refund` pingback, or a `partial_refund` while something is left, tells of it once. An
-    order that is not captured yet is let go, which is possible for all of it only. If the bank answers late the status
-    is `processing` and the pingback follows. 400 `Invalid requested amount: …` says what is wrong with it, and
-    `This transaction was already refunded` that nothing is left; 409 if it is not paid, is charged back, or the bank
-    refuses. Send an `Idempotency-Key`, so that you can safely try again; without one an equal call within a day of one
-    that was never answered is taken for its repeat, and answered with `Idempotent-Replayed: true`.
+    All is given back for a call without any body, of zero bytes; a body must hold the `amount` and
+    nothing else, and be what its content type says. A `refund` pingback, or a `partial_refund`
+    while something is left, tells of it once. An order that is not captured yet is let go, which is
+    possible for all of it only. If the bank answers late the status is `processing` and the
+    pingback follows. 400 `Invalid requested amount: …` says what is wrong with it, and
+    `This transaction was already refunded` that nothing is left; 409 if it is not paid, is charged
+    back, or the bank refuses. Send an `Idempotency-Key`, so that you can safely try again; without
+    one an equal call within a day of one that was never answered is taken for its repeat, and
+    answered with `Idempotent-Replayed: true`.
     """
     return await once.answer(caller.shop, partial(_refund, request, caller, services, payment_id))
 

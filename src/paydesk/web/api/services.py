@@ -1,4 +1,6 @@
-"""What the API's routes work with, and who calls them; the app puts it into the state that every request carries."""
+"""What the API's routes work with, and who calls them;
+the app puts it into the state that every request carries.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ KEY_HEADER = APIKeyHeader(
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """`address` and `sandbox_address` are the public bases without a trailing slash; `now` reads the clock, UTC.
+    """`address` and `sandbox_address` are the public bases without a trailing slash;
+    `now` reads the clock, UTC.
 
     `sender` makes a sender of pingbacks for one call.
     """
@@ -57,7 +60,8 @@ Services = Annotated[ApiServices, Depends(services_of)]
 async def authenticate(
     request: Request, services: Services, private_key: Annotated[str | None, Security(KEY_HEADER)]
 ) -> Caller:
-    """Find the caller by the header `X-ApiKey` (interface.md §8.1); reading needs one scope, all else another.
+    """Find the caller by the header `X-ApiKey` (interface.md §8.1);
+    reading needs one scope, all else another.
 
     Raises: Unauthorized, TooMany; Forbidden for a key without the scope.
     """

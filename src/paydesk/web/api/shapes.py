@@ -1,6 +1,8 @@
-"""What the API answers, in the interface's shapes: from these types come the JSON and the OpenAPI document.
+"""What the API answers, in the interface's shapes:
+from these types come the JSON and the OpenAPI document.
 
-Amounts are JSON numbers as the decimals say them; times are Unix seconds, 0 when unset, but for `date`.
+Amounts are JSON numbers as the decimals say them; times are Unix seconds, 0 when unset, but
+for `date`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ REFUND_WORDS: Mapping[MovementState, str] = {
 
 
 def status_word(state: PaymentState) -> str:
-    """A payment's state in the words of `payment_order.status`, as pingbacks told it, or in its own."""
+    """A payment's state in the words of `payment_order.status`, as pingbacks told it,
+    or in its own.
+    """
     return STATUS_WORDS.get(state, str(state))
 
 

@@ -74,10 +74,11 @@ async def show(caller: ByPrivateKey, services: Services, subscription_id: _Id) -
 async def post_cancel(
     request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
 ) -> Response:
-    """Cancel one subscription at once: nothing is charged any more, and one `subscription_cancelled` pingback says so.
+    """Cancel one subscription at once: nothing is charged any more,
+    and one `subscription_cancelled` pingback says so.
 
-    A charge that was already on its way to the bank stands if the bank approves it. Cancelling again changes nothing
-    and answers the same. The body may be empty, `[]` or `{}`.
+    A charge that was already on its way to the bank stands if the bank approves it. Cancelling
+    again changes nothing and answers the same. The body may be empty, `[]` or `{}`.
     """
     return await once.answer(caller.shop, partial(_cancel, request, caller, services, subscription_id))
 

@@ -1,4 +1,6 @@
-"""The fields that a customer fills in, read and checked; what is wrong is named by field and code."""
+"""The fields that a customer fills in, read and checked;
+what is wrong is named by field and code.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,15 @@ def typed(form: Mapping[str, Value]) -> Typed:
 
 
 def asks_place(checkout: Checkout) -> bool:
-    """Whether the page asks for city and postal code: where the shop knows one, its customer may correct it."""
+    """Whether the page asks for city and postal code:
+    where the shop knows one, its customer may correct it.
+    """
     return bool(checkout.entered.city or checkout.entered.postal_code)
 
 
 def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: str, language: str) -> Payer:
-    """Check all fields, so that the customer hears of every mistake at once; a subscription's terms must be agreed to.
+    """Check all fields, so that the customer hears of every mistake at once;
+    a subscription's terms must be agreed to.
 
     Raises: WrongFields.
     """
@@ -72,7 +77,8 @@ def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: st
 
 
 def _agreed(form: Mapping[str, Value], checkout: Checkout) -> str:
-    """The sentence beside the ticked box, as the page showed it: the box's value says in which language that was.
+    """The sentence beside the ticked box, as the page showed it:
+    the box's value says in which language that was.
 
     Empty if the box is not ticked, or there are no terms to agree to.
     """

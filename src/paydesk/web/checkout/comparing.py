@@ -1,7 +1,8 @@
 """The payment page as a customer's browser gets it, compared with what was built (PCI DSS 11.6.1).
 
-It is fetched from the public address, through whatever stands between: a proxy that writes into pages, drops headers or
-serves another release shows up here, and so does a file that was changed on the machine that serves.
+It is fetched from the public address, through whatever stands between: a proxy that writes into
+pages, drops headers or serves another release shows up here, and so does a file that was changed on
+the machine that serves.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ Fetch = Callable[[str], Awaitable[Served]]
 
 
 async def differences(address: str, fetch: Fetch) -> list[str]:
-    """How the page at a public address, and the files of card pages, differ from this build; nothing if they don't.
+    """How the page at a public address, and the files of card pages, differ from this build;
+    nothing if they don't.
 
     Raises: NotReached.
     """
@@ -62,7 +64,9 @@ async def differences(address: str, fetch: Fetch) -> list[str]:
 
 
 def _headers(built: HTMLResponse, served: Served) -> Iterator[str]:
-    """Headers that the page must have as they were built; others (HSTS, Server) may come besides."""
+    """Headers that the page must have as they were built;
+    others (HSTS, Server) may come besides.
+    """
     for name, value in built.headers.items():
         got = served.headers.get(name)
         # A proxy may compress the page.
@@ -112,7 +116,10 @@ def _shown(text: str | None) -> str:
 
 
 async def fetch(url: str) -> Served:
-    """Get something as a stranger's browser would; redirects are not followed. Raises: NotReached."""
+    """Get something as a stranger's browser would; redirects are not followed.
+
+    Raises: NotReached.
+    """
     whole = aiohttp.ClientTimeout(total=PATIENCE)
     headers = {"Accept": "text/html,*/*", "Accept-Language": LANGUAGE, "User-Agent": "Mozilla/5.0 (compatible)"}
     try:

@@ -17,7 +17,9 @@ from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_
 
 
 async def post_form(request: Request) -> Response:
-    """Open a checkout for a signed form and send the customer there, or say what is wrong with the form."""
+    """Open a checkout for a signed form and send the customer there, or say what is wrong
+    with the form.
+    """
     try:
         response = await _receive(request)
     except PaydeskError as error:

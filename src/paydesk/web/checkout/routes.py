@@ -1,6 +1,8 @@
-"""The customer's routes: the checkout page, paying, coming back from the bank, and waiting for an outcome.
+"""The customer's routes: the checkout page, paying, coming back from the bank,
+and waiting for an outcome.
 
-No cookie is needed: the link itself is the key to the checkout. A door translates, it decides nothing.
+No cookie is needed: the link itself is the key to the checkout. A door translates, it
+decides nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ LARGEST_BODY = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request to a checkout: the checkout as it stands, the visitor's language, and where its pages are."""
+    """One request to a checkout: the checkout as it stands, the visitor's language,
+    and where its pages are.
+    """
 
     request: Request
     services: CheckoutServices
@@ -74,7 +78,8 @@ class Visit:
         )
 
     async def thank(self, *, leads_back: bool = False) -> Response:
-        """Send the browser on to the shop's thank-you page, once; else to our page, which has the way there.
+        """Send the browser on to the shop's thank-you page, once;
+        else to our page, which has the way there.
 
         `leads_back` says that this answer was written down already as the one that does.
         """
@@ -84,10 +89,13 @@ class Visit:
         return self.go(self.checkout.success_url if by_itself else f"{self.path}/result")
 
     def go(self, url: str) -> Response:
-        """Send the browser on, by a redirect or, if the page's JavaScript asks, by telling it where."""
+        """Send the browser on, by a redirect or, if the page's JavaScript asks,
+        by telling it where.
+        """
         if wants_json(self.request) and self.request.method == "POST":
             return pages.payment_step(url)
-        # Starlette's RedirectResponse would encode more than the header needs; the shop's address goes as it was given.
+        # Starlette's RedirectResponse would encode more than the header needs; the shop's address
+        # goes as it was given.
         return Response(status_code=303, headers={"Location": as_header(url), "Cache-Control": "no-store"})
 
     def again(
@@ -238,8 +246,8 @@ async def refuse_get(request: Request) -> Response:
 compressed = [Middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)]
 """For the page with the form, which is three times as quick to fetch this way.
 
-Its only secret is in its own address, so that nobody can guess at it by asking for the page and comparing lengths
-(BREACH); a page of somebody who is logged in must not be compressed.
+Its only secret is in its own address, so that nobody can guess at it by asking for the page and
+comparing lengths (BREACH); a page of somebody who is logged in must not be compressed.
 """
 
 routes = [

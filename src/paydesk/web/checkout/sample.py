@@ -1,6 +1,8 @@
-"""A payment page for nobody's order, which is the same for everybody: what is served is compared with what was built.
+"""A payment page for nobody's order, which is the same for everybody:
+what is served is compared with what was built.
 
-It is made as every customer's, by the same code, and leads nowhere: there is nothing to pay behind it.
+It is made as every customer's, by the same code, and leads nowhere: there is nothing to pay
+behind it.
 """
 
 from __future__ import annotations
@@ -40,5 +42,7 @@ def sample_page(texts: Texts) -> HTMLResponse:
 
 
 async def show_sample(request: Request) -> Response:
-    """The page, for whoever compares it: `paydesk check --pages`, a worker, or a monitor elsewhere."""
+    """The page, for whoever compares it: `paydesk check --pages`, a worker,
+    or a monitor elsewhere.
+    """
     return sample_page(pages.texts_for(request.headers.get("accept-language", "")))

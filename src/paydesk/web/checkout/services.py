@@ -1,4 +1,6 @@
-"""What the checkout's routes work with; the app puts it into the state that every request carries."""
+"""What the checkout's routes work with; the app puts it into the state
+that every request carries.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from paydesk.web.visits import Network, in_sandbox
 
 @dataclass(frozen=True, slots=True)
 class CheckoutServices:
-    """`address` and `sandbox_address` are the public bases without a trailing slash; `now` reads the clock, UTC."""
+    """`address` and `sandbox_address` are the public bases without a trailing slash;
+    `now` reads the clock, UTC.
+    """
 
     desk: Desk
     reception: Reception

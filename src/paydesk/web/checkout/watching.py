@@ -1,4 +1,6 @@
-"""Looks at the payment page again and again, as customers get it, and says when it is not what was built."""
+"""Looks at the payment page again and again, as customers get it,
+and says when it is not what was built.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,17 @@ FIRST_LOOK = timedelta(minutes=2)
 """After the start: the service itself may just be starting."""
 
 SECOND_LOOK = timedelta(minutes=5)
-"""When a page that differs, or can't be reached, is looked at again: one release may just be followed by another."""
+"""When a page that differs, or can't be reached, is looked at again:
+one release may just be followed by another."""
 
 _ABOUT = "payment page"
 
 
 @dataclass(slots=True)
 class PageWatch:
-    """What this process knows of the payment page at a public address; `seen` is when it last saw it, or began."""
+    """What this process knows of the payment page at a public address;
+    `seen` is when it last saw it, or began.
+    """
 
     address: str
     every: timedelta
@@ -49,7 +54,9 @@ class PageWatch:
     differed: bool = False
 
     async def look(self, database: Database, *, now: datetime, get: Fetch = fetch) -> None:
-        """Compare if it is time; what differs twice in a row is an alarm, which settles itself. `now` is real time."""
+        """Compare if it is time; what differs twice in a row is an alarm, which settles itself.
+        `now` is real time.
+        """
         UNSEEN.set((now - self.seen).total_seconds())
         if now < self.due:
             return

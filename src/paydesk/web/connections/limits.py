@@ -1,4 +1,6 @@
-"""How slow, how large and how many: the limits of connections, and what whoever exceeds one is told."""
+"""How slow, how large and how many: the limits of connections,
+and what whoever exceeds one is told.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ LINGER_SECONDS = 2.0
 """How long a refused client gets to read why, before the connection ends."""
 
 MOST_DISCARDED = 1024 * 1024
-"""Bytes that a refused client may go on sending meanwhile: who is cut off amid sending never sees the answer."""
+"""Bytes that a refused client may go on sending meanwhile:
+who is cut off amid sending never sees the answer."""
 
 REFUSED = Counter("paydesk_connections_refused_total", "Connections that were ended for what they did or were", ["why"])
 OPEN = Gauge("paydesk_connections_open", "Connections of clients that are open now", multiprocess_mode="livesum")
@@ -35,7 +38,8 @@ OPEN = Gauge("paydesk_connections_open", "Connections of clients that are open n
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one process; no more connections than `per_address` come from one client, IPv6 by /64.
+    """The limits of one process; no more connections than `per_address` come from one client,
+    IPv6 by /64.
 
     `unlimited` are the networks for which only the sum counts: proxies, and the machine itself.
     """
@@ -109,4 +113,5 @@ SLOW_READER = "slow_reader"
 """An answer that its client does not fetch; it gets no other."""
 
 DISPLACED = "displaced"
-"""A connection that asks nothing, or takes its time over it, ended for a new one since no more may be open."""
+"""A connection that asks nothing, or takes its time over it, ended for a new one
+since no more may be open."""

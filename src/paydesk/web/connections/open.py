@@ -19,10 +19,12 @@ from paydesk.web.visits import plain_address
 log = structlog.get_logger()
 
 _TELL_EVERY = 60.0
-"""Seconds between two lines about connections that are refused: a flood of them is none of the log."""
+"""Seconds between two lines about connections that are refused:
+a flood of them is none of the log."""
 
 _LOOK_AGAIN = 60.0
-"""Seconds after which a connection that is being answered is looked at; answering may take as long as it does."""
+"""Seconds after which a connection that is being answered is looked at;
+answering may take as long as it does."""
 
 
 @lru_cache(1024)
@@ -53,7 +55,8 @@ class Phase(IntEnum):
 
 
 _STALE = 0.5
-"""Seconds after which a body on its way, or an answer on its way back, makes room: whoever holds thousands is older."""
+"""Seconds after which a body on its way, or an answer on its way back, makes room:
+whoever holds thousands is older."""
 
 _DISPENSABLE = {
     Phase.REFUSED: 0.0,
@@ -63,8 +66,8 @@ _DISPENSABLE = {
     Phase.UNREAD: _STALE,
     Phase.CLOSING: _STALE,
 }
-"""What is ended for a new connection when there are too many, and how old it is at least: never one whose request is
-being answered."""
+"""What is ended for a new connection when there are too many, and how old it is at least:
+never one whose request is being answered."""
 
 
 class Connection(Protocol):
@@ -78,9 +81,11 @@ class Connection(Protocol):
 
 
 class OpenConnections:
-    """Counts the connections of a process, and tells those that take too long; one timer looks after all of them.
+    """Counts the connections of a process, and tells those that take too long;
+    one timer looks after all of them.
 
-    What a phase lasts is the same for all, so the connections of each stand in the order in which they are due.
+    What a phase lasts is the same for all, so the connections of each stand in the order in which
+    they are due.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:

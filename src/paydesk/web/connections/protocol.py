@@ -1,4 +1,6 @@
-"""HTTP/1.1 as uvicorn speaks it, for clients that nobody keeps at bay: each part of a request has its time and size."""
+"""HTTP/1.1 as uvicorn speaks it, for clients that nobody keeps at bay:
+each part of a request has its time and size.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ class _TooMuch(Exception):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection, which ends when it exceeds a limit: with an answer that says why, wherever HTTP has room for it.
+    """One connection, which ends when it exceeds a limit:
+    with an answer that says why, wherever HTTP has room for it.
 
-    What uvicorn does is left as it is; this looks at what comes in before it, and tells the overseer what is going on.
+    What uvicorn does is left as it is; this looks at what comes in before it, and tells the
+    overseer what is going on.
     """
 
     def __init__(self, connections: OpenConnections, **given: Any) -> None:
@@ -88,7 +92,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self._stop_at(limits.LONG_ADDRESS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header field; those that trail a body would pass for ones that a proxy has looked at, and are left out."""
+        """A header field; those that trail a body would pass for ones that a proxy has looked at,
+        and are left out.
+        """
         if not self._in_head:
             return
         if len(self.headers) >= limits.MOST_HEADERS:
@@ -179,7 +185,9 @@ class LimitedProtocol(HttpToolsProtocol):
         return answering is not None and not (answering.response_complete or answering.disconnected)
 
     def _count_bytes(self, number: int) -> None:
-        """Count them for what is being read; what ends a body may begin a head, which counts from its next part."""
+        """Count them for what is being read; what ends a body may begin a head,
+        which counts from its next part.
+        """
         if not self._in_body:
             self._head_bytes += number
             return
@@ -193,7 +201,8 @@ class LimitedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._problem = self._problem or limits.MALFORMED
         except httptools.HttpParserUpgrade:
-            # We speak nothing else: the request is answered as if it had not asked, and what follows it is not HTTP.
+            # We speak nothing else: the request is answered as if it had not asked, and what
+            # follows it is not HTTP.
             self._finish()
 
     def _check_head(self) -> None:
@@ -224,7 +233,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self._say(refusal)
 
     def _refuse_rest(self, refusal: Refusal) -> None:
-        """Refuse the body of the request that is being answered, or has been without a look at its body."""
+        """Refuse the body of the request that is being answered, or has been without a look
+        at its body.
+        """
         cycle = self.cycle
         if cycle.response_complete:
             self._end()

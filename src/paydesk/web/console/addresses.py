@@ -12,7 +12,9 @@ HOME = "/account"
 
 
 def own_path(text: str) -> str:
-    """The path and query if they are a page of a console, else HOME: never another site, never the log-in itself."""
+    """The path and query if they are a page of a console, else HOME:
+    never another site, never the log-in itself.
+    """
     if len(text) > _LONGEST or "//" in text or not _OWN.fullmatch(text) or text.startswith(_LEADS_ROUND):
         return HOME
     return text
@@ -25,7 +27,9 @@ def path_of(url: str) -> str:
 
 
 def split_sent(url: str) -> SplitResult:
-    """An address in a header, such as `Origin`, in its parts; all empty if it is none: anybody may send anything."""
+    """An address in a header, such as `Origin`, in its parts; all empty if it is none:
+    anybody may send anything.
+    """
     try:
         return urlsplit(url)
     except ValueError:

@@ -1,8 +1,10 @@
-"""The account's cookies: the session, the forms of who is not logged in, what to say on the next page, the theme.
+"""The account's cookies: the session, the forms of who is not logged in,
+what to say on the next page, the theme.
 
-Over https their names begin with `__Host-`, so that browsers take them only over https, for every path, and from this
-host alone: no neighbouring subdomain can set one. Browsers refuse such names over plain http, as on the loopback
-interface while somebody tries Paydesk; there the names have no prefix.
+Over https their names begin with `__Host-`, so that browsers take them only over https, for every
+path, and from this host alone: no neighbouring subdomain can set one. Browsers refuse such names
+over plain http, as on the loopback interface while somebody tries Paydesk; there the names have
+no prefix.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Cookies:
-    """Reads and writes the cookies of browsers that reach the service over https (`secure`), or not."""
+    """Reads and writes the cookies of browsers that reach the service over https (`secure`),
+    or not.
+    """
 
     secure: bool
     vault: Vault
@@ -87,7 +91,9 @@ class Cookies:
         self._write(response, _THEME, theme, max_age=_A_YEAR)
 
     def device(self, request: Request) -> str:
-        """The token by which the browser is known again at its next log-in, or an empty text; it opens nothing."""
+        """The token by which the browser is known again at its next log-in, or an empty text;
+        it opens nothing.
+        """
         return self._read(request, _DEVICE)[:_LONGEST_TOKEN]
 
     def keep_device(self, response: Response, device: str) -> None:

@@ -25,7 +25,10 @@ class _Stalled(Exception):
 
 
 async def begin_export(visit: Visit) -> Share:
-    """Take one of the exports that this person, merchant and address may have under way. Raises: TooMany."""
+    """Take one of the exports that this person, merchant and address may have under way.
+
+    Raises: TooMany.
+    """
     shop = visit.shop if visit.at_shop else None
     return await take_share(visit.database, Work.EXPORT, Asker(visit.client.address, shop, visit.person.id))
 

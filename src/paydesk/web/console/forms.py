@@ -1,4 +1,6 @@
-"""What a browser posts: fields as text, trimmed and bounded; and whether it came from one of our own pages."""
+"""What a browser posts: fields as text, trimmed and bounded;
+and whether it came from one of our own pages.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Form:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def text(self, name: str, most: int = 2000) -> str:
-        """A field without surrounding spaces and card numbers, cut to `most` characters; empty if it is missing."""
+        """A field without surrounding spaces and card numbers, cut to `most` characters;
+        empty if it is missing.
+        """
         return masked(self.raw(name).strip())[:most]
 
     def raw(self, name: str) -> str:
@@ -89,7 +93,10 @@ _BOUNDARY = re.compile(r'boundary="?([A-Za-z0-9\'()+_,./:=?-]{1,70})"?')
 
 
 async def read_upload(request: Request) -> Form:
-    """A form with files (RFC 7578), of at most LARGEST_UPLOAD bytes. Raises: Malformed, TooLarge."""
+    """A form with files (RFC 7578), of at most LARGEST_UPLOAD bytes.
+
+    Raises: Malformed, TooLarge.
+    """
     content_type = request.headers.get("content-type", "")
     boundary = _BOUNDARY.search(content_type)
     if not content_type.lower().startswith("multipart/form-data") or boundary is None:
@@ -98,7 +105,10 @@ async def read_upload(request: Request) -> Form:
 
 
 def parse_parts(body: bytes, boundary: bytes) -> Form:
-    """The parts of a form between its boundaries: fields as text, files as they are. Raises: Malformed."""
+    """The parts of a form between its boundaries: fields as text, files as they are.
+
+    Raises: Malformed.
+    """
     parts = (b"\r\n" + body).split(b"\r\n--" + boundary)[1:]
     if len(parts) > _MOST_FIELDS:
         raise Malformed(f"the form has more than {_MOST_FIELDS} fields")

@@ -1,7 +1,9 @@
-"""The one place where every route of a console says who may come: a page without a declaration can't be made.
+"""The one place where every route of a console says who may come:
+a page without a declaration can't be made.
 
-Each route gets a `Visit`. Who is not logged in is sent to the log-in page and comes back; who lacks a role gets a page
-that names the roles that have it; another merchant's pages don't exist. Every POST must carry its session's token.
+Each route gets a `Visit`. Who is not logged in is sent to the log-in page and comes back; who lacks
+a role gets a page that names the roles that have it; another merchant's pages don't exist. Every
+POST must carry its session's token.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ _UNSURE = (
 log = structlog.get_logger()
 
 REFRESH = "x-paydesk-refresh"
-"""The header of what a page asks by itself (`kit.live`), which keeps no session from falling asleep."""
+"""The header of what a page asks by itself (`kit.live`), which keeps no session
+from falling asleep."""
 
 
 class Access(StrEnum):
@@ -94,13 +97,17 @@ class Section:
     routes: list[Route] = field(default_factory=list)
 
     def page(self, path: str, *, needs: Needs, recent: bool = False) -> Callable[[Handler], Handler]:
-        """Answer GET at a path. `{merchant_id}` and other `{…_id}` are numbers; `recent` asks for the password."""
+        """Answer GET at a path. `{merchant_id}` and other `{…_id}` are numbers;
+        `recent` asks for the password.
+        """
         return self._route(path, "GET", Declaration(needs, recent), _fields_of_address)
 
     def action(
         self, path: str, *, needs: Needs, recent: bool = False, read: ReadBody = read_posted
     ) -> Callable[[Handler], Handler]:
-        """Answer POST at a path, from a form of our own page; `read` reads another body than plain fields."""
+        """Answer POST at a path, from a form of our own page;
+        `read` reads another body than plain fields.
+        """
         return self._route(path, "POST", Declaration(needs, recent), read)
 
     def _route(self, path: str, method: str, declared: Declaration, read: ReadBody) -> Callable[[Handler], Handler]:
@@ -187,7 +194,9 @@ class _Door:
             require_own_page(self.request, self.services.address)
 
     async def enter(self) -> None:
-        """Find the session of the cookie, if it lives; forms are bound to it, or else to a cookie of their own."""
+        """Find the session of the cookie, if it lives;
+        forms are bound to it, or else to a cookie of their own.
+        """
         token = self.cookies.session_token(self.request)
         if token:
             try:
@@ -228,7 +237,10 @@ class _Door:
             raise NotFound("there is no such page")
 
     async def _look_at(self, session: Session, merchant_id: int) -> None:
-        """Make the merchant of the address the one that is looked at. Raises: NotFound if it is not theirs."""
+        """Make the merchant of the address the one that is looked at.
+
+        Raises: NotFound if it is not theirs.
+        """
         if session.merchant_id == merchant_id:
             return
         await look_at(self.services.gate, session, merchant_id)
@@ -237,12 +249,16 @@ class _Door:
             raise NotFound("you are not in this merchant's team")
 
     async def _find_session(self, token: str) -> Session:
-        """The session; what a page asks by itself does not keep it awake, for nobody need sit before it."""
+        """The session; what a page asks by itself does not keep it awake,
+        for nobody need sit before it.
+        """
         by_itself = not self.posted and REFRESH in self.request.headers
         return await find_session(self.services.gate, token, self.client, now=self.now, by_itself=by_itself)
 
     async def visit(self, *, alone: bool = False) -> Visit:
-        """What the page works with; the merchant switcher is read for whole pages, unless one stands `alone`."""
+        """What the page works with; the merchant switcher is read for whole pages,
+        unless one stands `alone`.
+        """
         person = self.session.person if self.session else None
         part = "hx-request" in self.request.headers
         wanted = self.session is not None and self.session.stage is Stage.open and not part and not alone
@@ -292,7 +308,9 @@ class _Door:
 
 
 def field_errors(error: PaydeskError, *known: str) -> dict[str, str]:
-    """The message of an error at its field, if the form has it, else at the form itself (the key is empty)."""
+    """The message of an error at its field, if the form has it, else at the form itself
+    (the key is empty).
+    """
     fields = error.fields if isinstance(error, Malformed) else ()
     name = next((one for one in fields if one in known), "")
     return {name: sentence(error.message)}

@@ -1,4 +1,6 @@
-"""What the address of a list asks for: a place to go on from, days, a search; anything else counts as nothing."""
+"""What the address of a list asks for: a place to go on from, days, a search;
+anything else counts as nothing.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,16 @@ def searched(visit: Visit) -> str:
 
 
 def days_asked(visit: Visit) -> dict[str, str]:
-    """The first and the last day that a list is asked for, as the address writes them; empty ones for none."""
+    """The first and the last day that a list is asked for, as the address writes them;
+    empty ones for none.
+    """
     return {name: str(day) if (day := _day(visit.form.text(name, 10))) else "" for name in ("since", "until")}
 
 
 def page_asked(visit: Visit, most: int = ROWS + 1) -> Page:
-    """The page of a list that the address asks for, newest first; days are those of the person's time zone."""
+    """The page of a list that the address asks for, newest first;
+    days are those of the person's time zone.
+    """
     since, until = (_day(visit.form.text(name, 10)) for name in ("since", "until"))
     return Page(
         most,

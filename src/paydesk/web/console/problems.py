@@ -1,4 +1,6 @@
-"""What went wrong, told to a person: an error's message as a sentence, and the pages that say what can't be done."""
+"""What went wrong, told to a person: an error's message as a sentence,
+and the pages that say what can't be done.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def sentence(message: str) -> str:
 
 
 def problem(visit: Visit, error: PaydeskError, needs: object) -> Response:
-    """The page for what can't be done: which role may, that there is no such page, or what else is wrong."""
+    """The page for what can't be done: which role may, that there is no such page,
+    or what else is wrong.
+    """
     missing = isinstance(needs, Permission) and visit.entered is not None and not allows(visit.role, needs)
     roles = [role for role, allowed in ALLOWED.items() if needs in allowed] if missing else []
     response = visit.page(

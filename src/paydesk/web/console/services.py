@@ -1,4 +1,6 @@
-"""What the routes of the consoles work with; the app puts it into the state that every request carries."""
+"""What the routes of the consoles work with; the app puts it into the state
+that every request carries.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ from paydesk.web.visits import Network, client_address
 
 @dataclass(frozen=True, slots=True)
 class ConsoleServices:
-    """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's; `now` reads the clock.
+    """`address` is the public base without a trailing slash, `sandbox_address` the sandbox's;
+    `now` reads the clock.
 
-    `iban_wait` is how long payouts to a newly accepted bank account wait; `sender` makes a sender of pingbacks for one
-    request.
+    `iban_wait` is how long payouts to a newly accepted bank account wait; `sender` makes a sender
+    of pingbacks for one request.
     """
 
     gate: Gate

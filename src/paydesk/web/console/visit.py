@@ -1,4 +1,6 @@
-"""One request to the business account, and the ways to answer it: a page, a part of one, a question, the way on."""
+"""One request to the business account, and the ways to answer it:
+a page, a part of one, a question, the way on.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ _NO_SHOP = "this page has no merchant"
 class Visit:
     """Who asks for what, and how to answer.
 
-    `form` holds the posted fields (of a POST) or those after `?` (of a GET); `csrf` is what each form carries back;
-    `now` is real time, UTC; `said` is what the page before left to say; `memberships` fill the merchant switcher.
+    `form` holds the posted fields (of a POST) or those after `?` (of a GET); `csrf` is what each
+    form carries back; `now` is real time, UTC; `said` is what the page before left to say;
+    `memberships` fill the merchant switcher.
     """
 
     request: Request
@@ -89,7 +92,9 @@ class Visit:
 
     @property
     def shop(self) -> Shop:
-        """The side of the merchant that is looked at; the guard has made sure that this person may."""
+        """The side of the merchant that is looked at;
+        the guard has made sure that this person may.
+        """
         return Shop(self.merchant_id, self.session.live)
 
     @property
@@ -140,7 +145,9 @@ class Visit:
         return int(self.request.path_params[name])
 
     def can(self, permission: Permission | str) -> bool:
-        """Whether the person may do something here: for showing a button; a route declares what it needs itself."""
+        """Whether the person may do something here: for showing a button;
+        a route declares what it needs itself.
+        """
         return allows(self.role, Permission(permission))
 
     def require(self, permission: Permission) -> None:
@@ -148,7 +155,10 @@ class Visit:
         require(self.session, permission)
 
     def require_recent(self) -> None:
-        """Ask for the password unless it was given lately; then the form is carried out. Raises: ConfirmationNeeded."""
+        """Ask for the password unless it was given lately; then the form is carried out.
+
+        Raises: ConfirmationNeeded.
+        """
         require_recent(self.session, now=self.now)
 
     # What pages show
@@ -167,7 +177,9 @@ class Visit:
         return str(format_date(local, "medium", locale=self.texts.locale))
 
     def ago(self, at: datetime, now: datetime | None = None) -> str:
-        """How long ago, or in what time: `5 minutes ago`, `in 3 days`. `now` is a test side's, where it is later."""
+        """How long ago, or in what time: `5 minutes ago`, `in 3 days`.
+        `now` is a test side's, where it is later.
+        """
         away = at - (now or self.now)
         if abs(away) < timedelta(seconds=5):
             return self.texts.get("just now")
@@ -181,7 +193,9 @@ class Visit:
     # Answers
 
     def page(self, template: str, /, *, status: int = 200, **values: object) -> Response:
-        """A page made from a template of `templates/`, which knows `visit` and what is given by name."""
+        """A page made from a template of `templates/`, which knows `visit` and what is given
+        by name.
+        """
         html = self.face.pages.render(template, self.texts, **self._known(), **values)
         response = secured(html, status=status)
         if self.said is not None:
@@ -214,7 +228,9 @@ class Visit:
         fields: Mapping[str, str] | None = None,
         danger: bool = True,
     ) -> Response:
-        """A page that asks before something is done; its button posts `fields` to `action` (else to this path)."""
+        """A page that asks before something is done; its button posts `fields` to `action`
+        (else to this path).
+        """
         return self.page(
             "question.html",
             question=question,

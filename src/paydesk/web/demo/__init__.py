@@ -1,4 +1,6 @@
-"""The sample shop: a merchant like any other, which talks to Paydesk only through its public interface."""
+"""The sample shop: a merchant like any other, which talks to Paydesk only through
+its public interface.
+"""
 
 from paydesk.web.demo.shop import create_shop
 

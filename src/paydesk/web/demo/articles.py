@@ -1,4 +1,6 @@
-"""What the sample shop sells, once or every month; the currencies have 2, 2, 0 and 3 decimals, to see each written."""
+"""What the sample shop sells, once or every month; the currencies have 2, 2, 0 and 3 decimals,
+to see each written.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,11 @@ import msgspec
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How an article is sold as a subscription, in the words of the checkout request: `price` every `period`.
+    """How an article is sold as a subscription, in the words of the checkout request:
+    `price` every `period`.
 
-    The first payment is `trial_price` (0 is a free trial) and lasts `trial_period`. `offer` says so in the shop's
-    words, with `{first}` and `{price}` where the amounts go.
+    The first payment is `trial_price` (0 is a free trial) and lasts `trial_period`. `offer` says so
+    in the shop's words, with `{first}` and `{price}` where the amounts go.
     """
 
     sku: str
@@ -26,10 +29,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One thing to buy: `slug` names it in forms, `picture` is a file of `static/`, `price` is in main units.
+    """One thing to buy: `slug` names it in forms, `picture` is a file of `static/`,
+    `price` is in main units.
 
-    `price` is what is paid when it is ordered; with a `plan` more follows. What is `shipped` is sold under the key pair
-    of an account with shipped goods: its money is held until the shop confirms the shipment.
+    `price` is what is paid when it is ordered; with a `plan` more follows. What is `shipped` is
+    sold under the key pair of an account with shipped goods: its money is held until the shop
+    confirms the shipment.
     """
 
     slug: str

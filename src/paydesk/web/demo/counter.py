@@ -1,4 +1,6 @@
-"""Behind the shop's counter: an order is marked as shipped, money is given back, each through the client library."""
+"""Behind the shop's counter: an order is marked as shipped, money is given back,
+each through the client library.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _TAKEN = {
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What the shop's staff can do with an order; `gateway` has the key pair that the order was sold under."""
+    """What the shop's staff can do with an order;
+    `gateway` has the key pair that the order was sold under.
+    """
 
     gateway: Gateway
     records: Records
@@ -44,7 +48,9 @@ class Counter:
         await self._call(sheet, "shipment", f"{carrier} {tracking_id}", confirm, _shipped)
 
     async def refund(self, sheet: Sheet, amount: str, key: str) -> None:
-        """Give an amount back, or all that is left if it is empty; the same key twice moves money once."""
+        """Give an amount back, or all that is left if it is empty;
+        the same key twice moves money once.
+        """
         amount = amount.strip()[:_LONGEST]
 
         def give_back() -> dict[str, Any]:

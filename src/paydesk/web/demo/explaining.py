@@ -1,4 +1,6 @@
-"""What a programmer wants to see: how a form's hash came about, and a pingback's body set out for reading."""
+"""What a programmer wants to see: how a form's hash came about, and a pingback's body set out
+for reading.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from paydesk_client.signature import canonical_string, leaves, signature_version
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The posted fields in order, the string that was hashed (without the key), and what was done with it."""
+    """The posted fields in order, the string that was hashed (without the key),
+    and what was done with it.
+    """
 
     action: str
     fields: tuple[tuple[str, str], ...]
@@ -24,7 +28,9 @@ class Explanation:
 
 
 def explain(gateway: Gateway, posted: Parameters) -> Explanation:
-    """Show how the client library signed the fields of a form; the private key is named, never shown."""
+    """Show how the client library signed the fields of a form;
+    the private key is named, never shown.
+    """
     version = signature_version(posted)
     formula = "HMAC-SHA-256(key: private key, string)" if version == "v2" else "SHA-256(string + private key)"
     return Explanation(
@@ -37,7 +43,9 @@ def explain(gateway: Gateway, posted: Parameters) -> Explanation:
 
 
 def readable(pingback: Received) -> str:
-    """The body with indentation: JSON as it is, a form as one field per line, anything else unchanged."""
+    """The body with indentation: JSON as it is, a form as one field per line,
+    anything else unchanged.
+    """
     try:
         return msgspec.json.format(pingback.body, indent=2)
     except (msgspec.DecodeError, RecursionError):

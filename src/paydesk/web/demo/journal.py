@@ -1,4 +1,6 @@
-"""A file of JSON lines that grows at its end, so that a restart, or a crash in the middle of a line, loses nothing."""
+"""A file of JSON lines that grows at its end, so that a restart, or a crash in the middle
+of a line, loses nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Journal:
         self.lines = 0
 
     def read(self) -> list[Record]:
-        """All records, oldest first; a line that can't be read (a crash cut it off) is left out and logged."""
+        """All records, oldest first; a line that can't be read (a crash cut it off) is left out
+        and logged.
+        """
         records: list[Record] = []
         content = self._path.read_bytes() if self._path.exists() else b""
         lines = content.splitlines()
@@ -56,7 +60,10 @@ class Journal:
         self.lines += 1
 
     def replace(self, records: Iterable[Record]) -> None:
-        """Write the file anew with these records alone; readers see the old file or the new one. Raises: OSError."""
+        """Write the file anew with these records alone; readers see the old file or the new one.
+
+        Raises: OSError.
+        """
         lines = [msgspec.json.encode(record) + b"\n" for record in records]
         fresh = self._path.with_suffix(".new")
         with _open(fresh, os.O_TRUNC) as file:
@@ -66,12 +73,16 @@ class Journal:
 
 
 def _open(path: Path, flags: int) -> FileIO:
-    """Open for reading and writing; the file holds customers' names, so it is for this user alone."""
+    """Open for reading and writing; the file holds customers' names,
+    so it is for this user alone.
+    """
     return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600), "r+b")
 
 
 def _write(file: FileIO, content: bytes) -> None:
-    """Write all of it, as a nearly full disk takes only a part at first, and wait until the disk has it."""
+    """Write all of it, as a nearly full disk takes only a part at first,
+    and wait until the disk has it.
+    """
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]

@@ -1,4 +1,6 @@
-"""Where a subscriber manages the subscription: the shop asks Paydesk's API for it, server to server."""
+"""Where a subscriber manages the subscription: the shop asks Paydesk's API for it,
+server to server.
+"""
 
 from __future__ import annotations
 

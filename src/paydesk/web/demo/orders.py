@@ -1,4 +1,6 @@
-"""Orders, the pingbacks that the shop received, and the decision what a genuine pingback means for an order."""
+"""Orders, the pingbacks that the shop received, and the decision what a genuine pingback means
+for an order.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,11 @@ _ENDINGS = {
 
 
 class Order(msgspec.Struct, frozen=True, tag="order"):
-    """What a visitor wants to buy; `amount` is in main units, `sign_version` signs its form and thus its pingbacks.
+    """What a visitor wants to buy; `amount` is in main units, `sign_version` signs its form
+    and thus its pingbacks.
 
-    With a `plan` it is a subscription, and `amount` is its first payment. The money of `shipped` goods is only held
-    until the shop says that they are on their way.
+    With a `plan` it is a subscription, and `amount` is its first payment. The money of `shipped`
+    goods is only held until the shop says that they are on their way.
     """
 
     reference: str
@@ -58,10 +61,11 @@ class Order(msgspec.Struct, frozen=True, tag="order"):
 class Received(msgspec.Struct, frozen=True, tag="pingback"):
     """One pingback as it came in, genuine or not; its key is never in `headers`.
 
-    `reference` is the order that it belongs to, or empty; `verdict` says in words what the shop made of it; `fulfils`
-    is true for the one pingback on whose word the order was fulfilled, `renews` for the one of each later payment of a
-    subscription. `payment`, `subscription` and `status` are ids and status as the pingback names them, `paid_at` is the
-    time of the payment (UTC), `reversal` is what went back on the word of this pingback.
+    `reference` is the order that it belongs to, or empty; `verdict` says in words what the shop
+    made of it; `fulfils` is true for the one pingback on whose word the order was fulfilled,
+    `renews` for the one of each later payment of a subscription. `payment`, `subscription` and
+    `status` are ids and status as the pingback names them, `paid_at` is the time of the payment
+    (UTC), `reversal` is what went back on the word of this pingback.
     """
 
     received_at: datetime
@@ -84,8 +88,8 @@ class Received(msgspec.Struct, frozen=True, tag="pingback"):
 class Call(msgspec.Struct, frozen=True, tag="call"):
     """Something that the shop asked of Paydesk about an order, and what came of it in words.
 
-    `what` is the call, `done` whether Paydesk did it, `answered` whether it answered at all; `reference_id` is that of
-    a refund, which its pingback has too.
+    `what` is the call, `done` whether Paydesk did it, `answered` whether it answered at all;
+    `reference_id` is that of a refund, which its pingback has too.
     """
 
     called_at: datetime
@@ -113,7 +117,9 @@ class Sheet:
 
     @property
     def first_payment(self) -> str:
-        """The id of the payment that fulfilled the order: a subscription's later pingbacks name it `recurring_id`."""
+        """The id of the payment that fulfilled the order:
+        a subscription's later pingbacks name it `recurring_id`.
+        """
         return next((pingback.payment for pingback in self.pingbacks if pingback.fulfils), "")
 
     @property
@@ -154,7 +160,9 @@ class Sheet:
 
     @property
     def standing(self) -> Standing:
-        """How the order stands; a subscription stands or falls as a whole, whatever became of one of its payments."""
+        """How the order stands; a subscription stands or falls as a whole, whatever became of one
+        of its payments.
+        """
         if self.order.plan is not None:
             return "ended" if self.ended else "subscribed" if self.paid else "waiting"
         events = [reversal.event for reversal in self.reversals]
@@ -180,7 +188,9 @@ class Sheet:
 
     @property
     def awaits_soon(self) -> bool:
-        """Whether a pingback is on its way: that of the payment, or of a refund that the shop asked for."""
+        """Whether a pingback is on its way: that of the payment,
+        or of a refund that the shop asked for.
+        """
         told = {reversal.reference_id for reversal in self.reversals}
         return not self.paid or any(call.reference_id and call.reference_id not in told for call in self.calls)
 
@@ -214,14 +224,17 @@ def new_order(article: Article, sign_version: Version, now: datetime) -> Order:
 def reference_of(payload: Mapping[str, Any]) -> str:
     """The shop's own order reference that a payload names, or an empty string.
 
-    A renewal has a reference of its own, which Paydesk makes of the first one and a number (interface.md §5.7).
+    A renewal has a reference of its own, which Paydesk makes of the first one and a number
+    (interface.md §5.7).
     """
     of_first = _subscription(payload).get("init_merchant_order_id")
     return str(of_first or _payment_order(payload).get("merchant_order_id", "")).partition(":")[0]
 
 
 def recurring_id_of(payload: Mapping[str, Any]) -> str:
-    """The id of the first payment of a payload's subscription, or an empty string (interface.md §5.7)."""
+    """The id of the first payment of a payload's subscription, or an empty string
+    (interface.md §5.7).
+    """
     return str(_subscription(payload).get("recurring_id", ""))
 
 
@@ -239,8 +252,9 @@ def named_in(payload: Mapping[str, Any]) -> dict[str, Any]:
 def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
     """Decide what a genuine pingback means for the order that it names (interface.md §5.2, §6.1).
 
-    Genuine says who speaks, not that the right amount was paid: the shop compares it with its own order. Pingbacks
-    come at least once, so the second one about the same payment must change nothing.
+    Genuine says who speaks, not that the right amount was paid: the shop compares it with its own
+    order. Pingbacks come at least once, so the second one about the same payment must
+    change nothing.
     """
     if sheet is None:
         return Judgement("Genuine, but this shop has no such order.")
@@ -273,7 +287,9 @@ def _judge_renewal(told: Mapping[str, Any], sheet: Sheet, plan: Plan) -> Judgeme
 
 
 def _judge_reversal(reversal: Reversal, sheet: Sheet) -> Judgement:
-    """Money that went back counts once: pingbacks come at least once, and are known by their `reference_id`."""
+    """Money that went back counts once: pingbacks come at least once,
+    and are known by their `reference_id`.
+    """
     known = any((one.event, one.reference_id) == (reversal.event, reversal.reference_id) for one in sheet.reversals)
     return Judgement(verdict_on(reversal, known=known), reversal=None if known else reversal)
 

@@ -23,7 +23,9 @@ MASK: Final = "••••••••"
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Validates what comes to the pingback URL, has it recorded, and answers as interface.md §4.5 says."""
+    """Validates what comes to the pingback URL, has it recorded,
+    and answers as interface.md §4.5 says.
+    """
 
     gateway: Gateway
     records: Records
@@ -66,7 +68,9 @@ async def _body(request: Request) -> bytes | None:
 
 
 def _kept_headers(headers: Headers, prefix: str) -> tuple[tuple[str, str], ...]:
-    """The headers that matter here; a v1 pingback's `X-ApiKey` is the shop's private key, so it is masked at once."""
+    """The headers that matter here; a v1 pingback's `X-ApiKey` is the shop's private key,
+    so it is masked at once.
+    """
     wanted = ("Content-Type", "User-Agent", "X-ApiKey", f"{prefix}-Signature-Version", f"{prefix}-Signature")
     found = ((name, headers[name][:_HEADER_KEPT]) for name in wanted if name in headers)
     return tuple((name, MASK if name == "X-ApiKey" else value) for name, value in found)

@@ -1,4 +1,6 @@
-"""What the sample shop remembers: its orders, every pingback that came in, genuine or not, and its calls."""
+"""What the sample shop remembers: its orders, every pingback that came in, genuine or not,
+and its calls.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ MOST_PINGBACKS_OF_A_SUBSCRIPTION: Final = 150
 """More than ten years of monthly payments."""
 MOST_CALLS_OF_AN_ORDER: Final = 20
 MOST_STRAYS: Final = 50
-"""How many refused pingbacks are kept, and how many genuine ones about nothing that this shop knows."""
+"""How many refused pingbacks are kept, and how many genuine ones about nothing
+that this shop knows."""
 
 _SPARE_LINES: Final = 1000
 
 
 class Records:
-    """The shop's memory; every change is on the disk before it counts. Bounded: what is oldest goes first."""
+    """The shop's memory; every change is on the disk before it counts.
+    Bounded: what is oldest goes first.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Read what a former run left in `folder` (blocks). Raises: OSError if it can't be used."""
@@ -45,15 +50,21 @@ class Records:
         return list(reversed(self._sheets.values()))
 
     def strays(self) -> list[Received]:
-        """The pingbacks that belong to no order: refused ones, and genuine ones about something else; newest first."""
+        """The pingbacks that belong to no order: refused ones,
+        and genuine ones about something else; newest first.
+        """
         return sorted(self._strays[True] + self._strays[False], key=lambda one: one.received_at, reverse=True)
 
     def refused_for(self, order: Order) -> list[Received]:
-        """The refused pingbacks that name the order, oldest first; they prove nothing but are good to look at."""
+        """The refused pingbacks that name the order, oldest first;
+        they prove nothing but are good to look at.
+        """
         return [pingback for pingback in self._strays[False] if order.reference in pingback.body]
 
     async def add_order(self, order: Order) -> None:
-        """Keep a new order; beyond MOST_ORDERS the oldest unpaid one is forgotten, or the oldest."""
+        """Keep a new order; beyond MOST_ORDERS the oldest unpaid one is forgotten,
+        or the oldest.
+        """
         async with self._lock:
             await self._keep(order)
 
@@ -68,10 +79,12 @@ class Records:
             await self._keep(pingback)
 
     async def accept(self, pingback: Received, payload: Mapping[str, Any]) -> Received:
-        """Keep a genuine pingback and do what it says, at most once per order; returns it with the verdict.
+        """Keep a genuine pingback and do what it says, at most once per order;
+        returns it with the verdict.
 
-        One at a time, and on the disk before the caller answers `ok`: of two equal pingbacks at the same moment one
-        fulfils the order, and after a crash the service sends again what was not answered.
+        One at a time, and on the disk before the caller answers `ok`: of two equal pingbacks at the
+        same moment one fulfils the order, and after a crash the service sends again what was
+        not answered.
         """
         async with self._lock:
             sheet = self._sheets.get(reference_of(payload)) or self._subscribed(recurring_id_of(payload))
@@ -90,7 +103,9 @@ class Records:
             return judged
 
     def _subscribed(self, first_payment: str) -> Sheet | None:
-        """The subscription that began with a payment: its end names no order reference (interface.md §6.2)."""
+        """The subscription that began with a payment: its end names no order reference
+        (interface.md §6.2).
+        """
         known = (sheet for sheet in self._sheets.values() if sheet.order.plan is not None and sheet.first_payment)
         return next((sheet for sheet in known if sheet.first_payment == first_payment), None)
 
@@ -137,7 +152,9 @@ def _latest(calls: tuple[Call, ...]) -> tuple[Call, ...]:
 
 
 def _bounded(order: Order, pingbacks: tuple[Received, ...]) -> tuple[Received, ...]:
-    """As many as are kept for an order, the oldest go first but never one that changed how the order stands."""
+    """As many as are kept for an order, the oldest go first but never one
+    that changed how the order stands.
+    """
     most = MOST_PINGBACKS_OF_AN_ORDER if order.plan is None else MOST_PINGBACKS_OF_A_SUBSCRIPTION
     if len(pingbacks) <= most:
         return pingbacks

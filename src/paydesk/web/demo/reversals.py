@@ -1,4 +1,6 @@
-"""Pingbacks that say that money went back: refunds, voids and chargebacks (interface.md §6.3, §6.4)."""
+"""Pingbacks that say that money went back: refunds, voids and chargebacks
+(interface.md §6.3, §6.4).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _MEANINGS = {
 
 
 class Reversal(msgspec.Struct, frozen=True):
-    """What such a pingback says; `reference_id` is its own for each refund and chargeback, so a shop counts it once."""
+    """What such a pingback says; `reference_id` is its own for each refund and chargeback,
+    so a shop counts it once.
+    """
 
     event: str
     reference_id: str
@@ -27,7 +31,9 @@ class Reversal(msgspec.Struct, frozen=True):
 
 
 def read_reversal(payload: Mapping[str, Any]) -> Reversal | None:
-    """The reversal that a genuine payload is about, or None if it is about something else or can't be counted."""
+    """The reversal that a genuine payload is about, or None if it is about something else
+    or can't be counted.
+    """
     event, told = str(payload.get("event")), payload.get("payment_order")
     if event not in _MEANINGS or not isinstance(told, Mapping):
         return None

@@ -37,10 +37,12 @@ _PAGES: Final = Pages(_HERE / "templates")
 _LANGUAGES: Final = Catalogues(_HERE / "locale", "demo")
 
 MOST_LOOKS: Final = 20
-"""How often the thank-you page loads itself again without JavaScript while it waits for the pingback."""
+"""How often the thank-you page loads itself again without JavaScript while it waits
+for the pingback."""
 
 SHIPPING_PINGBACKS: Final = "/pingback/shipping"
-"""Where the pingbacks of the account with shipped goods come in: each account has a key of its own."""
+"""Where the pingbacks of the account with shipped goods come in:
+each account has a key of its own."""
 
 _LARGEST_FORM: Final = 1024
 _VERSIONS: Final = ("v1", "v2")
@@ -58,9 +60,12 @@ def create_shop(
     """Make the sample shop as an ASGI application; it needs no lifespan.
 
     Args:
-        gateway: the shop's key pair and where Paydesk is; its `header_prefix` must be the service's.
-        shipping: the same for the shop's second account, whose goods are shipped (interface.md §7.4).
-        base_url: where the shop itself is, such as `http://127.0.0.1:8001`; Paydesk sends pingbacks there.
+        gateway: the shop's key pair and where Paydesk is; its `header_prefix` must be
+            the service's.
+        shipping: the same for the shop's second account, whose goods are shipped
+            (interface.md §7.4).
+        base_url: where the shop itself is, such as `http://127.0.0.1:8001`; Paydesk sends
+            pingbacks there.
         time_to_ship: how long Paydesk holds the money of goods that are shipped.
         folder: for the shop's records; made if there is none. One process at a time may use it.
         clock: the time now, UTC.
@@ -136,7 +141,8 @@ class _Shop:
         return _page(
             request,
             "pay.html",
-            # Chromium applies form-action to the redirect after the post too; that stays at Paydesk.
+            # Chromium applies form-action to the redirect after the post too; that stays
+            # at Paydesk.
             form_action=source_of(gateway.api_url),
             order=sheet.order,
             form=form.build_form(request_fields, hide_pay_button=True),
@@ -144,7 +150,9 @@ class _Shop:
         )
 
     async def thanks(self, request: Request) -> Response:
-        """Show the order and its pingbacks; coming here proves nothing, so it marks nothing as paid."""
+        """Show the order and its pingbacks; coming here proves nothing, so it marks nothing
+        as paid.
+        """
         sheet = self._sheet(request.query_params.get("order", ""))
         looks = _looks(request)
         pingbacks = sorted((*sheet.pingbacks, *self.records.refused_for(sheet.order)), key=lambda one: one.received_at)
@@ -162,7 +170,9 @@ class _Shop:
         )
 
     async def ship(self, request: Request) -> Response:
-        """Mark an order as shipped: Paydesk hears of it from the shop's server, with the private key."""
+        """Mark an order as shipped: Paydesk hears of it from the shop's server,
+        with the private key.
+        """
         fields = await _fields(request)
         sheet = self._paid_sheet(fields)
         await self._counter(sheet).ship(sheet, fields.get("carrier", ""), fields.get("tracking_id", ""))
@@ -192,7 +202,9 @@ class _Shop:
         return sheet
 
     async def manage(self, request: Request) -> Response:
-        """Take the subscriber to Paydesk's portal, whose address the shop's server asks for with its private key."""
+        """Take the subscriber to Paydesk's portal, whose address the shop's server asks
+        for with its private key.
+        """
         sheet = self._sheet(request.query_params.get("order", ""))
         if not sheet.subscription:
             raise HTTPException(404, "This order is no subscription, or it has not begun yet.")
@@ -222,7 +234,9 @@ class _Shop:
         return sheet
 
     def _request_fields(self, order: Order) -> dict[str, str]:
-        """The checkout request of an order, always the same for the same order (interface.md §2.2)."""
+        """The checkout request of an order, always the same for the same order
+        (interface.md §2.2).
+        """
         fields = {
             "merchant_order_id": order.reference,
             "amount": str(order.plan.price if order.plan else order.amount),

@@ -1,4 +1,6 @@
-"""What every mail is made of: one content, from which its text and its HTML are drawn, so that they say the same."""
+"""What every mail is made of: one content, from which its text and its HTML are drawn,
+so that they say the same.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _NEVER_LARGER = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A mail's words in the order in which they are read; `rows` are labels with values, `button` a text and a URL."""
+    """A mail's words in the order in which they are read; `rows` are labels with values,
+    `button` a text and a URL.
+    """
 
     subject: str
     paragraphs: tuple[str, ...]
@@ -33,7 +37,8 @@ class Content:
 class Telling:
     """What a mail is written from: its facts, the language, who it is about, and where links lead.
 
-    `base` is the address of the side that the mail is about, `account` that of the account, both without a slash.
+    `base` is the address of the side that the mail is about, `account` that of the account, both
+    without a slash.
     """
 
     facts: Mapping[str, Any]
@@ -72,7 +77,9 @@ class Telling:
         return datetime.fromisoformat(text).astimezone(ZoneInfo(self.time_zone)) if text else None
 
     def lasting(self, period: timedelta) -> str:
-        """A length of time in the mail's language, in whole hours if it is: `30 minutes`, `2 hours`."""
+        """A length of time in the mail's language, in whole hours if it is:
+        `30 minutes`, `2 hours`.
+        """
         unit: Literal["minute", "hour"] = "minute" if period % timedelta(hours=1) else "hour"
         words = format_timedelta(period, granularity=unit, threshold=_NEVER_LARGER, locale=self.texts.date_locale)
         return str(words)

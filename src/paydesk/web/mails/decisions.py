@@ -1,4 +1,6 @@
-"""What owners read when an operator has decided about their business: its profile, and whether it may take payments."""
+"""What owners read when an operator has decided about their business:
+its profile, and whether it may take payments.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The mailbox page of `paydesk run`: the mails that a deployment with a mail server would have sent.
+"""The mailbox page of `paydesk run`: the mails that a deployment with a mail server would
+have sent.
 
-Mails hold links that let their reader in, so only this machine may look: by a loopback address, under a loopback name
-(a page of another site that points its own name here gets nothing), and not through a proxy.
+Mails hold links that let their reader in, so only this machine may look: by a loopback address,
+under a loopback name (a page of another site that points its own name here gets nothing), and not
+through a proxy.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ _FRAMED = (
 
 
 def mailbox_routes(mailbox: Letters) -> list[Route]:
-    """The pages of a mailbox: its mails newest first, one of them, and that one's HTML for a frame of its own."""
+    """The pages of a mailbox: its mails newest first, one of them, and that one's HTML for a frame
+    of its own.
+    """
 
     async def show_list(request: Request) -> Response:
         return _page(request, mailbox, None)

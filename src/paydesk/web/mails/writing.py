@@ -1,4 +1,6 @@
-"""Writing a mail that is due: its kind's content in the reader's language, drawn as text and as HTML."""
+"""Writing a mail that is due: its kind's content in the reader's language,
+drawn as text and as HTML.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
     telling = Telling(facts, texts, merchant, mail.time_zone, base, addresses.live)
     content = KINDS[kind](telling)
     to_customer = kind in CUSTOMER_KINDS
-    # A link goes to an address before it is known whose it is: no free text of somebody else's greets them.
+    # A link goes to an address before it is known whose it is: no free text of somebody else's
+    # greets them.
     name = "" if kind in LINK_KINDS else telling.fact("name")
     greeting = telling.say(mark("Hello %(name)s,"), name=name) if name else telling.say(mark("Hello,"))
     notes = list(content.notes)
@@ -109,7 +112,9 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
 
 
 def _text(content: Content, greeting: str, notes: list[str], texts: Texts) -> str:
-    """The mail for who reads no HTML: paragraphs, a line for each row, the button's address on a line of its own."""
+    """The mail for who reads no HTML: paragraphs, a line for each row, the button's address
+    on a line of its own.
+    """
     parts = [greeting, *content.paragraphs]
     if content.rows:
         parts.append("\n".join(f"{label}: {texts.apart(value)}" for label, value in content.rows))

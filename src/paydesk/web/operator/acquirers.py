@@ -1,4 +1,6 @@
-"""Acquirers: which are configured, for what, and how their recent answers went. No secret is shown."""
+"""Acquirers: which are configured, for what, and how their recent answers went.
+No secret is shown.
+"""
 
 from __future__ import annotations
 

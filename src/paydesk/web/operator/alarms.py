@@ -1,4 +1,6 @@
-"""Alarms: what can't be booked, contradicts or is held, each with its reason until somebody has looked after it."""
+"""Alarms: what can't be booked, contradicts or is held, each with its reason
+until somebody has looked after it.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ _PARTLY_WON = (mark("Partly won"), "yellow")
 
 
 def badge_of(one: Dispute) -> tuple[str, str]:
-    """What a chargeback's state is called, and its colour; one that was lost may have given a part back."""
+    """What a chargeback's state is called, and its colour;
+    one that was lost may have given a part back.
+    """
     partly = one.state is ChargebackState.LOST and 0 < one.returned < one.taken
     return _PARTLY_WON if partly else STATES[one.state]
 

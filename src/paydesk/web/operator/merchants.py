@@ -1,4 +1,6 @@
-"""Merchants: the list with its search, and one with its terms, keys and team; suspending, and changing the terms."""
+"""Merchants: the list with its search, and one with its terms, keys and team;
+suspending, and changing the terms.
+"""
 
 from __future__ import annotations
 

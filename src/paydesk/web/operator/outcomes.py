@@ -1,4 +1,6 @@
-"""Unknown outcomes: what an acquirer has not answered, and the button that makes the janitor ask at once."""
+"""Unknown outcomes: what an acquirer has not answered, and the button that makes the janitor ask
+at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Payouts: who has money available, the form that records what was sent, and what was sent before."""
+"""Payouts: who has money available, the form that records what was sent,
+and what was sent before.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,10 @@ async def show_form(visit: Visit) -> Response:
 
 
 async def _available(visit: Visit) -> Payable:
-    """What the merchant has of the currency asked for, else of the first. Raises: NotFound if nothing is available."""
+    """What the merchant has of the currency asked for, else of the first.
+
+    Raises: NotFound if nothing is available.
+    """
     merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 3)
     found = await payable(
         visit.database, live=is_live(visit), most=_MOST_CURRENCIES, now=visit.now, merchant_id=merchant_id

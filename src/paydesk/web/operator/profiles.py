@@ -1,4 +1,6 @@
-"""What waits for an answer, requests to go live and changes: the list, one with everything said, and the answer."""
+"""What waits for an answer, requests to go live and changes: the list, one with everything said,
+and the answer.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ async def show_profiles(visit: Visit) -> Response:
 
 @section.page(_ONE, needs=Access.operator)
 async def show_profile(visit: Visit) -> Response:
-    """One profile, and what the merchant wants to change of it; of bank accounts only the last digits."""
+    """One profile, and what the merchant wants to change of it;
+    of bank accounts only the last digits.
+    """
     return await _page(visit)
 
 
@@ -81,7 +85,10 @@ async def refuse(visit: Visit) -> Response:
 
 
 def _seen(visit: Visit) -> datetime:
-    """Since when what this operator looked at waits. Raises: Malformed for a form that is not ours."""
+    """Since when what this operator looked at waits.
+
+    Raises: Malformed for a form that is not ours.
+    """
     try:
         seen = datetime.fromisoformat(visit.form.text("seen", 40))
     except ValueError:

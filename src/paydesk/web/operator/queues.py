@@ -1,4 +1,6 @@
-"""Queues: what the background work has to do by now, who does it, and how the database stands; renewed by itself."""
+"""Queues: what the background work has to do by now, who does it, and how the database stands;
+renewed by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""All routes of the operator's console, section by section; to whoever is no operator none of them exists."""
+"""All routes of the operator's console, section by section;
+to whoever is no operator none of them exists.
+"""
 
 from __future__ import annotations
 

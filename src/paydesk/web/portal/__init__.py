@@ -1,1 +1,3 @@
-"""The customer's door to one subscription: what is charged when, past payments, cancelling, another card."""
+"""The customer's door to one subscription: what is charged when, past payments, cancelling,
+another card.
+"""

@@ -1,6 +1,7 @@
 """The portal's routes: one subscription's page, cancelling it, replacing its card.
 
-No cookie is needed: the link itself is the key to the subscription. A door translates, it decides nothing.
+No cookie is needed: the link itself is the key to the subscription. A door translates, it
+decides nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request to a portal: the subscription as it stands, the visitor's language, and where its pages are."""
+    """One request to a portal: the subscription as it stands, the visitor's language,
+    and where its pages are.
+    """
 
     request: Request
     services: PortalServices

@@ -14,7 +14,9 @@ from paydesk.web.visits import Network, in_sandbox
 
 @dataclass(frozen=True, slots=True)
 class PortalServices:
-    """`address` and `sandbox_address` are the public bases without a trailing slash; `now` reads the clock, UTC."""
+    """`address` and `sandbox_address` are the public bases without a trailing slash;
+    `now` reads the clock, UTC.
+    """
 
     desk: Desk
     trusted_proxies: tuple[Network, ...]

@@ -1,4 +1,6 @@
-"""What the simulated bank keeps beyond every acquirer's promises: by its test cards, its record and its disputes."""
+"""What the simulated bank keeps beyond every acquirer's promises:
+by its test cards, its record and its disputes.
+"""
 
 import asyncio
 from dataclasses import replace

@@ -119,7 +119,9 @@ def test_card_marks_of_different_purchases_can_not_be_linked(record: Record) -> 
 
 
 def test_a_card_mark_confirms_no_guess(record: Record) -> None:
-    """Who has the file has the key of its marks; of the numbers that end alike many have the same one."""
+    """Who has the file has the key of its marks; of the numbers that end alike many have
+    the same one.
+    """
     mark = record.card_token("one", "4242424242424242")
     assert len(mark) == MARK_LENGTH
     assert any(record.card_token("one", f"{n:012}4242") == mark for n in range(2_000_000))

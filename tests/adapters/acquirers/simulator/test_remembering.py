@@ -1,4 +1,6 @@
-"""What the simulated bank knows again by a key: as acquirers do, for a day, and of the very same purchase only."""
+"""What the simulated bank knows again by a key: as acquirers do, for a day,
+and of the very same purchase only.
+"""
 
 from __future__ import annotations
 

@@ -118,7 +118,8 @@ async def test_half_of_the_latency_passes_before_the_decision(record: Record, mo
     async def sleep(seconds: float) -> None:
         decided_after_waiting.append((seconds, len(list(record.operations()))))
 
-    # Only the acquirer's own: a web server of this loop that "slept" like this would never let go of it.
+    # Only the acquirer's own: a web server of this loop that "slept" like this would never let go
+    # of it.
     own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop, to_thread=asyncio.to_thread)
     monkeypatch.setattr("paydesk.adapters.acquirers.simulator.acquirer.asyncio", own)
     acquirer = SimulatedAcquirer(Bank(record), base_url="http://bank.test", latency=0.5)

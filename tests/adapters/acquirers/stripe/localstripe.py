@@ -1,24 +1,30 @@
-"""localstripe behind a front that says what it can't read, so that the adapter can talk as it does to Stripe.
+"""localstripe behind a front that says what it can't read, so that the adapter can talk as it does
+to Stripe.
 
-localstripe is a stand-in for Stripe's API with a good part of its behaviour, run in a process of its own. It differs
-from Stripe; the adapter is written for Stripe. What the front does about it, and all that it does:
+localstripe is a stand-in for Stripe's API with a good part of its behaviour, run in a process of
+its own. It differs from Stripe; the adapter is written for Stripe. What the front does about it,
+and all that it does:
 
-- leaves out what localstripe answers 400 to: `return_url`, `setup_future_usage`, metadata on a capture (sent as an
-  update of the intent instead);
-- leaves out when what is listed was made, by which localstripe can't narrow a list: it answers with all;
+- leaves out what localstripe answers 400 to: `return_url`, `setup_future_usage`, metadata on a
+  capture (sent as an update of the intent instead);
+- leaves out when what is listed was made, by which localstripe can't narrow a list: it answers
+  with all;
 - answers a search for metadata from localstripe's whole list, at once (Stripe's may lag behind);
 - adds `amount_received` to a PaymentIntent;
-- plays the bank's 3-D Secure page: localstripe knows that the customer is to be asked, but has no page.
+- plays the bank's 3-D Secure page: localstripe knows that the customer is to be asked, but has
+  no page.
 
-Gaps that stay, so that nothing here proves these (the tests with the stub, next to this, show what the adapter sends
-and how it reads Stripe's documented answers):
+Gaps that stay, so that nothing here proves these (the tests with the stub, next to this, show what
+the adapter sends and how it reads Stripe's documented answers):
 
 - it ignores idempotency keys: a repeated key is a second purchase, a used-up key is still taken;
 - it has no disputes, and no events of them;
-- it declines one card only when it is charged (4000000000000341), with no reason but `card_declined`;
-- it knows no card numbers but of 16 digits and no codes but of 3 (no American Express), and takes expired cards;
-- it refunds more than was captured, and it takes an off-session charge of a card that would need 3-D Secure to a
-  challenge, where Stripe declines it;
+- it declines one card only when it is charged (4000000000000341), with no reason but
+  `card_declined`;
+- it knows no card numbers but of 16 digits and no codes but of 3 (no American Express), and takes
+  expired cards;
+- it refunds more than was captured, and it takes an off-session charge of a card that would need
+  3-D Secure to a challenge, where Stripe declines it;
 - it has no 3-D Secure for SetupIntents (cards that are only checked).
 """
 
@@ -66,7 +72,8 @@ class Front:
     behind: str
     base_url: str = ""
     lose_answer_to: str = ""
-    """The path of a request that is passed on, and whose answer is then dropped with its connection."""
+    """The path of a request that is passed on, and whose answer is then dropped
+    with its connection."""
     asked: list[tuple[str, str, str, dict[str, str]]] = field(default_factory=list)
     """Method, path, idempotency key and parameters of each request."""
     ways_back: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """A stub that gives the answers it is told, for what localstripe can't show.
 
-It has no behaviour of its own. Which answer Stripe gives when is Stripe's documentation's word: idempotent requests,
-error codes, decline codes, disputes and events (docs.stripe.com/api, docs.stripe.com/declines/codes).
+It has no behaviour of its own. Which answer Stripe gives when is Stripe's documentation's word:
+idempotent requests, error codes, decline codes, disputes and events (docs.stripe.com/api,
+docs.stripe.com/declines/codes).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Search lags, lists and idempotency keys don't: looking.py says how they tell together what became of a purchase."""
+"""Search lags, lists and idempotency keys don't: looking.py says how they tell together what became
+of a purchase.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ class TestMovements:
     async def test_a_refund_that_failed_never_counts_as_made(
         self, acquirer: StripeAcquirer, stub: Stub, status: str
     ) -> None:
-        # Stripe takes the amount of a refund that failed out of the charge's `amount_refunded` again.
+        # Stripe takes the amount of a refund that failed out of the charge's `amount_refunded`
+        # again.
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         gone = {"id": "re_1", "amount": 400, "status": status, "metadata": {"paydesk_key": "refund"}}
         stub.will("GET", "/v1/refunds", listed(gone | {"failure_reason": "lost_or_stolen_card"}))

@@ -1,4 +1,6 @@
-"""A bank of our own for test mode: it decides by card number, and keeps its own record as a witness."""
+"""A bank of our own for test mode: it decides by card number, and keeps its own record
+as a witness.
+"""
 
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.bank import Bank

@@ -1,4 +1,6 @@
-"""Runs the simulated bank as a process of its own: `python -m paydesk.adapters.acquirers.simulator --port 9000`."""
+"""Runs the simulated bank as a process of its own:
+`python -m paydesk.adapters.acquirers.simulator --port 9000`.
+"""
 
 from __future__ import annotations
 

@@ -32,8 +32,9 @@ _Answer = TypeVar("_Answer")
 class SimulatedAcquirer:
     """Test mode's acquirer: asks a `Bank` in this process, whose record other processes may share.
 
-    `latency` in seconds: half of it passes before the bank decides and half before its answer arrives, so that a crash
-    may hit either way. `base_url` is where the challenge pages are served, below /simulator.
+    `latency` in seconds: half of it passes before the bank decides and half before its answer
+    arrives, so that a crash may hit either way. `base_url` is where the challenge pages are served,
+    below /simulator.
     """
 
     name: str = "simulator"
@@ -46,15 +47,22 @@ class SimulatedAcquirer:
         self.challenge_origins: tuple[str, ...] = (origin_of(base_url),)
         self._base_url = base_url
         self._latency = latency
-        # Another process may hold the record's lock for a moment: one thread waits for it, not the event loop.
+        # Another process may hold the record's lock for a moment: one thread waits for it, not the
+        # event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
 
     async def authorize(self, purchase: Purchase) -> Outcome:
-        """Decide a purchase of a customer who is present. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Decide a purchase of a customer who is present. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return with_page(self._base_url, await self._ask(partial(self.bank.purchase, purchase, stored=False)))
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
-        """Decide a charge of a stored card. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Decide a charge of a stored card. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return with_page(self._base_url, await self._ask(partial(self.bank.purchase, purchase, stored=True)))
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
@@ -78,7 +86,9 @@ class SimulatedAcquirer:
         return await self._ask(partial(self.bank.refund, key, reference, amount, currency, number))
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
-        """What became of a purchase; by its own clock the bank takes none that is late. Moves no money."""
+        """What became of a purchase; by its own clock the bank takes none that is late.
+        Moves no money.
+        """
         return with_page(self._base_url, await self._ask(partial(self.bank.find, key)))
 
     async def look_back(self, key: str) -> Earlier | None:
@@ -90,7 +100,10 @@ class SimulatedAcquirer:
         return await self._ask(partial(self.bank.find_movement, key, of_key))
 
     async def disputes(self, after: str) -> DisputePage:
-        """The disputes that opened or changed after a cursor. Moves no money. Raises: AcquirerRefused."""
+        """The disputes that opened or changed after a cursor. Moves no money.
+
+        Raises: AcquirerRefused.
+        """
         return await self._ask(partial(self.bank.disputes, after))
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
@@ -118,7 +131,10 @@ class SimulatedAcquirer:
         await self._ask(partial(self.bank.submit_evidence, reference, text))
 
     async def open_dispute(self, of_key: str, reason: str) -> str:
-        """Dispute a purchase as its customer would; returns the reference. Moves money. Raises: AcquirerRefused."""
+        """Dispute a purchase as its customer would; returns the reference. Moves money.
+
+        Raises: AcquirerRefused.
+        """
         return await self._ask(partial(self.bank.open_dispute, of_key, reason))
 
     async def close_dispute(self, reference: str, won: bool) -> None:

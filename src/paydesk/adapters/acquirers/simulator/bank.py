@@ -1,6 +1,7 @@
 """The simulated bank's decisions; each is made and recorded in one transaction of its record.
 
-The bank never takes the word of Paydesk's database for anything, and stores no card number and no security code.
+The bank never takes the word of Paydesk's database for anything, and stores no card number and no
+security code.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _GIVES_REFERENCE = (Kind.AUTHORIZE, Kind.CHARGE, Kind.APPROVE)
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What the challenge page shows: the purchase, where the browser goes afterwards, and how it stands."""
+    """What the challenge page shows: the purchase, where it leads back to, and how it stands."""
 
     reference: str
     amount: Decimal
@@ -58,7 +59,9 @@ class Challenge:
 
 
 class Bank:
-    """Decides purchases by card number, and challenges by what the customer presses; the clock is the bank's own."""
+    """Decides purchases by card number, challenges by what the customer presses,
+    by its own clock.
+    """
 
     def __init__(self, record: Record, *, now: Callable[[], datetime] = utc_now) -> None:
         self.record = record
@@ -67,8 +70,8 @@ class Bank:
     def purchase(self, purchase: Purchase, *, stored: bool) -> Outcome:
         """Decide a purchase once; a repeated key gets the first answer. Moves money.
 
-        Raises: AcquirerRefused if the key was used for something else or the request makes no sense;
-        OutcomeUnknown for the card whose answer is lost (the approval is recorded).
+        Raises: AcquirerRefused if the key was used for something else or the request makes no
+        sense; OutcomeUnknown for the card whose answer is lost (the approval is recorded).
         """
         with self.record.transaction():
             answer = self._purchase(purchase, Kind.CHARGE if stored else Kind.AUTHORIZE)
@@ -78,7 +81,7 @@ class Bank:
         return answer
 
     def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Take what an authorization holds, once, at most all of it. Moves money. Raises: AcquirerRefused."""
+        """Take what is held, once, at most all of it. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             answer = self._move(Kind.CAPTURE, key, reference, amount, currency, refusing.why_not_capture)
             taken = self.record.decided(key)
@@ -88,7 +91,7 @@ class Bank:
             raise answer
 
     def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
-        """Give back up to what was captured and return the refund's reference. Moves money. Raises: AcquirerRefused."""
+        """Give back up to what was captured. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             answer = self._move(Kind.REFUND, key, reference, amount, currency, refusing.why_not_refund)
             if isinstance(answer, str):
@@ -98,7 +101,7 @@ class Bank:
         return answer
 
     def void(self, key: str, of_key: str) -> Release:
-        """Let go of a hold, or block its key for good if it has not arrived. Moves money. Raises: AcquirerRefused."""
+        """Let go of a hold, or block its key for good. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             standing = self._standing(of_key)
             if standing is not None and standing.captured:
@@ -109,7 +112,7 @@ class Bank:
         return answer
 
     def undo(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase, or block its key for good if it has not arrived. Moves money. Raises: AcquirerRefused."""
+        """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             answer = self._void(key, of_key)
         if isinstance(answer, Exception):
@@ -131,7 +134,7 @@ class Bank:
         return remembering.told(self.record, standing, standing.finding()) if standing else NothingHeld()
 
     def look_back(self, key: str) -> Earlier | None:
-        """The purchase that was ever made under `key`; Voided for one that was only used up. Moves no money."""
+        """The purchase ever made under `key`; Voided for one only used up. Moves no money."""
         return remembering.look_back(self.record, key)
 
     def list_purchases(self, since: datetime, after: str) -> PurchasePage:
@@ -143,7 +146,7 @@ class Bank:
         return listing.refunds_since(self.record, since, after)
 
     def find_movement(self, key: str, of_key: str) -> MovementFinding:
-        """What became of the capture, void or refund under `key` of the purchase `of_key`. Moves no money."""
+        """What became of the movement `key` of the purchase `of_key`. Moves no money."""
         used = self.record.decided(key)
         if used is None:
             refusal = self.record.refused(key, of_key)
@@ -156,7 +159,7 @@ class Bank:
         return Refused(failed) if failed else Moved(used.reference, used.amount)
 
     def disputes(self, after: str) -> DisputePage:
-        """The disputes that opened or were decided after a cursor. Moves no money. Raises: AcquirerRefused."""
+        """The disputes that changed after a cursor. Moves no money. Raises: AcquirerRefused."""
         return disputing.disputes_after(self.record, after)
 
     def failed_refunds(self, after: str) -> FailedRefundPage:
@@ -164,7 +167,7 @@ class Bank:
         return failing.failed_after(self.record, after)
 
     def fail_refund(self, reference: str, reason: str) -> None:
-        """Let the customer's bank not take a refund that was made. Moves money. Raises: AcquirerRefused."""
+        """Let a refund that was made fail later. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             failing.fail_refund(self.record, reference, reason, at=self._now())
 
@@ -173,12 +176,12 @@ class Bank:
         return disputing.find_dispute(self.record, reference)
 
     def open_dispute(self, of_key: str, reason: str) -> str:
-        """Let the customer's bank take back what is left of a purchase. Moves money. Raises: AcquirerRefused."""
+        """Take back what is left of a purchase. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             return disputing.open_dispute(self.record, of_key, reason, at=self._now())
 
     def close_dispute(self, reference: str, won: bool) -> None:
-        """Decide a dispute for the merchant or for the customer. Moves money. Raises: AcquirerRefused."""
+        """Decide a dispute for one of the two. Moves money. Raises: AcquirerRefused."""
         with self.record.transaction():
             disputing.close_dispute(self.record, reference, won=won, at=self._now())
 
@@ -203,7 +206,7 @@ class Bank:
         )
 
     def decide(self, reference: str, decision: Decision) -> Challenge | None:
-        """Take the customer's decision if the challenge is still open, and return how it stands then. Moves money."""
+        """Take the customer's decision if the challenge is still open. Moves money."""
         with self.record.transaction():
             opened = self.record.named(reference, Kind.CHALLENGE)
             standing = self._standing(opened.of_key) if opened and opened.of_key else None
@@ -221,7 +224,9 @@ class Bank:
             self._write(standing, Kind.CLOSE, key=None, result="left open")
 
     def _purchase(self, purchase: Purchase, kind: Kind) -> Outcome | Exception:
-        """The recorded answer to a purchase; an error is returned, to be raised once the refusal is committed."""
+        """The recorded answer to a purchase; an error is returned,
+        to be raised after the commit.
+        """
         name = remembering.name_of(self.record, purchase.key, now=self._now())
         used = self.record.decided(name)
         if used is not None and used.of_key != name:

@@ -1,4 +1,6 @@
-"""The test cards, and what the simulated bank does with each; the checkout page and `paydesk run` show this list."""
+"""The test cards, and what the simulated bank does with each;
+the checkout page and `paydesk run` show this list.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ CHALLENGED: Final = "challenged"
 class SampleCard:
     """A test card: any expiry date to come and any security code are right.
 
-    `outcome` is one line for people. `at_checkout` and `later` (charges of the stored card) are "approved",
-    "challenged" or a decline reason. `answer_lost`: the bank decides, but its answer never arrives. `disputed`: its
-    customer wants the money back as soon as it is taken.
+    `outcome` is one line for people. `at_checkout` and `later` (charges of the stored card) are
+    "approved", "challenged" or a decline reason. `answer_lost`: the bank decides, but its answer
+    never arrives. `disputed`: its customer wants the money back as soon as it is taken.
     """
 
     number: str
@@ -58,7 +60,8 @@ TEST_CARDS: Final[tuple[SampleCard, ...]] = (
 BY_NUMBER: Final[Mapping[str, SampleCard]] = {card.number: card for card in TEST_CARDS}
 
 DISPUTED_LAST4: Final = frozenset(card.number[-4:] for card in TEST_CARDS if card.disputed)
-"""Enough to know an approved card by: no two test cards end alike, and any other number is declined."""
+"""Enough to know an approved card by: no two test cards end alike,
+and any other number is declined."""
 
 ANY_OTHER: Final = _declined("", "Declined", DeclineReason.DECLINED)
 """What happens to a number that is not a test card."""

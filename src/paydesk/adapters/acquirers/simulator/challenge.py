@@ -1,4 +1,6 @@
-"""The bank's 3-D Secure page, where a customer approves or rejects a payment; served below /simulator."""
+"""The bank's 3-D Secure page, where a customer approves or rejects a payment;
+served below /simulator.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ _STYLE: Final = files(_PACKAGE).joinpath("templates", "bank.css").read_bytes()
 _LARGEST_FORM: Final = 1024
 _ANSWER_TO: Final[dict[Decision, Status]] = {"approve": Status.APPROVED, "reject": Status.DECLINED}
 _HEADERS: Final = {
-    # No form-action: Chromium applies it to the whole chain of redirects after the post, and that chain ends at the
-    # shop's success_url, which may have a scheme of its own (shopapp://) that no bank could list.
+    # No form-action: Chromium applies it to the whole chain of redirects after the post, and that
+    # chain ends at the shop's success_url, which may have a scheme of its own (shopapp://) that no
+    # bank could list.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Robots-Tag": "noindex",
     "Cache-Control": "no-store",
@@ -61,7 +64,9 @@ def challenge_app(bank: Bank) -> Starlette:
         return _page(challenge, status=_status_of(challenge))
 
     async def decide(request: Request) -> Response:
-        """Take the decision and send the browser back; the unguessable address is what entitles it to decide."""
+        """Take the decision and send the browser back;
+        the unguessable address is what entitles it to decide.
+        """
         form = parse_qs((await request.body()).decode(errors="replace"))
         decision = form.get("decision", [""])[0]
         if decision not in get_args(Decision):

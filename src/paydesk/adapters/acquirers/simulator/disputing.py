@@ -1,4 +1,6 @@
-"""Disputes at the simulated bank: each step is one operation of its record, made inside a transaction of the caller."""
+"""Disputes at the simulated bank: each step is one operation of its record,
+made inside a transaction of the caller.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,17 @@ _STATUS_AFTER: Final = {
 
 
 def dispute_if_asked(record: Record, of_key: str, *, at: datetime) -> None:
-    """Open the dispute of a card that is charged back as soon as its money is taken. Moves money."""
+    """Open the dispute of a card that is charged back as soon as its money is taken.
+    Moves money.
+    """
     standing = standing_of(record.of_purchase(of_key))
     if standing is not None and standing.last4 in DISPUTED_LAST4 and standing.net and not standing.dispute:
         _open(record, standing, _CARDS_REASON, at)
 
 
 def open_dispute(record: Record, of_key: str, reason: str, *, at: datetime) -> str:
-    """Take back what is left of a purchase and return the dispute's reference, an open one's again. Moves money.
+    """Take back what is left of a purchase and return the dispute's reference, an open one's again.
+    Moves money.
 
     Raises: AcquirerRefused if there is nothing to take back.
     """
@@ -62,9 +67,11 @@ def close_dispute(record: Record, reference: str, *, won: bool, at: datetime) ->
 
 
 def submit_evidence(record: Record, reference: str, text: str, *, at: datetime) -> None:
-    """Keep the merchant's text about an open dispute, the latest again changes nothing. Moves no money.
+    """Keep the merchant's text about an open dispute, the latest again changes nothing.
+    Moves no money.
 
-    Raises: AcquirerRefused if there is no such dispute, it is closed, or the text is none or too long.
+    Raises: AcquirerRefused if there is no such dispute, it is closed, or the text is none or
+        too long.
     """
     opened, status = _found(record, reference)
     if status is not DisputeStatus.OPEN:
@@ -77,7 +84,10 @@ def submit_evidence(record: Record, reference: str, text: str, *, at: datetime) 
 
 
 def disputes_after(record: Record, after: str) -> DisputePage:
-    """A page of the openings and endings after a cursor, which is a place in the record. Raises: AcquirerRefused."""
+    """A page of the openings and endings after a cursor, which is a place in the record.
+
+    Raises: AcquirerRefused.
+    """
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise AcquirerRefused("the cursor is none of this bank")
     lines = record.dispute_operations(int(after or 0), _PAGE)

@@ -1,4 +1,6 @@
-"""Refunds that fail at the simulated bank after they were made: the customer's bank did not take the money."""
+"""Refunds that fail at the simulated bank after they were made:
+the customer's bank did not take the money.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _PAGE: Final = 100
 
 
 def fail_refund(record: Record, reference: str, reason: str, *, at: datetime) -> None:
-    """Take a refund's money back from its way, once. Moves money (inside a transaction of the caller).
+    """Take a refund's money back from its way, once.
+    Moves money (inside a transaction of the caller).
 
     Raises: AcquirerRefused if there is no such refund.
     """
@@ -31,7 +34,10 @@ def why_failed(record: Record, made: Operation) -> str:
 
 
 def failed_after(record: Record, after: str) -> FailedRefundPage:
-    """A page of refunds that failed after a cursor, which is a place in the record. Raises: AcquirerRefused."""
+    """A page of refunds that failed after a cursor, which is a place in the record.
+
+    Raises: AcquirerRefused.
+    """
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise AcquirerRefused("the cursor is none of this bank")
     lines = record.failed_refunds(int(after or 0), _PAGE)

@@ -23,7 +23,10 @@ _STATES: Final = {
 
 
 def purchases_since(record: Record, since: datetime, after: str) -> PurchasePage:
-    """A page of the purchases since a time; the cursor is a place in the record. Raises: AcquirerRefused."""
+    """A page of the purchases since a time; the cursor is a place in the record.
+
+    Raises: AcquirerRefused.
+    """
     lines = record.made_since(since, _place(after), _PAGE, *_ASKED)
     listed = tuple(_purchase(record, line) for line in lines if line.amount)
     return PurchasePage(listed, _next(lines))

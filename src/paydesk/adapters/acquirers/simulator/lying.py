@@ -1,4 +1,6 @@
-"""An acquirer that loses messages and is slow to know what it did; for tests of how Paydesk copes."""
+"""An acquirer that loses messages and is slow to know what it did;
+for tests of how Paydesk copes.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ _Answer = TypeVar("_Answer")
 class Lies:
     """How an acquirer misbehaves.
 
-    `lose_questions` and `lose_answers` are probabilities from 0 to 1 (a lost question never reaches the bank, a lost
-    answer is one to something that the bank did); `hide_for` is how many seconds after a purchase, capture, void or
-    refund a look-up knows nothing.
+    `lose_questions` and `lose_answers` are probabilities from 0 to 1 (a lost question never reaches
+    the bank, a lost answer is one to something that the bank did); `hide_for` is how many seconds
+    after a purchase, capture, void or refund a look-up knows nothing.
     """
 
     lose_questions: float = 0.0
@@ -31,7 +33,8 @@ class Lies:
 
 
 class LyingAcquirer(PassingAcquirer):
-    """Stands before an honest acquirer and spoils what passes; everything that moves money may get lost.
+    """Stands before an honest acquirer and spoils what passes;
+    everything that moves money may get lost.
 
     Its look-ups know nothing of what is hidden; its lists do not lie.
     """
@@ -55,7 +58,9 @@ class LyingAcquirer(PassingAcquirer):
         return self._clock() < self._hidden_until.get(key, float("-inf"))
 
     async def _move(self, key: str, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Pass a call on, or lose its question or its answer; what it did under the key is hidden for a while."""
+        """Pass a call on, or lose its question or its answer;
+        what it did under the key is hidden for a while.
+        """
         return await self._spoiled(call, hide=key)
 
     async def _tell(self, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
@@ -63,7 +68,9 @@ class LyingAcquirer(PassingAcquirer):
         return await self._spoiled(call)
 
     async def _spoiled(self, call: Callable[[], Awaitable[_Answer]], *, hide: str = "") -> _Answer:
-        """Pass a call on, or lose its question or its answer; what it did under `hide` is hidden for a while."""
+        """Pass a call on, or lose its question or its answer;
+        what it did under `hide` is hidden for a while.
+        """
         if self._chance.random() < self._lies.lose_questions:
             raise OutcomeUnknown("the question was lost on its way")
         if hide:

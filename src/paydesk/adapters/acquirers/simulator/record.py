@@ -1,7 +1,8 @@
 """The simulated bank's own append-only record of what it did.
 
-This is another system's store, deliberately not our PostgreSQL: when that is killed or cut off, the record can still
-testify what the bank did. So it is a SQLite file of its own, which several processes may use at once.
+This is another system's store, deliberately not our PostgreSQL: when that is killed or cut off, the
+record can still testify what the bank did. So it is a SQLite file of its own, which several
+processes may use at once.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from typing import Any, Final
 from paydesk.adapters.acquirers.marks import Mark, packed, unpacked
 
 MARK_LENGTH: Final = 4
-"""Hexadecimal digits of a card's mark; files of older versions have longer ones, which begin alike."""
+"""Hexadecimal digits of a card's mark; files of older versions have longer ones,
+which begin alike."""
 
 _BUSY_SECONDS: Final = 30
 _SWITCH_TRIES: Final = 600
 _PAGE: Final = 1000
 
-# The unique index is what makes the first decision on a key win. Refusals may repeat, they decide nothing.
+# The unique index is what makes the first decision on a key win. Refusals may repeat, they
+# decide nothing.
 _SCHEMA: Final = """
 begin immediate;
 create table if not exists operation (
@@ -96,10 +99,11 @@ class Kind(StrEnum):
 class Operation:
     """One line of the record.
 
-    `key` is the caller's idempotency key (None for what a customer or their bank does: challenges, disputes, failures);
-    `of_key` the key of the purchase that it concerns (its own for a purchase); `amount` is in the main unit; `capture`
-    says whether an approval takes the money at once; `result` is "approved", "challenged", a decline reason, what was
-    refused and why, a dispute's reason, or the text of evidence. All that concerns a dispute has its reference.
+    `key` is the caller's idempotency key (None for what a customer or their bank does: challenges,
+    disputes, failures); `of_key` the key of the purchase that it concerns (its own for a purchase);
+    `amount` is in the main unit; `capture` says whether an approval takes the money at once;
+    `result` is "approved", "challenged", a decline reason, what was refused and why, a dispute's
+    reason, or the text of evidence. All that concerns a dispute has its reference.
     """
 
     at: datetime
@@ -127,7 +131,9 @@ select at, key, kind, of_key, result, amount, currency, last4, card_token, captu
 
 
 class Record:
-    """The record in one SQLite file; safe for threads, and for processes that open the same file."""
+    """The record in one SQLite file; safe for threads,
+    and for processes that open the same file.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the record, and make it first if there is none (readable by its owner only)."""
@@ -136,7 +142,8 @@ class Record:
         self._lock = threading.RLock()
         self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         _write_ahead(self._db)
-        # Killed processes lose nothing without fsync, only a power cut would: this bank has no real money.
+        # Killed processes lose nothing without fsync, only a power cut would: this bank has no
+        # real money.
         self._db.executescript(f"pragma synchronous = off; {_SCHEMA}")
         self._token_key: bytes = self._db.execute("select value from token_key").fetchone()[0]
 
@@ -147,7 +154,9 @@ class Record:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the only writer's place, so that what is read stays true until what follows from it is written."""
+        """Hold the only writer's place, so that what is read stays true until what follows
+        from it is written.
+        """
         with self._lock:
             self._db.execute("begin immediate")
             try:
@@ -180,7 +189,9 @@ class Record:
         self._db.execute("insert or ignore into mark (of_key, not_after, packed) values (?, ?, ?)", row)
 
     def mark(self, of_key: str) -> tuple[datetime, Mark | None] | None:
-        """Until when a purchase was to be taken, and what it is for; None for one that was made without saying."""
+        """Until when a purchase was to be taken, and what it is for;
+        None for one that was made without saying.
+        """
         with self._lock:
             found = self._db.execute("select not_after, packed from mark where of_key = ?", (of_key,)).fetchone()
         return (datetime.fromisoformat(found[0]), unpacked(found[1])) if found else None
@@ -222,12 +233,16 @@ class Record:
             seq = page[-1].seq
 
     def dispute_operations(self, after: int, limit: int) -> list[Operation]:
-        """At most `limit` openings and endings of disputes that came after the operation `after`, in order."""
+        """At most `limit` openings and endings of disputes that came after the operation `after`,
+        in order.
+        """
         kinds = "kind in ('dispute', 'dispute_won', 'dispute_lost')"
         return self._read(f"where seq > ? and {kinds} order by seq limit {int(limit)}", after)
 
     def made_since(self, since: datetime, after: int, limit: int, *kinds: Kind) -> list[Operation]:
-        """At most `limit` operations of some kinds since a time that came after the operation `after`, in order."""
+        """At most `limit` operations of some kinds since a time that came
+        after the operation `after`, in order.
+        """
         named = ", ".join(f"'{kind}'" for kind in kinds)
         condition = f"where kind in ({named}) and at >= ? and seq > ? order by seq limit {int(limit)}"
         return self._read(condition, since.isoformat(), after)
@@ -237,9 +252,11 @@ class Record:
         return self._read(f"where seq > ? and kind = 'refund_failed' order by seq limit {int(limit)}", after)
 
     def card_token(self, key: str, card: str) -> str:
-        """A mark by which a repeated key is seen to name the same card; of no use across keys, so it links nobody.
+        """A mark by which a repeated key is seen to name the same card;
+        of no use across keys, so it links nobody.
 
-        It is too short to confirm a guess: the key that it is made under stands in the same file, beside last digits.
+        It is too short to confirm a guess: the key that it is made under stands in the same file,
+        beside last digits.
         """
         return hmac.new(self._token_key, f"{key}\n{card}".encode(), hashlib.sha256).hexdigest()[:MARK_LENGTH]
 
@@ -256,7 +273,9 @@ def new_reference(prefix: str) -> str:
 
 
 def plain(amount: Decimal) -> str:
-    """An amount as text without exponent or trailing zeros, so that equal amounts are written alike."""
+    """An amount as text without exponent or trailing zeros,
+    so that equal amounts are written alike.
+    """
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -271,9 +290,11 @@ def _operation(row: dict[str, Any]) -> Operation:
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
-    """Let readers and the one writer not wait for each other; of processes that open a new file, one switches it.
+    """Let readers and the one writer not wait for each other;
+    of processes that open a new file, one switches it.
 
-    To the others SQLite answers "locked" at once, without the patience that it has for every other statement.
+    To the others SQLite answers "locked" at once, without the patience that it has for every
+    other statement.
     """
     patience = _BUSY_SECONDS / _SWITCH_TRIES
     for left in reversed(range(_SWITCH_TRIES)):
@@ -290,7 +311,8 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 def _create_private(path: Path) -> None:
     """Create an empty file that only its owner may read; SQLite gives its side files the same mode.
 
-    An existing file is not opened here: closing it would drop the locks that this process holds on it (POSIX).
+    An existing file is not opened here: closing it would drop the locks that this process holds on
+    it (POSIX).
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

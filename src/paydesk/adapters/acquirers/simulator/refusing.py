@@ -1,4 +1,6 @@
-"""Why the simulated bank refuses a request as such: pure, each function's answer is empty if it does not."""
+"""Why the simulated bank refuses a request as such:
+pure, each function's answer is empty if it does not.
+"""
 
 from __future__ import annotations
 

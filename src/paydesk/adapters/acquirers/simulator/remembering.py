@@ -1,6 +1,8 @@
-"""What the simulated bank knows again by an idempotency key, and for how long; its list forgets nothing.
+"""What the simulated bank knows again by an idempotency key, and for how long;
+its list forgets nothing.
 
-A key that is used anew after it was forgotten has another name in the record, the key and its turn: `key~2`.
+A key that is used anew after it was forgotten has another name in the record, the key and its
+turn: `key~2`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _Answered = TypeVar("_Answered", Finding, Outcome)
 
 
 def name_of(record: Record, key: str, *, now: datetime) -> str:
-    """The name of a key in the record; a new one if the key was last used so long ago that it is forgotten."""
+    """The name of a key in the record; a new one if the key was last used so long ago
+    that it is forgotten.
+    """
     turn, name = 1, key
     while (used := record.decided(name)) is not None and used.at < now - KEY_LIFETIME:
         turn += 1
@@ -45,7 +49,9 @@ def key_of(name: str) -> str:
 
 
 def listed(record: Record, key: str) -> Standing | None:
-    """How the purchase that was ever made under a key stands; of several one that took money, else the newest."""
+    """How the purchase that was ever made under a key stands;
+    of several one that took money, else the newest.
+    """
     found, name = list[Standing](), key
     while (standing := standing_of(record.of_purchase(name))) is not None:
         found.insert(0, standing)

@@ -60,7 +60,9 @@ class Timeouts:
 
 
 class RemoteSimulator:
-    """Asks a simulated bank over HTTP at `base_url`; whatever is not a clear answer is OutcomeUnknown."""
+    """Asks a simulated bank over HTTP at `base_url`;
+    whatever is not a clear answer is OutcomeUnknown.
+    """
 
     name: str = "simulator"
     hold_period: timedelta = timedelta(days=7)
@@ -75,19 +77,31 @@ class RemoteSimulator:
         self._session: aiohttp.ClientSession | None = None
 
     async def authorize(self, purchase: Purchase) -> Outcome:
-        """Decide a purchase of a customer who is present. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Decide a purchase of a customer who is present. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return cast("Outcome", await self._finding("authorize", purchase))
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
-        """Decide a charge of a stored card. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Decide a charge of a stored card. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return cast("Outcome", await self._finding("charge_stored", purchase))
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Take what an authorization holds. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Take what an authorization holds. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         await self._ask("capture", Movement(key, reference, amount, currency))
 
     async def void(self, key: str, of_key: str) -> Release:
-        """Let go of a hold, or block its key for good. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Let go of a hold, or block its key for good. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         answer = await self._ask("void", AboutKey(of_key, key))
         try:
             return with_page(self._base_url, release_of(answer))
@@ -95,7 +109,10 @@ class RemoteSimulator:
             raise OutcomeUnknown(str(error)) from error
 
     async def undo(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase, or block its key for good. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Undo a purchase, or block its key for good. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._finding("undo", AboutKey(of_key, key))
 
     async def end_challenge(self, of_key: str) -> Finding:
@@ -107,7 +124,8 @@ class RemoteSimulator:
         return (await self._ask("refund", Movement(key, reference, amount, currency, number))).reference
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
-        """What became of a purchase; by its own clock the bank takes none that is late. Moves no money.
+        """What became of a purchase; by its own clock the bank takes none that is late.
+        Moves no money.
 
         Raises: OutcomeUnknown.
         """
@@ -130,23 +148,38 @@ class RemoteSimulator:
             raise OutcomeUnknown(str(error)) from error
 
     async def disputes(self, after: str) -> DisputePage:
-        """The disputes that changed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The disputes that changed after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._read("disputes", After(after), DisputePage)
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
-        """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The refunds that failed after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._read("failed_refunds", After(after), FailedRefundPage)
 
     async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
-        """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The purchases since a time, after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._read("purchases", Since(since, after), PurchasePage)
 
     async def list_refunds(self, since: datetime, after: str) -> RefundPage:
-        """The refunds since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The refunds since a time, after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._read("refunds", Since(since, after), RefundPage)
 
     async def fail_refund(self, reference: str, reason: str) -> None:
-        """Fail a refund as the customer's bank would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Fail a refund as the customer's bank would. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         await self._ask("fail_refund", Failure(reference, reason))
 
     async def find_dispute(self, reference: str) -> Dispute | None:
@@ -154,15 +187,24 @@ class RemoteSimulator:
         return (await self._read("find_dispute", AboutDispute(reference), DisputeAnswer)).dispute
 
     async def submit_evidence(self, reference: str, text: str) -> None:
-        """Tell the merchant's side of a dispute. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Tell the merchant's side of a dispute. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         await self._ask("submit_evidence", Evidence(reference, text))
 
     async def open_dispute(self, of_key: str, reason: str) -> str:
-        """Dispute a purchase as its customer would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Dispute a purchase as its customer would. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return (await self._ask("open_dispute", Claim(of_key, reason))).reference
 
     async def close_dispute(self, reference: str, won: bool) -> None:
-        """Decide a dispute as the customer's bank would. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Decide a dispute as the customer's bank would. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         await self._ask("close_dispute", Decided(reference, won))
 
     async def close(self) -> None:
@@ -184,7 +226,9 @@ class RemoteSimulator:
         return await self._read(path, question, Answer)
 
     async def _read(self, path: str, question: _Question, wanted: type[_Wanted]) -> _Wanted:
-        """Ask once (a POST is never repeated by the HTTP client) and trust nothing but a complete answer."""
+        """Ask once (a POST is never repeated by the HTTP client) and trust nothing
+        but a complete answer.
+        """
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout)
         try:

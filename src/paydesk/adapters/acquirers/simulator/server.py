@@ -1,6 +1,8 @@
-"""The simulated bank as a web server of its own: a JSON interface for `RemoteSimulator`, and the challenge pages.
+"""The simulated bank as a web server of its own: a JSON interface for `RemoteSimulator`,
+and the challenge pages.
 
-The interface protects nothing (it takes card numbers over plain HTTP, from anybody): loopback only, test cards only.
+The interface protects nothing (it takes card numbers over plain HTTP, from anybody): loopback only,
+test cards only.
 """
 
 from __future__ import annotations

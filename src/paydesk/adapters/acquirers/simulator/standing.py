@@ -26,7 +26,9 @@ _OPENING: Final = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
 
 
 class Status(StrEnum):
-    """The states of a purchase; BLOCKED is a key that was voided before any purchase arrived under it."""
+    """The states of a purchase; BLOCKED is a key that was voided before any purchase arrived
+    under it.
+    """
 
     BLOCKED = "blocked"
     CHALLENGED = "challenged"
@@ -70,7 +72,9 @@ class Standing:
         return self.amount if waiting else Decimal(0)
 
     def finding(self) -> Finding:
-        """What the bank answers when asked about the key; the address of a challenge page is added outside."""
+        """What the bank answers when asked about the key;
+        the address of a challenge page is added outside.
+        """
         if self.reason is not None:
             return Declined(self.reason)
         if self.status is Status.APPROVED:
@@ -86,7 +90,9 @@ def approval(reference: str) -> Approved:
 
 
 def standing_of(operations: Iterable[Operation]) -> Standing | None:
-    """How a purchase stands after `operations`, all of the same `of_key`, in order; None if it never was."""
+    """How a purchase stands after `operations`, all of the same `of_key`, in order;
+    None if it never was.
+    """
     standing: Standing | None = None
     for operation in operations:
         standing = _after(standing, operation)
@@ -94,7 +100,9 @@ def standing_of(operations: Iterable[Operation]) -> Standing | None:
 
 
 def standings(operations: Iterable[Operation]) -> dict[str, Standing]:
-    """How each purchase stands, by idempotency key: what was held, taken and given back (for `paydesk check`)."""
+    """How each purchase stands, by idempotency key: what was held, taken and given back
+    (for `paydesk check`).
+    """
     found: dict[str, Standing] = {}
     for operation in operations:
         if operation.of_key is not None:
@@ -130,7 +138,9 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
 
 
 def _after_dispute(standing: Standing, operation: Operation) -> Standing:
-    """The standing after an opening or ending of a dispute; evidence and anything else leave it as it is."""
+    """The standing after an opening or ending of a dispute;
+    evidence and anything else leave it as it is.
+    """
     match operation.kind:
         case Kind.DISPUTE:
             taken, reference = operation.amount, operation.reference

@@ -1,4 +1,6 @@
-"""How the simulated bank and its remote client write questions and answers as JSON; amounts are strings."""
+"""How the simulated bank and its remote client write questions and answers as JSON;
+amounts are strings.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Movement(msgspec.Struct, frozen=True):
 
 
 class AboutKey(msgspec.Struct, frozen=True):
-    """A question about the purchase under `of_key`; `key` is the question's own where it moves money."""
+    """A question about the purchase under `of_key`;
+    `key` is the question's own where it moves money.
+    """
 
     of_key: str
     key: str = ""
@@ -98,7 +102,9 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the bank says: one of the interface's findings, or the reference of a movement or dispute."""
+    """What the bank says: one of the interface's findings, or the reference of a movement
+    or dispute.
+    """
 
     kind: str
     reference: str = ""
@@ -120,7 +126,9 @@ class EarlierAnswer(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why the bank did not do what was asked (HTTP status 409), and whether its key stands for something else."""
+    """Why the bank did not do what was asked (HTTP status 409), and whether its key stands
+    for something else.
+    """
 
     refused: str
     key_used: bool = False
@@ -130,7 +138,9 @@ DONE: Final = "done"
 
 
 def answer_of(finding: Release) -> Answer:
-    """Write a finding down; the address of a challenge page is left to the reader, who knows where the bank is."""
+    """Write a finding down; the address of a challenge page is left to the reader,
+    who knows where the bank is.
+    """
     match finding:
         case Approved(reference, network_reference, until):
             return Answer("approved", reference, network_reference, until=until)
@@ -197,7 +207,10 @@ def movement_answer_of(finding: MovementFinding) -> Answer:
 
 
 def movement_finding_of(answer: Answer) -> MovementFinding:
-    """Read back what became of a capture, void or refund. Raises: ValueError if it is none of that."""
+    """Read back what became of a capture, void or refund.
+
+    Raises: ValueError if it is none of that.
+    """
     match answer:
         case Answer(kind="moved"):
             return Moved(answer.reference, answer.amount)

@@ -1,6 +1,8 @@
-"""Stripe as an acquirer: each purchase is a PaymentIntent with our key in its metadata and as its idempotency key.
+"""Stripe as an acquirer: each purchase is a PaymentIntent with our key in its metadata
+and as its idempotency key.
 
-Card numbers are sent through the API, which Stripe allows to accounts that it approved for that only.
+Card numbers are sent through the API, which Stripe allows to accounts that it approved for
+that only.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class StripeAcquirer:
     def __init__(
         self, secret_key: str, *, api_base: str = "", timeout: float = 30.0, now: Callable[[], datetime] = utc_now
     ) -> None:
-        """Prepare calls; no connection is made yet. `timeout` is the seconds that Stripe has for a whole answer.
+        """Prepare calls; no connection is made yet.
+        `timeout` is the seconds that Stripe has for a whole answer.
 
         Raises: SetupError.
         """
@@ -91,21 +94,31 @@ class StripeAcquirer:
         if not purchase.network_reference:
             raise AcquirerRefused("a charge of a stored card must name the customer's first payment")
         if not purchase.network_reference.startswith("cus_"):
-            # Kept by another acquirer: a decline, so that the failing subscription asks its customer for a card.
+            # Kept by another acquirer: a decline, so that the failing subscription asks its
+            # customer for a card.
             return Declined(DeclineReason.DECLINED)
         minor_units(purchase.amount, purchase.currency)
         return await self._once(purchase, self._charge_kept)
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Take what an authorization holds. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Take what an authorization holds. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         await self._movements.capture(key, reference, amount, currency)
 
     async def void(self, key: str, of_key: str) -> Release:
-        """Let go of a hold, or use up its key. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Let go of a hold, or use up its key. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._movements.void(key, of_key)
 
     async def undo(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase, or use up its key. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Undo a purchase, or use up its key. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._movements.undo(key, of_key)
 
     async def end_challenge(self, of_key: str) -> Finding:
@@ -129,7 +142,10 @@ class StripeAcquirer:
         return finding_of(intent, voided=await self._looking.is_voided(intent))
 
     async def look_back(self, key: str) -> Earlier | None:
-        """The purchase that was ever made under a key, by list and search. Moves no money. Raises: OutcomeUnknown."""
+        """The purchase that was ever made under a key, by list and search. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
         intent = await self._looking.ever(key)
         if intent is None:
             return None
@@ -149,15 +165,24 @@ class StripeAcquirer:
         return await self._disputes.after(after)
 
     async def failed_refunds(self, after: str) -> FailedRefundPage:
-        """The refunds that failed after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The refunds that failed after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._failed_refunds.after(after)
 
     async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
-        """The purchases since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The purchases since a time, after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._listing.purchases(since, after)
 
     async def list_refunds(self, since: datetime, after: str) -> RefundPage:
-        """The refunds since a time, after a cursor. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The refunds since a time, after a cursor. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._listing.refunds(since, after)
 
     async def find_dispute(self, reference: str) -> Dispute | None:
@@ -165,7 +190,10 @@ class StripeAcquirer:
         return await self._disputes.named(reference)
 
     async def submit_evidence(self, reference: str, text: str) -> None:
-        """Hand in the merchant's side, once only. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Hand in the merchant's side, once only. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         await self._disputes.submit_evidence(reference, text)
 
     async def close(self) -> None:
@@ -173,7 +201,9 @@ class StripeAcquirer:
         await self._calls.close()
 
     async def _once(self, purchase: Purchase, take: Callable[[Purchase], Any]) -> Outcome:
-        """Send a purchase unless it is too late; say what its key stands for if that was used before. Moves money."""
+        """Send a purchase unless it is too late; say what its key stands for if
+        that was used before. Moves money.
+        """
         if self._now() > purchase.not_after:
             return _as_outcome(await self.find(purchase.key, purchase.not_after))
         try:
@@ -261,12 +291,16 @@ class StripeAcquirer:
 
 
 def _own_key(purchase: Purchase, what: str) -> str:
-    """The key of what goes before a purchase and moves no money: an older purchase under its key had another card."""
+    """The key of what goes before a purchase and moves no money:
+    an older purchase under its key had another card.
+    """
     return f"{purchase.key}:{what}:{purchase.not_after.timestamp():.6f}"
 
 
 def _as_outcome(finding: Finding) -> Outcome:
-    """A finding as the answer to a purchase: one that never arrived, or was undone, comes too late."""
+    """A finding as the answer to a purchase: one that never arrived, or was undone,
+    comes too late.
+    """
     if isinstance(finding, NothingHeld | Voided):
         return Declined(DeclineReason.TOO_LATE)
     return finding

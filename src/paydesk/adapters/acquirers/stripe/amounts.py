@@ -1,6 +1,8 @@
-"""Amounts as Stripe writes them: whole numbers of a currency's smallest unit, with Stripe's own exceptions.
+"""Amounts as Stripe writes them: whole numbers of a currency's smallest unit,
+with Stripe's own exceptions.
 
-Source: docs.stripe.com/currencies, "Zero-decimal currencies", "Three-decimal currencies" and "Special cases".
+Source: docs.stripe.com/currencies, "Zero-decimal currencies", "Three-decimal currencies" and
+    "Special cases".
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from paydesk.core.money import minor_digits
 _DIGITS_AT_STRIPE: Final = {"ISK": 2, "UGX": 2, "MGA": 0}
 """Where Stripe counts otherwise than ISO 4217."""
 _STEP: Final = {"ISK": 100, "UGX": 100, "BHD": 10, "JOD": 10, "KWD": 10, "OMR": 10, "TND": 10}
-"""What the number must be a multiple of: no fraction of a króna or a shilling, two of a dinar's three decimals."""
+"""What the number must be a multiple of: no fraction of a króna or a shilling,
+two of a dinar's three decimals."""
 
 
 def minor_units(amount: Decimal, currency: str) -> int:

@@ -28,7 +28,9 @@ class Rejected(Exception):
 
 
 class KeyTaken(Exception):
-    """Stripe has seen the idempotency key with another request: this one was not done, and never will be."""
+    """Stripe has seen the idempotency key with another request:
+    this one was not done, and never will be.
+    """
 
 
 class Missing(AcquirerRefused):
@@ -39,7 +41,8 @@ class Calls:
     """The library's client, asked once per question: it never repeats a call by itself."""
 
     def __init__(self, secret_key: str, api_base: str, timeout: float) -> None:
-        """Prepare calls; `api_base` is empty for Stripe itself, `timeout` the seconds for a whole answer.
+        """Prepare calls; `api_base` is empty for Stripe itself, `timeout` the seconds
+        for a whole answer.
 
         Raises: SetupError if the library is told to print what it sends.
         """
@@ -66,7 +69,8 @@ class Calls:
 
         No error is chained to the library's own, which may hold what was sent.
 
-        Raises: Rejected, KeyTaken, AcquirerRefused (all: nothing was done); OutcomeUnknown for everything else.
+        Raises: Rejected, KeyTaken, AcquirerRefused (all: nothing was done); OutcomeUnknown for
+            everything else.
         """
         try:
             answer = await call
@@ -80,7 +84,10 @@ class Calls:
             raise OutcomeUnknown("Stripe's answer can't be read") from None
 
     async def look(self, call: Awaitable[Any], shape: type[_Shape]) -> _Shape | None:
-        """Read what is there or not (None); a refusal to let us look tells nothing. Raises: OutcomeUnknown."""
+        """Read what is there or not (None); a refusal to let us look tells nothing.
+
+        Raises: OutcomeUnknown.
+        """
         try:
             return await self.ask(call, shape)
         except Missing:

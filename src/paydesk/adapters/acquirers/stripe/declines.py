@@ -39,7 +39,9 @@ _BY_CODE: Final[Mapping[str, DeclineReason]] = {
 
 
 def decline_reason(code: str | None, decline_code: str | None) -> DeclineReason:
-    """Why a card was declined; the bank's own word goes before Stripe's, and what is unknown is just a no."""
+    """Why a card was declined; the bank's own word goes before Stripe's,
+    and what is unknown is just a no.
+    """
     for word in (decline_code, code):
         reason = _BY_CODE.get(word or "", DeclineReason.DECLINED)
         if reason is not DeclineReason.DECLINED:

@@ -1,10 +1,12 @@
 """Disputes at Stripe, read from its list of events, and the merchant's side of them.
 
-An event only says that something happened to a dispute: Stripe does not promise their order, so how it stands is asked
-for each time. What was taken and returned are its balance transactions (their amounts, fees aside), not its status: a
-dispute that was lost may have given a part back, and one that was won may be waiting for its money.
+An event only says that something happened to a dispute: Stripe does not promise their order, so how
+it stands is asked for each time. What was taken and returned are its balance transactions (their
+amounts, fees aside), not its status: a dispute that was lost may have given a part back, and one
+that was won may be waiting for its money.
 
-Source: docs.stripe.com/api/disputes/object, /api/balance_transactions/object; docs.stripe.com/disputes.
+Source: docs.stripe.com/api/disputes/object, /api/balance_transactions/object;
+    docs.stripe.com/disputes.
 """
 
 from __future__ import annotations
@@ -45,11 +47,14 @@ _STATUS: Final = {
 }
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9_]{1,200}")
 _NEAR: Final = Decimal("0.001")
-"""What an exchange rate of a few digits may miss: a sum so near to the disputed one is the disputed one."""
+"""What an exchange rate of a few digits may miss:
+a sum so near to the disputed one is the disputed one."""
 
 
 class _Transaction(msgspec.Struct, frozen=True):
-    """What a dispute did to the account's balance, in its currency: negative when money was withdrawn."""
+    """What a dispute did to the account's balance, in its currency:
+    negative when money was withdrawn.
+    """
 
     amount: int
     currency: str
@@ -78,7 +83,8 @@ class Disputes:
         self._now: Final = now
 
     async def after(self, cursor: str) -> DisputePage:
-        """How the disputes of our payments stand to which something happened after a cursor. Moves no money.
+        """How the disputes of our payments stand to which something happened after a cursor.
+        Moves no money.
 
         Raises: AcquirerRefused if the account's key may not read events, OutcomeUnknown.
         """
@@ -124,7 +130,9 @@ class Disputes:
             return None
 
     async def _now_of(self, told: _Disputed) -> Dispute | None:
-        """The dispute that an event told of, as it stands now; as the event told it if it can't be found any more."""
+        """The dispute that an event told of, as it stands now;
+        as the event told it if it can't be found any more.
+        """
         if told.payment_intent is None:
             return None
         return await self._dispute(await self._retrieved(told.id) or told)
@@ -149,7 +157,9 @@ class Disputes:
 
 
 def _status(word: str, taken: Decimal | None, returned: Decimal | None) -> DisputeStatus:
-    """Stripe's word in ours; one that we don't know leaves the dispute open, and money that is gone is no inquiry."""
+    """Stripe's word in ours; one that we don't know leaves the dispute open,
+    and money that is gone is no inquiry.
+    """
     status = _STATUS.get(word, DisputeStatus.OPEN)
     if taken is None or returned is None or taken <= returned:
         return status
@@ -157,7 +167,9 @@ def _status(word: str, taken: Decimal | None, returned: Decimal | None) -> Dispu
 
 
 def _moved(told: _Disputed) -> tuple[Decimal | None, Decimal | None]:
-    """What was withdrawn and reinstated so far, in the dispute's currency; None if Stripe does not say."""
+    """What was withdrawn and reinstated so far, in the dispute's currency;
+    None if Stripe does not say.
+    """
     if told.balance_transactions is None:
         return None, None
     taken = returned = Decimal(0)
@@ -171,7 +183,8 @@ def _moved(told: _Disputed) -> tuple[Decimal | None, Decimal | None]:
 
 
 def _in_currency_of(told: _Disputed, one: _Transaction) -> Decimal:
-    """What a balance transaction moved, in the dispute's currency: the account's own may be another.
+    """What a balance transaction moved, in the dispute's currency:
+    the account's own may be another.
 
     Stripe: the amount in the one currency, times `exchange_rate`, is the amount in the other.
     """

@@ -1,7 +1,7 @@
 """Stripe's list of events, read on from a cursor: the newest event that was read before.
 
-Stripe keeps events for 30 days: a reading that pauses for longer starts from what is kept, and its reader sees some
-things again.
+Stripe keeps events for 30 days: a reading that pauses for longer starts from what is kept, and its
+reader sees some things again.
 
 Source: docs.stripe.com/api/events/list.
 """
@@ -51,7 +51,8 @@ class Events(Generic[Object]):
         self._shape: Final = page
 
     async def since(self, cursor: str) -> list[Event[Object]]:
-        """The events just after a cursor, the newest first; all that are kept if it is none that Stripe knows.
+        """The events just after a cursor, the newest first;
+        all that are kept if it is none that Stripe knows.
 
         Raises: AcquirerRefused if the account's key may not read events, OutcomeUnknown.
         """

@@ -1,8 +1,9 @@
 """Refunds that fail at Stripe after they were made, read from its list of events.
 
-A customer's bank may send a refund back up to 30 days after it succeeded: the refund becomes `failed`, its amount is
-ours again. (Some methods' refunds are canceled by their customers instead.) Stripe tells it as `refund.failed`, to
-accounts of older API versions as an update. It keeps events for 30 days, the cursor is the newest one that was read.
+A customer's bank may send a refund back up to 30 days after it succeeded: the refund becomes
+`failed`, its amount is ours again. (Some methods' refunds are canceled by their customers instead.)
+Stripe tells it as `refund.failed`, to accounts of older API versions as an update. It keeps events
+for 30 days, the cursor is the newest one that was read.
 
 Source: docs.stripe.com/refunds, "Failed refunds"; docs.stripe.com/api/events/types.
 """

@@ -1,6 +1,8 @@
-"""Stripe's own list of purchases and refunds since a time, which does not lag behind as its search may.
+"""Stripe's own list of purchases and refunds since a time, which does not lag behind
+as its search may.
 
-Source: docs.stripe.com/api/payment_intents/list, docs.stripe.com/api/refunds/list, docs.stripe.com/api/pagination.
+Source: docs.stripe.com/api/payment_intents/list, docs.stripe.com/api/refunds/list,
+    docs.stripe.com/api/pagination.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _STATES: Final = {
 
 
 class Listing:
-    """Reads pages of Stripe's lists, the newest first; the cursor is the last object of the page before."""
+    """Reads pages of Stripe's lists, the newest first;
+    the cursor is the last object of the page before.
+    """
 
     def __init__(self, calls: Calls) -> None:
         self._calls: Final = calls
@@ -48,7 +52,9 @@ def _asked(since: datetime, after: str) -> dict[str, Any]:
 
 
 def _purchase(intent: Intent) -> ListedPurchase:
-    """A PaymentIntent as it stands; one that only used a key up has no key of ours, as other software's."""
+    """A PaymentIntent as it stands; one that only used a key up has no key of ours,
+    as other software's.
+    """
     currency = intent.currency.upper()
     charge = intent.latest_charge
     refunded = charge.amount_refunded if isinstance(charge, Charge) else 0
@@ -59,7 +65,8 @@ def _purchase(intent: Intent) -> ListedPurchase:
         amount=main_units(intent.amount, currency),
         currency=currency,
         state=_state(intent),
-        # Of a capture of a part Stripe says what was received; the hold that it let go of is no refund.
+        # Of a capture of a part Stripe says what was received; the hold that it let go of is
+        # no refund.
         captured=main_units(intent.amount_received, currency),
         refunded=main_units(refunded, currency) if intent.status == "succeeded" else Decimal(0),
         mark=mark_of(intent.metadata),

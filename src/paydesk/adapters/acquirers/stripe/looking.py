@@ -1,19 +1,22 @@
-"""Finding a purchase at Stripe by our idempotency key, which Stripe has no strongly consistent way to do.
+"""Finding a purchase at Stripe by our idempotency key, which Stripe has no strongly consistent way
+to do.
 
-Its search knows our metadata, but may lag behind by a minute or, on a bad day, an hour; its lists don't lag, and know
-only when an object was made. What they have is true. What they don't have may be on its way, **until the purchase's
-time is over**: so long a purchase is looked for and its key is left alone, for it may be about to be sent.
+Its search knows our metadata, but may lag behind by a minute or, on a bad day, an hour; its lists
+don't lag, and know only when an object was made. What they have is true. What they don't have may
+be on its way, **until the purchase's time is over**: so long a purchase is looked for and its key
+is left alone, for it may be about to be sent.
 
-Once its time is over, an empty search is settled by **trying to use the key up**: an empty PaymentIntent (no card, so
-no money) is asked for under the very idempotency key of the purchase.
+Once its time is over, an empty search is settled by **trying to use the key up**: an empty
+PaymentIntent (no card, so no money) is asked for under the very idempotency key of the purchase.
 
-- Stripe makes it: the key was free. The purchase had not arrived, and now never can, since Stripe refuses a key that
-  comes back with another request. Not found, for good.
-- Stripe refuses the key: the purchase has arrived. The intents of its time are looked through; if it is not among them
-  the outcome stays unknown, and a later search will have it.
+- Stripe makes it: the key was free. The purchase had not arrived, and now never can, since Stripe
+  refuses a key that comes back with another request. Not found, for good.
+- Stripe refuses the key: the purchase has arrived. The intents of its time are looked through; if
+  it is not among them the outcome stays unknown, and a later search will have it.
 
-Stripe forgets keys after 24 hours at the earliest. By then search is long up to date, and a purchase is never sent
-after its `not_after` (minutes after it began), so a key that is free again can't be used for a late purchase.
+Stripe forgets keys after 24 hours at the earliest. By then search is long up to date, and a
+purchase is never sent after its `not_after` (minutes after it began), so a key that is free again
+can't be used for a late purchase.
 
 Source: docs.stripe.com/search, "Data freshness"; docs.stripe.com/api/idempotent_requests.
 """
@@ -37,14 +40,17 @@ _REFERENCE: Final = re.compile(r"(pi|seti)_[A-Za-z0-9_]{1,200}")
 _REMEMBERED: Final = 10_000
 _LIST_WINDOW: Final = timedelta(hours=26)
 _AROUND: Final = timedelta(minutes=20)
-"""How long before and after a purchase's last moment Stripe may have made it, clocks that differ included."""
+"""How long before and after a purchase's last moment Stripe may have made it,
+clocks that differ included."""
 _MOST_PAGES: Final = 20
 _PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A time whose intents were all looked through, and when that began (on this process's own clock)."""
+    """A time whose intents were all looked through, and when that began
+    (on this process's own clock).
+    """
 
     since: datetime
     until: datetime
@@ -56,7 +62,9 @@ class _Listed:
 
 
 class Looking:
-    """Looks purchases and refunds up; remembers which intents stand for which keys, to save searches."""
+    """Looks purchases and refunds up; remembers which intents stand for which keys,
+    to save searches.
+    """
 
     def __init__(self, calls: Calls, now: Callable[[], datetime]) -> None:
         self._calls: Final = calls
@@ -73,7 +81,8 @@ class Looking:
             self._made.popitem(last=False)
 
     async def so_far(self, key: str, not_after: datetime | None = None) -> Intent | None:
-        """The purchase under `key` as it stands, None if it has not arrived yet; the key is left alone. Moves no money.
+        """The purchase under `key` as it stands, None if it has not arrived yet;
+        the key is left alone. Moves no money.
 
         Raises: OutcomeUnknown.
         """
@@ -81,9 +90,11 @@ class Looking:
         return None if reference is None else await self._named(reference)
 
     async def purchase(self, key: str, not_after: datetime | None = None) -> Intent | None:
-        """The purchase under `key` as it stands, None if it never arrived; then it never will. Moves no money.
+        """The purchase under `key` as it stands, None if it never arrived; then it never will.
+        Moves no money.
 
-        Only for a purchase whose time is over, or that is to be ended: its key is used up if it is free.
+        Only for a purchase whose time is over, or that is to be ended: its key is used up if it
+        is free.
 
         Raises: OutcomeUnknown.
         """
@@ -99,16 +110,21 @@ class Looking:
         return await self._named(reference)
 
     async def ever(self, key: str) -> Intent | None:
-        """The purchase that was ever made under `key`, or what used the key up, whatever its age. Moves no money.
+        """The purchase that was ever made under `key`, or what used the key up, whatever its age.
+        Moves no money.
 
-        The list has what is too new for search, search has what is too old for the list. Raises: OutcomeUnknown.
+        The list has what is too new for search, search has what is too old for the list. Raises:
+        OutcomeUnknown.
         """
         reference = self._made.get(key) or await self._found_in_list(key, None) or await self._searched(key)
         reference = reference or await self._searched(key, USED_UP)
         return None if reference is None else await self._named(reference)
 
     async def intent(self, reference: str) -> Intent | None:
-        """An intent by its name at Stripe, None if there is none. Moves no money. Raises: OutcomeUnknown."""
+        """An intent by its name at Stripe, None if there is none. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
         if not _REFERENCE.fullmatch(reference):
             return None
         if reference.startswith("seti_"):
@@ -128,7 +144,10 @@ class Looking:
             asked["starting_after"] = page.data[-1].id
 
     async def is_voided(self, intent: Intent) -> bool:
-        """Whether a void of ours gave the captured money back. Moves no money. Raises: OutcomeUnknown."""
+        """Whether a void of ours gave the captured money back. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
         if intent.is_setup or not intent.may_have_refunds:
             return False
         return any(VOID in refund.metadata and refund.counts for refund in await self.refunds(intent))
@@ -152,7 +171,9 @@ class Looking:
         return found.data[0].id if found.data else None
 
     async def _use_up(self, key: str) -> bool:
-        """Whether the key was free and is now used up by an intent without a card. Moves no money."""
+        """Whether the key was free and is now used up by an intent without a card.
+        Moves no money.
+        """
         asked = {"amount": 100, "currency": "usd", "metadata": {USED_UP: key}}
         try:
             await self._calls.ask(self._calls.v1.payment_intents.create_async(asked, {"idempotency_key": key}), Named)
@@ -167,16 +188,19 @@ class Looking:
         return True
 
     async def _found_in_list(self, key: str, not_after: datetime | None) -> str | None:
-        """The name of the purchase among the intents of its time. Moves no money. Raises: OutcomeUnknown.
+        """The name of the purchase among the intents of its time. Moves no money.
+        Raises: OutcomeUnknown.
 
-        Whoever waits while others list uses what they found: a hundred look-ups at once are one list.
+        Whoever waits while others list uses what they found: a hundred look-ups at once are
+        one list.
         """
         asked, now = time.monotonic(), self._now()
         since = now - _LIST_WINDOW if not_after is None else not_after - _AROUND
         until = now + _AROUND if not_after is None else not_after + _AROUND
         async with self._one_lists:
             if key not in self._made and not (self._listed and self._listed.answers(since, until, asked)):
-                # The time of those who wait is nearly the same, so that a little more answers them too.
+                # The time of those who wait is nearly the same, so that a little more answers
+                # them too.
                 since, until = since - _AROUND, until + _AROUND
                 began = time.monotonic()
                 await self._list(since, until)
@@ -184,7 +208,10 @@ class Looking:
             return self._made.get(key)
 
     async def _list(self, since: datetime, until: datetime) -> None:
-        """Remember all purchases of a time, as far as pages go. Moves no money. Raises: OutcomeUnknown."""
+        """Remember all purchases of a time, as far as pages go. Moves no money.
+
+        Raises: OutcomeUnknown.
+        """
         made = {"gte": int(since.timestamp()), "lte": int(until.timestamp())}
         # Checked cards too: search never has them.
         for service in (self._calls.v1.setup_intents, self._calls.v1.payment_intents):

@@ -1,7 +1,7 @@
 """Capturing, voiding and refunding at Stripe; each looks first at how the purchase stands.
 
-A movement's key is Stripe's idempotency key and stands in metadata too, so that a repeated key gets the first answer
-after Stripe has forgotten it as an idempotency key.
+A movement's key is Stripe's idempotency key and stands in metadata too, so that a repeated key gets
+the first answer after Stripe has forgotten it as an idempotency key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class Movements:
         self._looking: Final = looking
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Take what an authorization holds, or a part of it. Moves money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Take what an authorization holds, or a part of it. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         intent, units = await self._money(reference, amount, currency, "capture")
         if intent.metadata.get(CAPTURE) == key:
             if intent.amount_received != units:
@@ -77,8 +80,8 @@ class Movements:
     async def void(self, key: str, of_key: str) -> Release:
         """Let go of what is held, or end what is open; what is taken stays taken. Moves money.
 
-        Stripe cancels only what is not captured, so a capture in between is seen. Raises: AcquirerRefused,
-        OutcomeUnknown.
+        Stripe cancels only what is not captured, so a capture in between is seen. Raises:
+        AcquirerRefused, OutcomeUnknown.
         """
         ended = await self._end(key, of_key)
         if not isinstance(ended, Intent):
@@ -88,7 +91,8 @@ class Movements:
         return Captured(ended.id, main_units(ended.amount_received, ended.currency))
 
     async def undo(self, key: str, of_key: str) -> Finding:
-        """Undo a purchase: end what is open, release what is held, give back what is taken. Moves money.
+        """Undo a purchase: end what is open, release what is held, give back what is taken.
+        Moves money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
@@ -96,7 +100,8 @@ class Movements:
         return await self._give_all_back(ended, key) if isinstance(ended, Intent) else ended
 
     async def _end(self, key: str, of_key: str) -> Finding | Intent:
-        """End or release a purchase, and say what is true of it then; the intent itself if it has succeeded.
+        """End or release a purchase, and say what is true of it then;
+        the intent itself if it has succeeded.
 
         Looks again if it changed under our hands. Raises: OutcomeUnknown.
         """
@@ -119,8 +124,9 @@ class Movements:
     async def end_challenge(self, of_key: str) -> Finding:
         """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown.
 
-        Stripe can't cancel on condition: an authorization that the customer approves within the moment between look
-        and cancellation is released again, and reported as Voided, which is then true. A charge can't be undone so.
+        Stripe can't cancel on condition: an authorization that the customer approves within the
+        moment between look and cancellation is released again, and reported as Voided, which is
+        then true. A charge can't be undone so.
         """
         for _ in range(2):
             intent = await self._looking.purchase(of_key)
@@ -138,7 +144,8 @@ class Movements:
     async def find(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown.
 
-        Refusals leave no trace at Stripe: they are not found, and decided again if the key is sent again.
+        Refusals leave no trace at Stripe: they are not found, and decided again if the key is
+        sent again.
         """
         intent = await self._looking.intent(reference) or await self._looking.purchase(of_key)
         if intent is None or intent.metadata.get(KEY) != of_key:
@@ -147,7 +154,8 @@ class Movements:
             return Moved(intent.id)
         if intent.metadata.get(VOID) == key and (intent.status == "canceled" or intent.is_setup):
             return Moved(intent.id)
-        # Not by what the charge says was refunded: the amount of a refund that failed is taken out of that again.
+        # Not by what the charge says was refunded: the amount of a refund that failed is taken out
+        # of that again.
         refund = None if intent.is_setup else _under(key, await self._looking.refunds(intent))
         if refund is None:
             return NothingHeld()
@@ -156,7 +164,10 @@ class Movements:
         return Moved(_made(refund).id, main_units(refund.amount, intent.currency))
 
     async def _money(self, reference: str, amount: Decimal, currency: str, action: str) -> tuple[Intent, int]:
-        """The purchase and the amount that is to be moved, in minor units. Raises: AcquirerRefused, OutcomeUnknown."""
+        """The purchase and the amount that is to be moved, in minor units.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         intent = await self._looking.intent(reference)
         if intent is None or intent.is_setup or KEY not in intent.metadata:
             raise AcquirerRefused(f"there is no payment of this reference to {action}")
@@ -167,7 +178,10 @@ class Movements:
         return intent, minor_units(amount, currency)
 
     async def _give_all_back(self, intent: Intent, key: str) -> Voided:
-        """Give a whole charge back, or mark a checked card as void. Raises: AcquirerRefused if it was refunded."""
+        """Give a whole charge back, or mark a checked card as void.
+
+        Raises: AcquirerRefused if it was refunded.
+        """
         if intent.is_setup:
             marked = {"metadata": {VOID: key}}
             await self._do(self._calls.v1.setup_intents.update_async(intent.id, marked), Intent)
@@ -186,7 +200,10 @@ class Movements:
         return done
 
     async def _cancel(self, intent: Intent, key: str) -> None:
-        """Cancel an open intent for good, marked with the void's key. Raises: AcquirerRefused if it is not open."""
+        """Cancel an open intent for good, marked with the void's key.
+
+        Raises: AcquirerRefused if it is not open.
+        """
         service = self._calls.v1.setup_intents if intent.is_setup else self._calls.v1.payment_intents
         if key:
             await self._do(service.update_async(intent.id, {"metadata": {VOID: key}}), Intent)
@@ -203,7 +220,9 @@ class Movements:
 
 
 def _given_back(intent: Intent, refunds: list[Refund]) -> int:
-    """What refunds took of what was captured, in minor units; what a partial capture released is not part of it."""
+    """What refunds took of what was captured, in minor units;
+    what a partial capture released is not part of it.
+    """
     counted = [refund for refund in refunds if refund.counts]
     released = intent.amount - intent.amount_received
     if any(refund.amount == released and KEY not in refund.metadata for refund in counted):
@@ -212,7 +231,10 @@ def _given_back(intent: Intent, refunds: list[Refund]) -> int:
 
 
 def _made(refund: Refund) -> Refund:
-    """The refund, once it is made. Raises: OutcomeUnknown while it is on its way, AcquirerRefused if it failed."""
+    """The refund, once it is made.
+
+    Raises: OutcomeUnknown while it is on its way, AcquirerRefused if it failed.
+    """
     if not refund.counts:
         raise AcquirerRefused(_why_not_made(refund))
     if not refund.is_final:

@@ -42,7 +42,9 @@ _MOST_OF_A_FIELD = 500
 
 
 def metadata_of(key: str, not_after: datetime, mark: Mark | None) -> dict[str, str]:
-    """What a purchase carries at Stripe: each field has at most 500 characters, however they are counted."""
+    """What a purchase carries at Stripe: each field has at most 500 characters,
+    however they are counted.
+    """
     if mark is None:
         return {KEY: key, UNTIL: not_after.isoformat()}
     order = fitting(mark.order, lambda text: len(text.encode("utf-16-le")) // 2 <= _MOST_OF_A_FIELD)
@@ -108,7 +110,9 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """A PaymentIntent, or the SetupIntent of a card that is only checked; amounts in minor units."""
+    """A PaymentIntent, or the SetupIntent of a card that is only checked;
+    amounts in minor units.
+    """
 
     id: str
     status: str
@@ -177,7 +181,9 @@ class Refund(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether Stripe has made it, or gave it up; it may still fail once it is made, within 30 days."""
+        """Whether Stripe has made it, or gave it up; it may still fail once it is made,
+        within 30 days.
+        """
         return self.status not in {"pending", "requires_action"}
 
 
@@ -202,7 +208,10 @@ class RefundList(msgspec.Struct, frozen=True):
 
 
 def finding_of(intent: Intent, *, voided: bool) -> Finding:
-    """How a purchase stands; `voided` if a refund of ours undid it. Raises: OutcomeUnknown while Stripe works on it."""
+    """How a purchase stands; `voided` if a refund of ours undid it.
+
+    Raises: OutcomeUnknown while Stripe works on it.
+    """
     until = until_of(intent.metadata)
     if voided or intent.status == "canceled" or (intent.is_setup and VOID in intent.metadata):
         return Voided()
