@@ -69,21 +69,19 @@ select exists (select from forgotten_attempt where idempotency_key = :of_key and
 -- name: disputed(acquirer, of_key, acquirer_reference, real_now)^
 -- The payment that a dispute is about, as it stands, with what its pingback needs, and the chargeback if it is known.
 -- Keys are unique for each merchant: one index probe per merchant finds it.
-select a.merchant_id, a.live, a.state as attempt_state, p.attempt_id = a.id as holds, p.id as payment_id, p.state,
-       p.revision, p.merchant_order_id, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded, p.charged_back,
-       p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
-       p.subscription_id, p.pingback_url as form_url, p.sign_version,
-       u.first_name, u.last_name, u.username, u.country, u.email, f.chargeback_fee,
-       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.muted_events,
+select r.*, a.state as attempt_state, f.chargeback_fee,
+       (select p.attempt_id = a.id
+          from payment p
+         where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id) as holds,
        :real_now::timestamptz + case when a.live then interval '0' else m.test_clock end as shop_now,
        c.id as chargeback_id, c.payment_id as chargeback_payment_id, c.state as chargeback_state,
        c.amount as chargeback_amount, c.taken, c.returned, c.takes, c.returns, c.aside, c.told_at,
        coalesce(c.id, nextval('movement_id_seq')) as reference_id
   from merchant m
   join payment_attempt a on a.merchant_id = m.id and a.idempotency_key = :of_key and a.acquirer = :acquirer
-  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
-  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
-  cross join lateral fees_in(m.id, p.currency) f
+  join reversible_payment r
+    on r.merchant_id = a.merchant_id and r.live = a.live and r.payment_id = a.payment_id
+  cross join lateral fees_in(m.id, r.currency) f
   left join chargeback c
     on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
    and c.acquirer_reference = :acquirer_reference;

@@ -25,23 +25,18 @@ select acquirer, extract(epoch from :now::timestamptz - read_at)::double precisi
 -- name: failed_refund(acquirer, key, real_now)^
 -- The refund that was made under a key, with its payment as it stands and what its pingback needs.
 -- Keys are unique for each merchant: one index probe per merchant finds it.
-select m.merchant_id, m.live, m.id as movement_id, m.state as movement_state, m.amount as moved, m.payment_id,
-       p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
-       p.charged_back, p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at,
-       p.paid_at, p.subscription_id, p.pingback_url as form_url, p.sign_version,
-       u.first_name, u.last_name, u.username, u.country, u.email,
-       s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
-       coalesce(m.fees_returned, p.fees_taken > 0) as fees_returned,
+select r.*, m.id as movement_id, m.state as movement_state, m.amount as moved,
+       coalesce(m.fees_returned, r.fees_taken > 0) as fees_returned,
        (select coalesce(sum(x.amount), 0)
           from movement x
-         where x.merchant_id = p.merchant_id and x.live = p.live and x.payment_id = p.id and x.kind = 'refund'
-           and x.state = 'done' and coalesce(x.fees_returned, p.fees_taken > 0)) as fees_returned_of,
+         where x.merchant_id = r.merchant_id and x.live = r.live and x.payment_id = r.payment_id and x.kind = 'refund'
+           and x.state = 'done' and coalesce(x.fees_returned, r.fees_taken > 0)) as fees_returned_of,
        :real_now::timestamptz + case when m.live then interval '0' else s.test_clock end as shop_now
   from merchant s
   join movement m
     on m.merchant_id = s.id and m.idempotency_key = :key and m.acquirer = :acquirer and m.kind = 'refund'
-  join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
-  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id;
+  join reversible_payment r
+    on r.merchant_id = m.merchant_id and r.live = m.live and r.payment_id = m.payment_id;
 
 -- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, fees, reason, event, send_to, pingback_format, payload, now)^
 -- A refund that was made has failed: payment and refund go back, its money is the merchant's again, available at once,

@@ -120,22 +120,16 @@ select m.merchant_id, m.live, m.id, m.payment_id, m.kind, m.amount, m.currency, 
 
 -- name: movements_to_record(merchant_ids, lives, movement_ids)
 -- What a movement changes and tells: it with its payment as it stands, customer, fee plan and where the merchant hears.
-select m.merchant_id, m.live, m.id as movement_id, m.kind, m.amount as moved, m.payment_id,
-       p.merchant_order_id, p.state, p.revision, p.amount, p.currency, p.net, p.reserve, p.fees, p.refunded,
-       p.charged_back, p.pending_taken, p.reserve_taken, p.fees_taken, p.settled_at, p.reserve_released_at, p.paid_at,
-       p.subscription_id, p.pingback_url as form_url, p.sign_version,
-       u.first_name, u.last_name, u.username, u.country, u.email,
-       coalesce(m.fees_returned, f.fees_returned) as fees_returned,
+select r.*, m.id as movement_id, m.kind, m.amount as moved, coalesce(m.fees_returned, f.fees_returned) as fees_returned,
        (select coalesce(sum(x.amount), 0)
           from movement x
-         where x.merchant_id = p.merchant_id and x.live = p.live and x.payment_id = p.id and x.kind = 'refund'
-           and x.state = 'done' and coalesce(x.fees_returned, p.fees_taken > 0)) as fees_returned_of,
-       s.pingback_url as account_url, s.test_pingback_url, s.went_live_at, s.pingback_format, s.muted_events,
+         where x.merchant_id = r.merchant_id and x.live = r.live and x.payment_id = r.payment_id and x.kind = 'refund'
+           and x.state = 'done' and coalesce(x.fees_returned, r.fees_taken > 0)) as fees_returned_of,
        s.settlement_days, now() + case when m.live then interval '0' else s.test_clock end as shop_now
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
   join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id
-  join payment p on p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
-  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  join reversible_payment r
+    on r.merchant_id = m.merchant_id and r.live = m.live and r.payment_id = m.payment_id
   join merchant s on s.id = m.merchant_id
   join fee_plan f on f.merchant_id = m.merchant_id
  where m.state = 'processing';
