@@ -48,17 +48,19 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("whole" if WHOLE else "short")
 
 LONGEST = (
-    *("tests/faults/test_plays.py", "tests/commands/test_running.py", "tests/e2e/test_console_pages.py"),
-    "tests/faults/test_afterwards.py",
+    *("tests/commands/test_running.py", "tests/e2e/test_console_pages.py", "tests/upgrade/test_upgrading.py"),
+    *("tests/faults/test_plays.py", "tests/faults/test_afterwards.py", "tests/e2e/test_account_getting_in.py"),
 )
-"""The files that take longest, each one minute or more."""
+"""The files that take longest."""
 LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end at about the same time."""
 APART = ("long", "soak", "ha", "containers")
 """The marks of what is run by those who ask for it."""
 
-WAITS_FOR_NO_DISK = ("-c", "fsync=off", "-c", "full_page_writes=off")
-"""Nothing here outlives its server; what does is proven under tests/faults, on a server that waits for the disk."""
+CARELESS = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum_naptime=60s")
+"""Nothing here outlives its server; what does is proven under tests/faults, on a server that waits for the disk. It has
+many databases that are gone soon, which need no vacuum.
+"""
 _templates: dict[str, str] = {}
 """The name of a migrated database that others are copied from, by its server's address."""
 
@@ -73,7 +75,7 @@ async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
         return
     server = EmbeddedServer(tmp_path_factory.mktemp("data"))
     command = programs.server_command
-    with patch.object(programs, "server_command", lambda *place: [*command(*place), *WAITS_FOR_NO_DISK]):
+    with patch.object(programs, "server_command", lambda *place: [*command(*place), *CARELESS]):
         await server.start()
     try:
         yield server.admin_url

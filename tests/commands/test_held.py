@@ -10,12 +10,13 @@ import pytest
 from tests.commands.test_clock import shown
 from tests.commands.test_reconciling import forgotten, take
 from tests.commands.test_refunds import kept, payment
+from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.operations.history import hold, read
 
-__all__ = ["forgotten", "payment"]
+__all__ = ["database", "database_url", "forgotten", "payment"]
 
 TOLD = "paydesk: payments are held: restored. Nothing was begun and nobody charged; try again in a minute"
 

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+
+__all__ = ["database", "database_url"]
 
 
 @pytest.fixture(autouse=True)

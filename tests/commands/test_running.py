@@ -20,6 +20,7 @@ import asyncpg
 import httpx
 import psutil
 import pytest
+from tests.lengths import long
 from tests.processes import PATIENCE, environment, eventually, free_port
 
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
@@ -466,7 +467,7 @@ async def test_live_payments_need_the_secret_of_their_keys(tmp_path: Path, comma
     assert_one_line(program, "PAYDESK_IDEMPOTENCY_SECRET", "openssl rand", "never change it")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=long)])
 async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
     own_database_url: str, tmp_path: Path, workers: str
 ) -> None:

@@ -22,6 +22,7 @@ from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Order, Stage, staged
 from tests.faults.test_plays import check
 from tests.faults.verifying import contradictions, hear
+from tests.lengths import long
 from tests.processes import eventually
 
 from paydesk.database.pool import connected
@@ -201,7 +202,9 @@ async def _command(stage: Stage | Club, *words: str, status: int = 0) -> str:
     return said.decode()
 
 
-@pytest.mark.parametrize("alone", [False, True], ids=["after the command", "a worker alone"])
+@pytest.mark.parametrize(
+    "alone", [pytest.param(False, id="after the command", marks=long), pytest.param(True, id="a worker alone")]
+)
 async def test_renewals_that_were_forgotten_are_not_charged_again(tmp_path: Path, *, alone: bool) -> None:
     ledger = Ledger()
     receiver = Receiver(random.Random(1), slow_for=0, moody=False)

@@ -10,11 +10,14 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 from tests.conftest import SignedForm
+from tests.sweeping import database, database_url
 
 from paydesk.database.pool import Database
 from paydesk.web import violations
 from paydesk.web.rendering import REPORTS
 from paydesk.web.violations import A_MINUTE, ADDRESS_A_MINUTE, UNREAD, VIOLATIONS, Blocked, Budget, Violation
+
+__all__ = ["database", "database_url"]
 
 PAGE = "http://pay.test/checkout/t1-0123456789abcdef0123456789abcdef"
 PAN = "4242424242424242"

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import MONTHLY
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import DeclineReason, Outcome, Purchase
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
@@ -24,6 +25,8 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
+
+__all__ = ["database", "database_url"]
 
 DAILY = replace(MONTHLY, period=Period(1, "day"))
 

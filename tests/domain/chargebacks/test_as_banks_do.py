@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -35,6 +36,8 @@ from paydesk.domain.operations.chargebacks import browse_waiting, reckon
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import RefundStatus, refund
+
+__all__ = ["database", "database_url"]
 
 OPEN, WON, LOST = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.LOST
 INQUIRY, DROPPED = DisputeStatus.INQUIRY, DisputeStatus.DROPPED

@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage
 from paydesk.adapters.acquirers.simulator import Bank
@@ -28,6 +29,8 @@ from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
+
+__all__ = ["database", "database_url"]
 
 CHARGED_BACK = "4000000000000259"
 

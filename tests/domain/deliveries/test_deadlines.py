@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Captured, Voided
 from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
@@ -342,11 +343,12 @@ class TestTheTestClock:
         assert await warehouse.state(payment_id) == "authorized"
 
 
-ROUNDS, AT_ONCE = 40, 8
+ROUNDS, AT_ONCE = at_length(40, 12), 8
 
 
+@longer
 async def test_of_a_shipment_and_the_deadline_exactly_one_wins_here_and_at_the_bank(warehouse: Any) -> None:
-    """320 races; who is first in each is left to chance."""
+    """Many races; who is first in each is left to chance."""
     chance, won = Random(7), Counter[str]()
 
     async def ship(payment_id: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.adapters.mail.post_offices import PostOffice, post_office
 from tests.domain.subscriptions.subscriber import Subscriber
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.mail import Letter, SmtpMailer, parse_smtp_url
 from paydesk.adapters.vault import Vault
@@ -21,10 +22,12 @@ from paydesk.domain.mail.sending import Caps, DueMail, MailSender
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk as PaymentDesk
 
+__all__ = ["database", "database_url"]
+
 
 @pytest.fixture(autouse=True)
-async def _no_other_mails(database: Database) -> AsyncIterator[None]:
-    """A sender takes what is due of all merchants, so that what other tests have left would be in the way."""
+async def _no_mails_yet(database: Database) -> AsyncIterator[None]:
+    """A sender takes what is due of all merchants, so that what the tests before have left would be in the way."""
     await database.execute("update mail set state = 'failed' where state = 'due'")
     yield
     await database.execute("update mail set state = 'failed' where state = 'due'")

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
+from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.operations.clocks import ALL, READINGS, ClockWatch, Reading
 from paydesk.loops.repeating import due_work_held, repeat
+
+__all__ = ["database", "database_url"]
 
 Clock = Callable[[], datetime]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.databases import unguarded
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import CardDetails, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.listing import PurchasePage
@@ -24,6 +25,8 @@ from paydesk.domain.operations.differences import Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
+
+__all__ = ["database", "database_url"]
 
 FOUR = Decimal(4)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.core.errors import Held
 from paydesk.database.pool import Database
@@ -12,6 +13,8 @@ from paydesk.database.standbys import Standbys
 from paydesk.domain.operations import second_server
 from paydesk.domain.operations.second_server import StandbyWatch
 from paydesk.domain.payments.money_gate import MoneyGate, Standing
+
+__all__ = ["database", "database_url"]
 
 THERE = Standbys(commits_wait=True, standbys=1, synchronous=1, hidden=0, role="paydesk", warns=True)
 LOST = Standbys(commits_wait=True, standbys=0, synchronous=0, hidden=0, role="paydesk", warns=True)

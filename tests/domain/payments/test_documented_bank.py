@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, example, given, seed, settings
 from hypothesis import strategies as st
 from tests.domain.payments.counter import Teller, Till
 from tests.domain.payments.documented import DocumentedBank
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus, OutcomeUnknown, Refused
 from paydesk.adapters.vault import Vault
@@ -29,6 +30,8 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.recording import Answer, Movement
+
+__all__ = ["database", "database_url"]
 
 FEE = 15
 SEEDS = (1, 2, 3)

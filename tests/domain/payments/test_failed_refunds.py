@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import FailedRefund, FailedRefundPage, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
@@ -24,6 +25,8 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import Refund, refund, refunds_of
+
+__all__ = ["database", "database_url"]
 
 TEN, FOUR, ZERO = Decimal(10), Decimal(4), Decimal(0)
 WHY = "expired_or_canceled_card"

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -11,6 +12,8 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import Share, read_health
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.sending import PingbackSender
+
+__all__ = ["database", "database_url"]
 
 
 async def test_a_side_without_pingbacks_has_nothing_to_tell(database: Database, shop: Shop) -> None:

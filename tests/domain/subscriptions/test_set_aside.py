@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import ships
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.clock import utc_now
@@ -22,6 +23,8 @@ from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.subscriptions import failures
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription, failed
+
+__all__ = ["database", "database_url"]
 
 NOWHERE = "Nowhere/At All"
 """A time zone that no calendar knows: what comes after the next payment can't be worked out."""

@@ -9,11 +9,14 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 from aiohttp import web as server
+from tests.sweeping import database, database_url
 
 from paydesk.database.pool import Database
 from paydesk.web.checkout.comparing import FILES, Fetch, NotReached, Served, differences, fetch
 from paydesk.web.checkout.sample import SAMPLE
 from paydesk.web.checkout.watching import SECOND_LOOK, UNSEEN, PageWatch
+
+__all__ = ["database", "database_url"]
 
 ADDRESS = "http://pay.test"
 NOW = datetime(2026, 11, 22, 5, 0, tzinfo=UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.sweeping import database, database_url
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 
 from paydesk.core.clock import utc_now
@@ -13,12 +14,14 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.merchants.shop import Shop
 
+__all__ = ["database", "database_url"]
+
 PAGE, SETTLE = "/operator/alarms", "/operator/alarms/settle"
 
 
 @pytest.fixture(autouse=True)
 async def _nothing_wrong_yet(database: Database) -> None:
-    # Settled ones too: some of other tests are of their test clocks' future, and would stand before all of now.
+    # Settled ones too: some are of their test clocks' future, and would stand before all of now.
     await database.execute("delete from alarm")
 
 

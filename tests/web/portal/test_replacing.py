@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Sealed, Vault
@@ -15,6 +16,8 @@ from paydesk.adapters.vault.vault import VaultError
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.card_lookups import settle_card_changes
+
+__all__ = ["database", "database_url"]
 
 Subscribe = Callable[..., Awaitable[Any]]
 
@@ -28,8 +31,8 @@ def leads_to(answer: Any) -> str:
 
 
 @pytest.fixture(autouse=True)
-async def _no_other_lookups(database: Database) -> None:
-    """A janitor asks for all merchants, so that what other tests have left would be in the way."""
+async def _no_lookups_yet(database: Database) -> None:
+    """A janitor asks for all merchants, so that what the tests before have left would be in the way."""
     await database.execute("update card_change set lookup_at = null where lookup_at is not null")
 
 
