@@ -14,6 +14,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.mail.kinds import LINK_KINDS
+from paydesk.domain.mail.sending import KEPT
 
 queries = load_statements(__package__ or "", "mails.sql")
 
@@ -74,7 +75,9 @@ async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: da
     async with database.acquire() as connection, connection.transaction():
         row = await queries.lock(connection, id=mail_id)
         if row is None:
-            raise NotFound(f"there is no mail {mail_id}; those that were sent or given up are kept for 30 days")
+            raise NotFound(
+                f"there is no mail {mail_id}; those that were sent or given up are kept for {KEPT.days} days"
+            )
         if row["state"] != MailState.FAILED:
             stands = "was sent already" if row["state"] == MailState.SENT else "is being sent"
             raise Conflict(f"mail {mail_id} {stands}; an event has one mail")

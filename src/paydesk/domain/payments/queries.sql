@@ -202,7 +202,9 @@ with outcome as (
        set state = case when a.capture then 'captured' else 'authorized' end,
            net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
            ship_by = case when not a.capture then :now::timestamptz + :time_to_ship::interval end,
-           shipping_due_at = case when not a.capture then :now::timestamptz + :time_to_ship::interval - :reminded_before::interval end,
+           shipping_due_at = case when not a.capture
+                                  then :now::timestamptz + :time_to_ship::interval - :reminded_before::interval
+                             end,
            captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
            funds_due_at = case when a.capture and p.amount > 0
                                then :now::timestamptz + (select make_interval(days => m.settlement_days) from merchant m

@@ -1,0 +1,37 @@
+"""What the account's pages say of limits follows the constants that these are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.changing import change
+from tests.web.account.conftest import Visitor, text_of
+
+SHIPPING = "paydesk.domain.payments.hold_periods"
+KEYS = "paydesk.domain.business.integration"
+
+
+@pytest.mark.parametrize(("days", "words"), [(7, "7 days"), (9, "9 days"), (1, "1 day")])
+async def test_how_long_an_order_may_wait_to_be_shipped(
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch, days: int, words: str
+) -> None:
+    change(monkeypatch, SHIPPING, "TIME_TO_SHIP", timedelta(days=days))
+    waiting = text_of(await owner.see(f"{owner.merchant_path}/deliveries"))
+    assert f"After {words} it goes back to the customer." in waiting
+    settings = text_of(await owner.see(f"{owner.merchant_path}/settings/shop"))
+    assert f"What is not confirmed within {words} goes back" in settings
+
+
+async def test_how_long_old_keys_go_on(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = f"{owner.merchant_path}/developers/keys"
+    usual = text_of(await owner.see(page))
+    assert usual.index("In 24 hours") < usual.index("In 7 days") < usual.index("At once")
+    change(monkeypatch, KEYS, "GRACE_PERIODS", (timedelta(hours=1), timedelta(days=3)))
+    changed = text_of(await owner.see(page))
+    assert changed.index("In 1 hour") < changed.index("In 3 days")
+    assert not [each for each in ("24 hours", "7 days", "At once") if each in changed]
+    refused = await owner.send(page, grace="24", scope=["sign", "read", "move"])
+    assert refused.status_code == 400
+    made = await owner.send(page, grace="72", scope=["sign", "read", "move"])
+    assert made.status_code == 200
