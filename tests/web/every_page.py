@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from starlette.responses import Response
 
+from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.periods import Period
 from paydesk.domain.billing.for_customer import Holding, PastPayment, PastPayments, StoredCard
 from paydesk.domain.merchants.shop import Shop
@@ -112,7 +113,8 @@ PAGES: dict[str, Page] = {
     "subscribing": _paying(SUBSCRIBING),
     "trying": _paying(TRYING),
     **{f"errors {n}": _paying(TRYING, field_errors=e) for n, e in enumerate(_field_errors(wording.FIELD_ERRORS))},
-    **{f"notice {notice}": _paying(PAYMENT, notice=notice) for notice in wording.NOTICES},
+    **{f"notice {notice}": _paying(PAYMENT, notice=notice)
+       for notice in dict.fromkeys([*DeclineReason, *wording.NOTICES])},
     **{f"error {status}": lambda header, s=status: checkout.error_page(checkout.texts_for(header), status=s)  # type: ignore[misc]
        for status in wording.ERRORS},
     "checking": lambda header: checkout.checking_page(PAYMENT, checkout.texts_for(header), status_url="/status"),
@@ -132,7 +134,8 @@ PAGES: dict[str, Page] = {
     "portal, card": _portal(portal.card_page, held(failures=1)),
     **{f"portal, errors {n}": _portal(portal.card_page, HELD, errors=e)
        for n, e in enumerate(_field_errors(portal_wording.FIELD_ERRORS))},
-    **{f"portal, notice {notice}": _portal(portal.card_page, HELD, notice=notice) for notice in portal_wording.NOTICES},
+    **{f"portal, notice {notice}": _portal(portal.card_page, HELD, notice=notice)
+       for notice in dict.fromkeys([*DeclineReason, *portal_wording.NOTICES])},
     "portal, card replaced": _portal(portal.card_replaced_page, held(failures=1)),
     "portal, checking": _portal(portal.checking_page, HELD),
     "portal, not found": lambda header: portal.not_found_page(portal.texts_for(header)),

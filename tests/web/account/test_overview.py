@@ -35,7 +35,7 @@ def figures(answer: httpx.Response) -> dict[str, tuple[str, str]]:
     """What each figure says, and where it leads; of several with one name the last."""
     assert answer.status_code == 200, text_of(answer)
     found = re.findall(
-        r'class="subheader">([^<]+)</p><p class="value[^"]*"><a href="([^"]+)">([^<]+)</a>',
+        r'class="subheader">([^<]+)</p>\s*<p class="value[^"]*">\s*<a href="([^"]+)">([^<]+)</a>',
         html.unescape(answer.text),
     )
     return {label: (value.replace("\u00a0", " "), address) for label, address, value in found}
@@ -118,8 +118,10 @@ async def test_the_chart_and_its_table_have_the_same_numbers(owner: Visitor, sel
         assert text.count('class="bar"') == bars, period
         assert text.count('role="img"') == (1 if bars else 0)
         if bars:
-            drawn = re.findall(r"<g><title>([^<]+): ([^<]+)</title>", text)
-            listed = re.findall(r'<td class="nowrap"><time[^>]*>([^<]+)</time><td class="end"><bdi[^>]*>([^<]+)<', text)
+            drawn = re.findall(r"<g>\s*<title>([^<]+): ([^<]+)</title>", text)
+            listed = re.findall(
+                r'<td class="nowrap"><time[^>]*>([^<]+)</time>\s*<td class="end"><bdi[^>]*>([^<]+)<', text
+            )
             assert drawn == listed
             assert drawn[-1][1] == "12.00\u00a0USD"
     assert 'style="' not in text

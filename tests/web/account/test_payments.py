@@ -26,7 +26,7 @@ def seller(desk: Desk, owner: Visitor) -> Seller:
 
 def listed(page: str) -> list[str]:
     """The orders of a list, in its order."""
-    return re.findall(r'<td><a href="[^"]+/payments/\d+"><bdi>([^<]+)</bdi>', page)
+    return re.findall(r'<td>\s*<a href="[^"]+/payments/\d+"><bdi>([^<]+)</bdi>', page)
 
 
 def url(visitor: Visitor, page: str = "") -> str:

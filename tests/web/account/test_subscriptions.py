@@ -33,7 +33,7 @@ def url(visitor: Visitor, page: object = "") -> str:
 
 
 def listed(page: str) -> list[str]:
-    return re.findall(r'<td><a href="[^"]+/subscriptions/(\d+)">', page)
+    return re.findall(r'<td>\s*<a href="[^"]+/subscriptions/(\d+)">', page)
 
 
 async def test_the_list_is_by_state_and_found_by_one_box(owner: Visitor, seller: Seller) -> None:

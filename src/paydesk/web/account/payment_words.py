@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.states import DeliveryStatus
 from paydesk.domain.payments.states import TAKEN, PaymentState
-from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.texts import mark
 
 Badge = tuple[str, str]
@@ -35,25 +34,17 @@ PAYMENT_GROUPS: Mapping[str, tuple[str, frozenset[PaymentState]]] = {
 }
 """Several states that a list shows together."""
 
-_DECLINES: Mapping[str, str] = {
-    "declined": mark("The bank declined without a reason"),
-    "insufficient_funds": mark("Not enough money on the card"),
-    "expired_card": mark("The card has expired"),
-    "wrong_cvc": mark("The security code was wrong"),
-    "processing_error": mark("The bank could not process it"),
-    "authentication_failed": mark("The customer was not confirmed by their bank"),
-    "stolen_card": mark("The card was reported stolen"),
-    "closed_account": mark("The account behind the card is closed"),
-    "too_late": mark("It came too late"),
-    "request_refused": mark("The acquirer refused the request; nothing was charged"),
-}
-
-PINGBACK_STATES: Mapping[PingbackState, Badge] = {
-    PingbackState.WAITING: (mark("Waits for a URL"), "yellow"),
-    PingbackState.DUE: (mark("Being sent"), "blue"),
-    PingbackState.ACKNOWLEDGED: (mark("Delivered"), "green"),
-    PingbackState.EXHAUSTED: (mark("Failed"), "red"),
-    PingbackState.MUTED: (mark("Muted"), "secondary"),
+DECLINES: Mapping[DeclineReason, str] = {
+    DeclineReason.DECLINED: mark("The bank declined without a reason"),
+    DeclineReason.INSUFFICIENT_FUNDS: mark("Not enough money on the card"),
+    DeclineReason.EXPIRED_CARD: mark("The card has expired"),
+    DeclineReason.WRONG_CVC: mark("The security code was wrong"),
+    DeclineReason.PROCESSING_ERROR: mark("The bank could not process it"),
+    DeclineReason.AUTHENTICATION_FAILED: mark("The customer was not confirmed by their bank"),
+    DeclineReason.STOLEN_CARD: mark("The card was reported stolen"),
+    DeclineReason.CLOSED_ACCOUNT: mark("The account behind the card is closed"),
+    DeclineReason.TOO_LATE: mark("It came too late"),
+    DeclineReason.REQUEST_REFUSED: mark("The acquirer refused the request; nothing was charged"),
 }
 
 DELIVERY_STATUSES: Mapping[DeliveryStatus, str] = {
@@ -62,18 +53,11 @@ DELIVERY_STATUSES: Mapping[DeliveryStatus, str] = {
     DeliveryStatus.ORDER_PLACED: mark("In preparation"),
 }
 
-CHARGEBACK_STATES: Mapping[ChargebackState, Badge] = {
-    ChargebackState.OPEN: (mark("Open"), "yellow"),
-    ChargebackState.WON: (mark("Won"), "green"),
-    ChargebackState.LOST: (mark("Lost"), "red"),
-    ChargebackState.INQUIRY: (mark("Inquiry"), "yellow"),
-    ChargebackState.DROPPED: (mark("Dropped"), "secondary"),
-}
-
 
 def decline_words(reason: str) -> str:
     """Why a bank said no, to be translated; a reason that is not known stands as it came."""
-    return _DECLINES.get(reason) or reason.replace("_", " ").capitalize()
+    known = DECLINES[DeclineReason(reason)] if reason in set(DeclineReason) else ""
+    return known or reason.replace("_", " ").capitalize()
 
 
 def brand_name(brand: str) -> str:

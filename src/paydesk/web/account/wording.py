@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from paydesk.domain.accounts.audit import Action
+from paydesk.domain.accounts.roles import Role
 from paydesk.web.texts import mark
 
 LANGUAGES = (
@@ -20,12 +23,13 @@ LANGUAGES = (
     ("ar", "العربية"),
 )
 
-ROLES = {
-    "owner": mark("Everything, also team, payouts and settings"),
-    "developer": mark("Keys, pingbacks, test clock, and seeing everything else; no refunds"),
-    "support": mark("Refunds, cancelling subscriptions, deliveries, resending pingbacks"),
-    "viewer": mark("Sees figures and lists, changes nothing"),
+ROLES: Mapping[Role, str] = {
+    Role.owner: mark("Everything, also team, payouts and settings"),
+    Role.developer: mark("Keys, pingbacks, test clock, and seeing everything else; no refunds"),
+    Role.support: mark("Refunds, cancelling subscriptions, deliveries, resending pingbacks"),
+    Role.viewer: mark("Sees figures and lists, changes nothing"),
 }
+"""What each role may do, in few words."""
 
 _ACTIONS: dict[Action, str] = {
     Action.signed_up: mark("Opened an account"),

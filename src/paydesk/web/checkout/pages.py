@@ -26,6 +26,7 @@ from paydesk.core.urls import source_of
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
+from paydesk.web.declines import FIELD_OF_DECLINE, notice_for
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts
@@ -138,7 +139,7 @@ def payment_page(
         offer=_offer(view, texts),
         wording=wording,
         errors=errors,
-        notice=texts.get(wording.NOTICES[notice]) if notice else "",
+        notice=texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
         focus=_focus(errors, notice),
         countries=_country_options(texts.language, country),
         home=_home(view),
@@ -154,7 +155,7 @@ def payment_problem(
     `{"errors": {field: text}, "notice": text, "focus": field}`; `status` is that of the page without JavaScript.
     """
     errors = _errors(field_errors, notice, texts)
-    text = texts.get(wording.NOTICES[notice]) if notice else ""
+    text = texts.get(notice_for(notice, wording.NOTICES)) if notice else ""
     body = {"errors": errors, "notice": text, "focus": _focus(errors, notice)}
     return JSONResponse(body, status, headers={"Cache-Control": "no-store"})
 
@@ -257,9 +258,7 @@ def _offer(view: CheckoutView, texts: Texts) -> Offer | None:
 
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
     """The texts beside the fields, in the order of the form; some declines point to a field by themselves."""
-    codes = dict([wording.FIELD_OF_NOTICE[notice]] if notice in wording.FIELD_OF_NOTICE else []) | dict(
-        field_errors or {}
-    )
+    codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(field_errors or {})
     return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELD_ERRORS if name in codes}
 
 

@@ -1,7 +1,4 @@
-"""What the checkout says about problems, in words that a customer can act on.
-
-A decline never says more than an issuer would allow: a stolen card and a closed account look like any other decline.
-"""
+"""What the checkout says about problems, in words that a customer can act on."""
 
 from __future__ import annotations
 
@@ -47,17 +44,8 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
     AGREE: {"empty": mark("Tick the box to agree.")},
 }
 
-_DECLINED = mark("Your card was declined. Try another card, or ask your bank.")
-
-_TECHNICAL = mark(
-    "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
-    "try another card."
-)
-
 NOTICES: dict[str, str] = {
-    DeclineReason.DECLINED: _DECLINED,
-    DeclineReason.STOLEN_CARD: _DECLINED,
-    DeclineReason.CLOSED_ACCOUNT: _DECLINED,
+    DeclineReason.DECLINED: mark("Your card was declined. Try another card, or ask your bank."),
     DeclineReason.INSUFFICIENT_FUNDS: mark(
         "Your card was declined: there is not enough money available on it. Try another card."
     ),
@@ -67,8 +55,10 @@ NOTICES: dict[str, str] = {
     DeclineReason.WRONG_CVC: mark(
         "Your card was declined because the security code is not right. Check it and try again."
     ),
-    DeclineReason.PROCESSING_ERROR: _TECHNICAL,
-    DeclineReason.REQUEST_REFUSED: _TECHNICAL,
+    DeclineReason.PROCESSING_ERROR: mark(
+        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
+        "try another card."
+    ),
     DeclineReason.AUTHENTICATION_FAILED: mark(
         "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
     ),
@@ -93,13 +83,10 @@ NOTICES: dict[str, str] = {
         "charged twice."
     ),
 }
-"""Texts by decline reason or by what happened; `connection` is shown by the browser itself."""
+"""Texts by decline reason (`declines.notice_for` finds the one for each) or by what happened.
 
-FIELD_OF_NOTICE: dict[str, tuple[str, str]] = {
-    DeclineReason.WRONG_CVC: ("cvc", "wrong"),
-    DeclineReason.EXPIRED_CARD: ("expiry", "expired"),
-}
-"""Declines that one field can mend: the field and its error."""
+`connection` is shown by the browser itself.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from paydesk.core.errors import SetupError
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.web.assets import ASSETS
+from paydesk.web.mails.roles import ROLE_NAMES
 from paydesk.web.rendering import Pages
 from paydesk.web.texts import Catalogues, Texts
 
@@ -81,7 +82,7 @@ def require_front_end() -> None:
 
 def pages_of(folder: Path) -> Pages:
     """The templates of a door, built from the pieces that stand beside this module."""
-    return Pages(folder, _HERE / "templates", macros={"kit": "kit.html"}, icon=icon)
+    return Pages(folder, _HERE / "templates", macros={"kit": "kit.html"}, icon=icon, role_names=ROLE_NAMES)
 
 
 def texts_for(accept_language: str, person: Person | None) -> Texts:

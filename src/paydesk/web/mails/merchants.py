@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.roles import Role
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.web.browsers import browser_of
 from paydesk.web.mails.content import Content, Telling, account_button, known
+from paydesk.web.mails.roles import ROLE_NAMES
 from paydesk.web.texts import mark
 
 _ONCE = mark("The link works once, and only for a limited time.")
@@ -41,13 +43,6 @@ _IF_NOT_THE_TEAM = mark(
 )
 
 _PROPOSED = mark("It is in force only once we have looked at it; until then you can take it back in your account.")
-
-_ROLES: dict[str, str] = {
-    "owner": mark("Owner"),
-    "developer": mark("Developer"),
-    "support": mark("Support"),
-    "viewer": mark("Viewer"),
-}
 
 
 def void_reminder(telling: Telling) -> Content:
@@ -173,7 +168,7 @@ def invitation(telling: Telling) -> Content:
         (say(mark("You are invited to join the team of %(merchant)s."), merchant=team),),
         known(
             (say(mark("Invited by")), telling.fact("invited_by")),
-            (say(mark("Role")), say(_ROLES[role]) if role in _ROLES else role),
+            (say(mark("Role")), say(ROLE_NAMES[Role(role)]) if role in set(Role) else role),
         ),
         (say(mark("Join the team")), _link(telling, Link.invitation)),
         (say(_ONCE), say(_NOT_YOU)),

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse
 from paydesk.domain.billing.for_customer import Holding, PastPayments
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
+from paydesk.web.declines import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.texts import Catalogues, Texts
@@ -106,13 +107,13 @@ def card_page(
 
     `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the bank's pages are.
     """
-    codes = dict([wording.FIELD_OF_NOTICE[notice]] if notice in wording.FIELD_OF_NOTICE else []) | dict(errors or {})
+    codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(errors or {})
     shown = {name: view.texts.get(texts[codes[name]]) for name, texts in wording.FIELD_ERRORS.items() if name in codes}
     html = _render(
         "card.html",
         view,
         errors=shown,
-        notice=view.texts.get(wording.NOTICES[notice]) if notice else "",
+        notice=view.texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
         focus=next(iter(shown), "number" if notice else ""),
         entered={"holder": holder, "expiry": expiry},
         test_cards=wording.TEST_CARDS,

@@ -48,14 +48,8 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
 }
 """The fields of the card form in the order in which they are shown, with what may be wrong with each."""
 
-_DECLINED = mark("The card was declined, so your old card stays. Try another card, or ask your bank.")
-
-_TECHNICAL = mark("The card was declined because of a technical problem. Your old card stays. Try again in a moment.")
-
 NOTICES: dict[str, str] = {
-    DeclineReason.DECLINED: _DECLINED,
-    DeclineReason.STOLEN_CARD: _DECLINED,
-    DeclineReason.CLOSED_ACCOUNT: _DECLINED,
+    DeclineReason.DECLINED: mark("The card was declined, so your old card stays. Try another card, or ask your bank."),
     DeclineReason.INSUFFICIENT_FUNDS: mark(
         "The card was declined: there is not enough money available on it. Your old card stays. Try another card."
     ),
@@ -65,8 +59,9 @@ NOTICES: dict[str, str] = {
     DeclineReason.WRONG_CVC: mark(
         "The card was declined because the security code is not right. Your old card stays. Check it and try again."
     ),
-    DeclineReason.PROCESSING_ERROR: _TECHNICAL,
-    DeclineReason.REQUEST_REFUSED: _TECHNICAL,
+    DeclineReason.PROCESSING_ERROR: mark(
+        "The card was declined because of a technical problem. Your old card stays. Try again in a moment."
+    ),
     DeclineReason.AUTHENTICATION_FAILED: mark(
         "The card was declined because your bank could not confirm that it is you. Your old card stays. Try again, or "
         "try another card."
@@ -80,7 +75,7 @@ NOTICES: dict[str, str] = {
         "your bank."
     ),
 }
-"""Texts by decline reason, or by what happened. A decline never says more than an issuer would allow."""
+"""Texts by decline reason, or by what happened; `declines.notice_for` finds the one for each."""
 
 TEST_CARDS: dict[str, str] = {
     "4242424242424242": mark("approved"),
@@ -90,9 +85,3 @@ TEST_CARDS: dict[str, str] = {
     "4000000000000341": mark("approved now, later charges fail"),
 }
 """Cards of the simulator that are worth trying here, and what they do."""
-
-FIELD_OF_NOTICE: dict[str, tuple[str, str]] = {
-    DeclineReason.WRONG_CVC: ("cvc", "wrong"),
-    DeclineReason.EXPIRED_CARD: ("expiry", "expired"),
-}
-"""Declines that one field can mend: the field and its error."""
