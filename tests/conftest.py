@@ -1,4 +1,6 @@
-"""What tests stand on: a database of their own, merchants, a vault and a bank with its own record."""
+"""What tests stand on: a database of their own, merchants,
+a vault and a bank with its own record.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,14 @@ LONGEST = (
 )
 """The files that take longest."""
 LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
-"""The files that follow them: what is left for the end is short, so that all processes end at about the same time."""
+"""The files that follow them: what is left for the end is short, so that all processes end
+at about the same time."""
 APART = ("long", "soak", "ha", "containers")
 """The marks of what is run by those who ask for it."""
 
 CARELESS = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum_naptime=60s")
-"""Nothing here outlives its server; what does is proven under tests/faults, on a server that waits for the disk. It has
-many databases that are gone soon, which need no vacuum.
+"""Nothing here outlives its server; what does is proven under tests/faults, on a server that waits
+for the disk. It has many databases that are gone soon, which need no vacuum.
 """
 _templates: dict[str, str] = {}
 """The name of a migrated database that others are copied from, by its server's address."""
@@ -67,7 +70,9 @@ _templates: dict[str, str] = {}
 
 @pytest.fixture(scope="session")
 async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """A server where databases may be created: the one in PAYDESK_DATABASE_URL, else an embedded one."""
+    """A server where databases may be created: the one in PAYDESK_DATABASE_URL,
+    else an embedded one.
+    """
     given = os.environ.get("PAYDESK_DATABASE_URL")
     if given:
         yield given
@@ -105,7 +110,9 @@ async def migrated_database(server_url: str) -> AsyncIterator[str]:
 
 
 async def _template(admin: asyncpg.Connection, server_url: str) -> str:
-    """The name of a database that is migrated, and that nobody is connected to: a copy takes no time, the steps do."""
+    """The name of a database that is migrated, and that nobody is connected to:
+    a copy takes no time, the steps do.
+    """
     if server_url not in _templates:
         name = f"paydesk_test_{secrets.token_hex(6)}"
         await admin.execute(f"create database {name} template template0")
@@ -156,7 +163,9 @@ def vault(deployment_keys: dict[str, str]) -> Vault:
 
 @pytest.fixture
 async def merchant(database: Database, vault: Vault) -> Merchant:
-    """A merchant of this test's own, in test mode, with the default fee plan and no pingback URL."""
+    """A merchant of this test's own, in test mode, with the default fee plan
+    and no pingback URL.
+    """
     return await create_merchant(database, vault, name="Corner Shop", email="owner@shop.example", now=utc_now())
 
 
@@ -176,7 +185,9 @@ async def other_shop(database: Database, vault: Vault) -> Shop:
 
 @pytest.fixture
 def settings(database_url: str, deployment_keys: dict[str, str], tmp_path: Path) -> Settings:
-    """The settings of a deployment of this test's own, at http://pay.test, whose bank answers at once."""
+    """The settings of a deployment of this test's own, at http://pay.test,
+    whose bank answers at once.
+    """
     return load_settings(
         base_url="http://pay.test",
         data_dir=tmp_path,
@@ -190,14 +201,18 @@ def settings(database_url: str, deployment_keys: dict[str, str], tmp_path: Path)
 
 @pytest.fixture
 async def _back_to_the_present(database: Database) -> AsyncIterator[None]:
-    """A test that told another time leaves no pingback from the future to those who look for the newest."""
+    """A test that told another time leaves no pingback from the future to those who look
+    for the newest.
+    """
     yield
     await database.execute("update pingback set created_at = now(), due_at = now() where created_at > now()")
 
 
 @pytest.fixture
 def bank(settings: Settings, _back_to_the_present: None) -> Iterator[Bank]:
-    """The simulated bank of `settings`, over its own record; the web application of `web` shares that record."""
+    """The simulated bank of `settings`, over its own record;
+    the web application of `web` shares that record.
+    """
     settings.simulator_record.parent.mkdir()
     opened = Bank(Record(settings.simulator_record))
     yield opened
@@ -221,10 +236,12 @@ OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 
 @pytest.fixture
 async def open_web(settings: Settings, bank: Bank) -> AsyncIterator[OpenWeb]:
-    """Start a web application and give a browser in front of it, which follows no redirect and keeps no cookie.
+    """Start a web application and give a browser in front of it, which follows no redirect
+    and keeps no cookie.
 
-    `address` is where the browser calls from, `wire` may change the application's services (to lie, or to tell another
-    time), what is left are settings. An error that the application does not answer fails the test.
+    `address` is where the browser calls from, `wire` may change the application's services (to lie,
+    or to tell another time), what is left are settings. An error that the application does not
+    answer fails the test.
     """
     async with AsyncExitStack() as stack:
 
@@ -294,7 +311,9 @@ async def propose_change(
 async def accept_waiting(
     database: Database, merchant_id: int, *, seen: datetime | None = None, now: datetime | None = None
 ) -> None:
-    """An operator accepts what waits: a request to go live, or a change; another bank account waits three days."""
+    """An operator accepts what waits: a request to go live, or a change;
+    another bank account waits three days.
+    """
     seen, wait = seen or await seen_now(database, merchant_id), timedelta(days=3)
     await accept(database, COMMAND_LINE, merchant_id, seen=seen, iban_wait=wait, now=now or utc_now())
 
@@ -304,7 +323,9 @@ SignedForm = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def signed_form(gateway: Gateway) -> SignedForm:
-    """A signed form for an order of its own; fields given replace the usual ones, None leaves one out."""
+    """A signed form for an order of its own; fields given replace the usual ones,
+    None leaves one out.
+    """
 
     def build(**fields: Any) -> dict[str, Any]:
         usual = {
@@ -335,7 +356,9 @@ def count_rows(database: Database, merchant: Merchant) -> CountRows:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: the garbage collector need not look through it again during the tests."""
+    """What is loaded by now stays: the garbage collector need not look through it again during
+    the tests.
+    """
     gc.collect()
     gc.freeze()
 
@@ -343,8 +366,9 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a database, so that it can be run on another server: `pytest -m database`.
 
-    The files that take longest come first. What takes long, depends on chance, or on more of a machine than most may
-    touch, is run by those who ask for it: `pytest -m long`, `pytest -m soak`, `pytest -m ha`, `pytest -m containers`.
+    The files that take longest come first. What takes long, depends on chance, or on more of a
+    machine than most may touch, is run by those who ask for it: `pytest -m long`, `pytest -m soak`,
+    `pytest -m ha`, `pytest -m containers`.
     """
     for item in items if WHOLE else ():
         if item.get_closest_marker("longer") or is_hypothesis_test(getattr(item, "obj", None)):
@@ -377,7 +401,9 @@ def pytest_terminal_summary(config: pytest.Config, terminalreporter: pytest.Term
 
 
 def _skipped(config: pytest.Config) -> int:
-    """How many tests were skipped where none may be; the workers of pytest-xdist leave the counting to their master."""
+    """How many tests were skipped where none may be;
+    the workers of pytest-xdist leave the counting to their master.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     must_run = bool(os.environ.get("CI")) and not hasattr(config, "workerinput")
     return len(reporter.stats.get("skipped", [])) if must_run and reporter is not None else 0

@@ -1,6 +1,8 @@
-"""A database of each test file's own, for what works through all rows of all merchants; a file imports its fixtures.
+"""A database of each test file's own, for what works through all rows of all merchants;
+a file imports its fixtures.
 
-They take the place of the fixtures of the same names, which all files share, so that neither finds rows of the other.
+They take the place of the fixtures of the same names, which all files share, so that neither finds
+rows of the other.
 """
 
 from __future__ import annotations

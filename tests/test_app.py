@@ -52,7 +52,9 @@ async def test_a_process_whose_clock_alone_is_off_is_not_ready(database: Databas
 
 @pytest.fixture
 def pools(monkeypatch: pytest.MonkeyPatch) -> list[Database]:
-    """The pools that applications open from now on, of which nobody waits long: the customers', then the account's."""
+    """The pools that applications open from now on, of which nobody waits long:
+    the customers', then the account's.
+    """
     opened: list[Database] = []
 
     @asynccontextmanager

@@ -1,4 +1,6 @@
-"""What commands that move money say while payments are held, and the one that an operator needs just then."""
+"""What commands that move money say while payments are held,
+and the one that an operator needs just then.
+"""
 
 from __future__ import annotations
 

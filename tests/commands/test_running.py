@@ -296,7 +296,8 @@ async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(tmp_path:
 
 async def test_it_recovers_when_everything_was_killed_and_refuses_a_newer_schema(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    # A pingback that was being sent is sent again once its lease is over, a while after its answer would be too late.
+    # A pingback that was being sent is sent again once its lease is over, a while after its answer
+    # would be too late.
     async with paydesk("run", DATA_DIR=data, PINGBACK_TIMEOUT=1) as killed, browsing() as browser:
         await killed.ready()
         thanks = await buy(browser, killed)
@@ -325,7 +326,9 @@ def part(program: Program, name: str) -> psutil.Process | None:
 
 
 async def is_started_again(program: Program, name: str, killed: psutil.Process) -> psutil.Process:
-    """Kill a process of `paydesk run` as no error handler can notice; returns the one that took its place."""
+    """Kill a process of `paydesk run` as no error handler can notice;
+    returns the one that took its place.
+    """
     killed.kill()
 
     def has_another() -> bool:
@@ -487,7 +490,8 @@ async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
         url = f"{checkout.url}/pay"
 
         async def pay() -> httpx.Response:
-            # A process that remembers nothing looks through the bank's list first, which is slow here, too.
+            # A process that remembers nothing looks through the bank's list first, which is slow
+            # here, too.
             while (answer := await browser.post(url, data=CUSTOMER, follow_redirects=False)).status_code == 503:
                 assert answer.headers["Retry-After"]
                 await asyncio.sleep(0.2)

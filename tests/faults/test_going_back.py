@@ -1,4 +1,6 @@
-"""Whatever a database forgets: the bank, our books and the shop say the same in the end, and nobody pays twice."""
+"""Whatever a database forgets: the bank, our books and the shop say the same in the end,
+and nobody pays twice.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ ASKED = Plan((SECURE,), ("approve",))
 
 @dataclass(slots=True)
 class Returning(Customer):
-    """A customer who comes back to a link that may be dead by now: the shop then sends them with its form again.
+    """A customer who comes back to a link that may be dead by now:
+    the shop then sends them with its form again.
 
     While they `hesitate` they leave the bank's page open, and answer it when they come back.
     """
@@ -107,13 +110,15 @@ async def test_a_failover_that_forgets_costs_nobody_money(tmp_path: Path) -> Non
                 kept.kill_all()
             await put_back(stage.postgres)
             found = json.loads(await _command(stage, "restored", "--since", "1d", "--json"))
-            # Whoever was first has adopted what was forgotten: the command, or a worker that saw it by itself.
+            # Whoever was first has adopted what was forgotten: the command, or a worker that saw it
+            # by itself.
             assert found["agrees"], found
             await eventually(lambda: len(stage.web.ready) == 1, "the web service is back", stage.web.tail)
             for customer in leave_open:
                 customer.hesitates = False
             late = expect(stage, Order("late", PAID))
-            # The processes that were started again see within a second that nothing is held any more.
+            # The processes that were started again see within a second that nothing is held
+            # any more.
             while not await late.visit():  # noqa: ASYNC110 (people send no event)
                 await asyncio.sleep(0.1)
         await settle(stage)
@@ -129,7 +134,9 @@ async def test_a_failover_that_forgets_costs_nobody_money(tmp_path: Path) -> Non
 
 
 async def _known(stage: Stage) -> list[Returning]:
-    """What the database will remember: orders that are paid, and pages that are open, whose customers come back."""
+    """What the database will remember: orders that are paid, and pages that are open,
+    whose customers come back.
+    """
     wishes = {"kept": Wish.KEEP, "part": Wish.GIVE_BACK_A_PART, "all": Wish.GIVE_BACK_ALL}
     for order, wish in wishes.items():
         assert await expect(stage, Order(order, PAID, wish)).visit()
@@ -147,7 +154,9 @@ async def _known(stage: Stage) -> list[Returning]:
 
 
 async def _forgotten(stage: Stage, opened: list[Returning]) -> list[Returning]:
-    """What it will forget: who has a page open pays or is asked by the bank, and new orders are paid."""
+    """What it will forget: who has a page open pays or is asked by the bank,
+    and new orders are paid.
+    """
     asked, *opened = opened
     asked.hesitates = False
     assert await asked.visit()

@@ -1,4 +1,6 @@
-"""Disputes as banks have them, not as we would like them: each is booked as the bank did it, and none is lost."""
+"""Disputes as banks have them, not as we would like them: each is booked as the bank did it,
+and none is lost.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ Buy = Callable[..., Awaitable[int]]
 
 
 class TellingBank(LyingAcquirer):
-    """The honest bank for purchases and refunds; of disputes it tells what it is given, page after page."""
+    """The honest bank for purchases and refunds; of disputes it tells what it is given,
+    page after page.
+    """
 
     def __init__(self, honest: Acquirer, lies: Lies | None = None) -> None:
         super().__init__(honest, lies or Lies())

@@ -1,4 +1,6 @@
-"""A process whose clock is off does nothing that is due, and says so; where all agree, customers are served."""
+"""A process whose clock is off does nothing that is due, and says so;
+where all agree, customers are served.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A synchronous standby that is lost is told of once and settled by itself, and shuts the gate where that is wanted."""
+"""A synchronous standby that is lost is told of once and settled by itself,
+and shuts the gate where that is wanted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Many dead shops at once, with more due than a sender may have in hand: a living one is served all along."""
+"""Many dead shops at once, with more due than a sender may have in hand:
+a living one is served all along.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ IN_HAND, PER_ENDPOINT = 192, 8
 """A quarter of the defaults, so that the dead shops alone could hold all: 240."""
 
 WAVES, CUSTOMERS = 3, 3
-"""So often the living shop has something new to be told, each time with so many customers who pay meanwhile."""
+"""So often the living shop has something new to be told,
+each time with so many customers who pay meanwhile."""
 
 CARD = {
     "number": "4242424242424242",
@@ -38,7 +41,9 @@ CARD = {
 
 @pytest.fixture
 async def patient() -> AsyncIterator[OutboundClient]:
-    """Waits so long for an answer that none of those that never come is given up during the test."""
+    """Waits so long for an answer that none of those that never come is given up during
+    the test.
+    """
     client = OutboundClient([ip_network("127.0.0.0/8")], timeout=600.0)
     yield client
     await client.close()
@@ -125,7 +130,8 @@ async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many
     await eventually(lambda: at_the_dead() >= IN_HAND)
     paid = "select count(*) from payment where merchant_id = $1 and state = 'captured'"
     assert await database.fetchval(paid, merchant.id) == WAVES * CUSTOMERS
-    # Whoever fails was tried once, and is due again later; whoever is dead has taken nothing and still waits.
+    # Whoever fails was tried once, and is due again later; whoever is dead has taken nothing and
+    # still waits.
     assert await crowd.count("dead", "attempts = 0 and state = 'due'") == DEAD * DUE
     assert at_the_dead() <= IN_HAND + IN_HAND // 4
     assert max(receiver.most_under_way.values()) <= PER_ENDPOINT

@@ -1,4 +1,6 @@
-"""One row that can't be worked out stops nobody: not the renewals beside it, not the janitor, not another merchant."""
+"""One row that can't be worked out stops nobody: not the renewals beside it, not the janitor,
+not another merchant.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ NOWHERE = "Nowhere/At All"
 
 
 class Club:
-    """A subscription that can't be worked out, and five of another merchant's that can, all of them due."""
+    """A subscription that can't be worked out, and five of another merchant's that can,
+    all of them due.
+    """
 
     def __init__(self, desk: Desk, shop: Shop, other_shop: Shop) -> None:
         self.bank = ObedientBank()

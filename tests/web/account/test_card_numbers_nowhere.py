@@ -1,4 +1,6 @@
-"""A card number typed into any field of any door but the card's own rests nowhere: in no dump and in no log."""
+"""A card number typed into any field of any door but the card's own rests nowhere:
+in no dump and in no log.
+"""
 
 from __future__ import annotations
 

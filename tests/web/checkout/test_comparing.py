@@ -1,4 +1,6 @@
-"""The payment page as customers get it, compared with what was built: whatever stands between shows up."""
+"""The payment page as customers get it, compared with what was built:
+whatever stands between shows up.
+"""
 
 from __future__ import annotations
 
