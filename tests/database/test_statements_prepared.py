@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, get_origin
+from typing import Any, Literal, get_origin
 
 import asyncpg
 import pytest
@@ -128,6 +128,8 @@ def fits(column: asyncpg.Type, hint: Any) -> bool:
     kind = without_none(hint)
     if column.name.endswith("[]"):
         return get_origin(kind) in (list, Sequence)
+    if get_origin(kind) is Literal:
+        return bool(column.name == "text")
     known = KINDS.get(column.name)
     return known is not None and isinstance(kind, type) and issubclass(kind, known)
 

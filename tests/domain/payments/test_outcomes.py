@@ -14,9 +14,9 @@ from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
-from paydesk.domain.payments import outcomes
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.pingbacks import destinations
 
 VISA = "4242424242424242"
 
@@ -71,7 +71,7 @@ async def test_if_the_pingback_can_not_be_written_nothing_is(
 ) -> None:
     approval = Approval(till.shop, open_attempt, Approved("reference"))
     with monkeypatch.context() as patch:
-        patch.setattr(outcomes, "destination", lambda *_, **__: "a\x00b")
+        patch.setattr(destinations, "destination", lambda *_, **__: "a\x00b")
         assert await record_approvals(database, [approval], now=utc_now()) == set()
     alarm = await database.fetchrow("select subject, reason from alarm where merchant_id = $1", till.shop.merchant_id)
     assert alarm["subject"] == f"attempt {open_attempt}"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -19,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.core.clock import utc_now
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import one_by_one, set_aside
 from paydesk.domain.billing.cards import CardChange, record, record_ending, record_finding
@@ -44,6 +43,21 @@ class Lookup:
     alerted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    merchant_id: int
+    live: bool
+    id: int
+    state: CardChangeState
+    idempotency_key: str
+    acquirer: str
+    not_after: datetime
+    challenge_url: str
+    created_at: datetime
+    lookups: int
+    alerted_at: datetime | None
+
+
 async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
     """Look after open card changes until told to stop; the pause between rounds is in seconds."""
 
@@ -59,7 +73,7 @@ async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> 
     Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
     """
     rows = queries.claim_card_changes(desk.database, now=now, most=most, lease=LEASE)
-    lookups = [_lookup(row) async for row in rows]
+    lookups = [_lookup(row) for row in await records_of(_Row, rows)]
     findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
 
     async def settle(one: tuple[Lookup, Finding | None]) -> None:
@@ -78,17 +92,17 @@ def _named(one: tuple[Lookup, Finding | None]) -> tuple[Shop, str]:
     return one[0].change.shop, f"card change {one[0].change.id}"
 
 
-def _lookup(row: Mapping[str, Any]) -> Lookup:
+def _lookup(row: _Row) -> Lookup:
     change = CardChange(
-        shop=Shop(row["merchant_id"], row["live"]),
-        id=row["id"],
-        state=CardChangeState(row["state"]),
-        key=row["idempotency_key"],
-        acquirer=row["acquirer"],
-        not_after=row["not_after"],
-        challenge_url=row["challenge_url"],
+        shop=Shop(row.merchant_id, row.live),
+        id=row.id,
+        state=row.state,
+        key=row.idempotency_key,
+        acquirer=row.acquirer,
+        not_after=row.not_after,
+        challenge_url=row.challenge_url,
     )
-    return Lookup(change, row["created_at"], row["lookups"], row["alerted_at"] is not None)
+    return Lookup(change, row.created_at, row.lookups, row.alerted_at is not None)
 
 
 async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:

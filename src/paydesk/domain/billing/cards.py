@@ -29,6 +29,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.marking import card_mark
 from paydesk.domain.merchants.shop import Shop
@@ -39,7 +40,7 @@ from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.stored_cards import card_row
 from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
-from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "cards.sql")
@@ -209,12 +210,18 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
 
+class _ToRecord(SubscriptionRow, frozen=True):
+    """The subscription of a card change that is still open."""
+
+    clock: timedelta
+
+
 async def _record_replaced(
     database: Database, change: CardChange, network_reference: str, *, now: datetime
 ) -> Replaced | Unsettled:
     """Put the new card in the old one's place, over the version of the subscription that was read."""
     for _ in range(READ_AGAIN):
-        row = await queries.change_to_record(database, **_names(change))
+        row = record_if_any(_ToRecord, await queries.change_to_record(database, **_names(change)))
         if row is None:
             return Unsettled()
         current = subscription_of(row)
@@ -224,7 +231,7 @@ async def _record_replaced(
             network_reference=network_reference,
             revision=current.revision,
             running=current.running,
-            date_next=tried_at_once(current, at=now + row["clock"]).date_next,
+            date_next=tried_at_once(current, at=now + row.clock).date_next,
             now=now,
         )
         if moved is not None:

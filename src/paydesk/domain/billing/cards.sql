@@ -142,7 +142,8 @@ update card_change c
    set leased_until = clock_timestamp() + :lease::interval, lookups = c.lookups + 1
   from due
  where c.merchant_id = due.merchant_id and c.id = due.id
-returning c.*;
+returning c.merchant_id, c.live, c.id, c.state, c.idempotency_key, c.acquirer, c.not_after, c.challenge_url, c.created_at,
+          c.lookups, c.alerted_at;
 
 -- name: schedule_card_change(merchant_id, live, change_id, state, lookup_at, alerted_at)!
 -- Nothing new was learnt: ask again later. A change that somebody else moved meanwhile has its next date from there.

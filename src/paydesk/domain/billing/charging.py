@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import structlog
 
@@ -22,6 +21,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of, one_by_one, set_aside
 from paydesk.domain.billing.marking import renewal_mark
@@ -35,6 +35,7 @@ from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.payments.unattended import charge_unattended
 from paydesk.domain.subscriptions.ending import expire_due
+from paydesk.domain.subscriptions.rows import RenewalRow
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "charging.sql")
@@ -67,6 +68,16 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A side of a merchant, with its time and whether it has something due."""
+
+    merchant_id: int
+    live: bool
+    shop_now: datetime
+    due: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """A claimed renewal whose intent is committed; `now` is the shop's time, UTC, `report` what an approval tells."""
 
@@ -76,7 +87,7 @@ class Charge:
     refused_as: str
     wish: Wish
     now: datetime
-    report: Mapping[str, Any]
+    report: RenewalRow
 
 
 async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None, *, pause: float = 1.0) -> None:
@@ -140,16 +151,16 @@ class BillingRun:
         asked = queries.sides_to_charge(
             self._desk.database, real_now=real_now, after_merchant=self._after[0], after_live=self._after[1], most=most
         )
-        rows = [row async for row in asked]
-        self._after = (rows[-1]["merchant_id"], rows[-1]["live"]) if len(rows) == most else FIRST
-        return [Side(Shop(row["merchant_id"], row["live"]), row["shop_now"]) for row in rows if row["due"]]
+        rows = await records_of(_Waiting, asked)
+        self._after = (rows[-1].merchant_id, rows[-1].live) if len(rows) == most else FIRST
+        return [Side(Shop(row.merchant_id, row.live), row.shop_now) for row in rows if row.due]
 
     async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
         """Claim due subscriptions, an equal share of each side, and commit the intents. Moves no money."""
         not_after = real_now + KEY_LIFETIME
         rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK)
 
-        async def opened(row: Mapping[str, Any]) -> Charge:
+        async def opened(row: RenewalRow) -> Charge:
             return self._charge(row, not_after)
 
         # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is due again.
@@ -157,7 +168,7 @@ class BillingRun:
         await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
         return worked.results
 
-    async def _begin(self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime) -> list[Any]:
+    async def _begin(self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime) -> list[RenewalRow]:
         """Commit the intents; a subscription whose intent can't be written is set aside, and stops no other."""
         database, per_side = self._desk.database, max(self.pace.batch // len(sides), 1)
         times = {side.shop: side.now for side in sides}
@@ -167,12 +178,12 @@ class BillingRun:
             "shop_nows": list(times.values()),
         }
 
-        async def begin(only: Sequence[int] | None) -> list[Any]:
+        async def begin(only: Sequence[int] | None) -> list[RenewalRow]:
             keys = {"pads": self._desk.pads, "not_after": not_after, "lookup_at": lookup_at}
             begun = queries.begin_renewals(
                 database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=only
             )
-            return [row async for row in begun]
+            return await records_of(RenewalRow, begun)
 
         async def due() -> list[DueRow]:
             return due_rows([row async for row in queries.due_to_renew(database, **asked, most=per_side)])
@@ -183,42 +194,43 @@ class BillingRun:
 
         return await claimed(database, begin, due, postpone, noun="subscription", doing="its charge can't be begun")
 
-    def _charge(self, row: Mapping[str, Any], not_after: datetime) -> Charge:
+    def _charge(self, row: RenewalRow, not_after: datetime) -> Charge:
         """What is asked of the acquirer; the card number stays in memory only for the call.
 
         An acquirer that keeps the card itself charges it by the network reference, without a number.
         """
-        acquirer = self._desk.acquirers.get(row["acquirer"])
+        acquirer = self._desk.acquirers.get(row.acquirer)
         kept = acquirer is not None and acquirer.keeps_cards
-        erased = row["number_sealed"] is None and not kept
+        erased = row.number_sealed is None and not kept
         number = "" if kept or erased else self._number(row)
         purchase = Purchase(
-            key=row["idempotency_key"],
-            amount=row["amount"],
-            currency=row["currency"],
-            card=CardDetails(number, row["exp_month"], row["exp_year"], row["holder"]),
+            key=row.idempotency_key,
+            amount=row.amount,
+            currency=row.currency,
+            card=CardDetails(number, row.exp_month, row.exp_year, row.holder),
             capture=True,
             not_after=not_after,
-            network_reference=row["network_reference"],
+            network_reference=row.network_reference,
             mark=renewal_mark(row),
         )
-        shop = Shop(row["merchant_id"], row["live"])
+        shop = row.shop
         # What has been due for longer than the acquirer knows keys may have been charged before a restore.
-        old = acquirer is not None and row["shop_now"] > row["date_next"] + acquirer.key_lifetime
+        old = acquirer is not None and row.shop_now > row.date_next + acquirer.key_lifetime
         return Charge(
             shop=shop,
-            attempt_id=row["attempt_id"],
-            acquirer=row["acquirer"],
-            refused_as=row["refused_as"] or (str(DeclineReason.CLOSED_ACCOUNT) if erased else ""),
-            wish=Wish(shop, row["attempt_id"], purchase, self._desk.pads, old, row["was_forgotten"]),
-            now=row["shop_now"],
+            attempt_id=row.attempt_id,
+            acquirer=row.acquirer,
+            refused_as=row.refused_as or (str(DeclineReason.CLOSED_ACCOUNT) if erased else ""),
+            wish=Wish(shop, row.attempt_id, purchase, self._desk.pads, old, row.was_forgotten),
+            now=row.shop_now,
             report=row,
         )
 
-    def _number(self, row: Mapping[str, Any]) -> str:
+    def _number(self, row: RenewalRow) -> str:
         """The card number, opened. Raises: VaultError."""
-        sealed = Sealed(row["vault_key_id"], row["number_sealed"])
-        names = {"merchant_id": row["merchant_id"], "row_id": row["card_id"]}
+        assert row.number_sealed is not None, "what is erased is not opened"
+        sealed = Sealed(row.vault_key_id, row.number_sealed)
+        names = {"merchant_id": row.merchant_id, "row_id": row.card_id}
         return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
 
     async def _call(self, charge: Charge) -> Approved | Declined | RefusedRequest | None:
@@ -264,14 +276,14 @@ class BillingRun:
         await report_refused(self._desk.database, refused, now=utc_now())
 
 
-def _report(charge: Charge, answer: Approved) -> Mapping[str, Any] | None:
+def _report(charge: Charge, answer: Approved) -> RenewalRow | None:
     """What is told of an approval; None if it is of an older purchase, which is not what its intent said."""
     return None if is_earlier(answer, charge.wish.purchase.not_after) else charge.report
 
 
-def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+def _named(row: RenewalRow) -> tuple[Shop, str]:
     """What a renewal is called in the operator's list."""
-    return Shop(row["merchant_id"], row["live"]), f"subscription {row['subscription_id']}"
+    return row.shop, f"subscription {row.subscription_id}"
 
 
 def _reason(answer: Declined | RefusedRequest) -> DeclineReason:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.periods import occurrence
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.cards import CardChange
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "for_customer.sql")
@@ -83,6 +82,25 @@ class PastPayments:
     older: int | None
 
 
+class _Holding(SubscriptionRow, frozen=True):
+    """A subscription with its card, and the last change of that, if there was one."""
+
+    merchant_name: str
+    clock: timedelta
+    brand: Brand
+    last4: str
+    holder: str
+    exp_month: int
+    exp_year: int
+    change_id: int | None
+    change_state: CardChangeState | None
+    idempotency_key: str
+    change_acquirer: str
+    not_after: datetime
+    challenge_url: str
+    decline_reason: str
+
+
 async def find_holding(database: Database, link: Link | OpenedLink, *, now: datetime) -> Holding:
     """The subscription behind a customer's link; `now` is real time, UTC.
 
@@ -90,18 +108,20 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
     """
     shop = link.shop
     row_id = await _old_link(database, link) if link.row_id is None else link.row_id
-    row = await queries.find_holding(database, merchant_id=shop.merchant_id, live=shop.live, id=row_id)
-    if row is None or not link.fits(row["portal_seed"]):
+    row = record_if_any(
+        _Holding, await queries.find_holding(database, merchant_id=shop.merchant_id, live=shop.live, id=row_id)
+    )
+    if row is None or not link.fits(row.portal_seed):
         raise wrong_link()
     return Holding(
         shop=shop,
         subscription=subscription_of(row),
-        merchant_name=row["merchant_name"],
-        agreed=row["terms_agreed"],
+        merchant_name=row.merchant_name,
+        agreed=row.terms_agreed,
         card=_card(row),
         change=_change(shop, row),
-        charging=row["charging_attempt_id"] is not None,
-        now=now + row["clock"],
+        charging=row.charging_attempt_id is not None,
+        now=now + row.clock,
     )
 
 
@@ -113,24 +133,24 @@ async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
     return None if found is None else int(found)
 
 
-def _card(row: Mapping[str, Any]) -> StoredCard:
-    brand = Brand(row["brand"])
+def _card(row: _Holding) -> StoredCard:
+    brand = row.brand
     label = BRAND_RULES[brand].label if brand is not Brand.UNKNOWN else ""
-    return StoredCard(label, row["last4"], row["holder"], row["exp_month"], row["exp_year"])
+    return StoredCard(label, row.last4, row.holder, row.exp_month, row.exp_year)
 
 
-def _change(shop: Shop, row: Mapping[str, Any]) -> CardChange | None:
-    if row["change_id"] is None:
+def _change(shop: Shop, row: _Holding) -> CardChange | None:
+    if row.change_id is None or row.change_state is None:
         return None
     return CardChange(
         shop=shop,
-        id=row["change_id"],
-        state=CardChangeState(row["change_state"]),
-        key=row["idempotency_key"],
-        acquirer=row["change_acquirer"],
-        not_after=row["not_after"],
-        challenge_url=row["challenge_url"],
-        decline_reason=row["decline_reason"],
+        id=row.change_id,
+        state=row.change_state,
+        key=row.idempotency_key,
+        acquirer=row.change_acquirer,
+        not_after=row.not_after,
+        challenge_url=row.challenge_url,
+        decline_reason=row.decline_reason,
     )
 
 
@@ -146,11 +166,6 @@ async def past_payments(
         before=LAST_PERIOD if before is None else before,
         most=most + 1,
     )
-    payments = [
-        PastPayment(
-            row["id"], row["period_number"], row["at"], row["amount"], row["currency"], PaymentState(row["state"])
-        )
-        async for row in found
-    ]
+    payments = await records_of(PastPayment, found)
     older = payments[most - 1].period if len(payments) > most else None
     return PastPayments(tuple(payments[:most]), older)

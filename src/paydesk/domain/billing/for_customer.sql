@@ -25,7 +25,7 @@ select w.*, m.name as merchant_name, case when w.live then interval '0' else m.t
 
 -- name: past_payments(merchant_id, live, subscription_id, before, most)
 -- A subscription's payments, newest first; :before is the period to go on below.
-select p.id, p.period_number, p.state, p.amount, p.currency, coalesce(p.paid_at, p.created_at) as at
+select p.id, p.period_number as period, p.state, p.amount, p.currency, coalesce(p.paid_at, p.created_at) as at
   from payment p
  where p.merchant_id = :merchant_id and p.live = :live and p.subscription_id = :subscription_id
    and p.period_number < :before

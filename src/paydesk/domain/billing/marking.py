@@ -9,22 +9,22 @@ from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import package_of
+from paydesk.domain.subscriptions.rows import RenewalRow, package_of
 
 
-def renewal_mark(row: Mapping[str, Any]) -> Mark:
-    """The mark of a renewal's attempt, from a row of `begin_renewals`; its order is the subscription's first."""
+def renewal_mark(row: RenewalRow) -> Mark:
+    """The mark of a renewal's attempt; its order is the subscription's first."""
     return Mark(
-        deployment=row["deployment"],
-        epoch=row["epoch"],
-        merchant=row["key_tag"],
-        live=row["live"],
+        deployment=row.deployment,
+        epoch=row.epoch,
+        merchant=row.key_tag,
+        live=row.live,
         kind=PurchaseKind.RENEWAL,
-        order=row["init_merchant_order_id"],
-        payment_id=row["payment_id"],
-        attempt=row["number"],
-        subscription_id=row["subscription_id"],
-        period=row["period_number"],
+        order=row.init_merchant_order_id,
+        payment_id=row.payment_id,
+        attempt=row.number,
+        subscription_id=row.id,
+        period=row.period_number or 0,
         terms=digest_of(package_of(row).terms),
     )
 

@@ -5,22 +5,21 @@ Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import LARGEST_ID, Page
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.business.searching import id_in
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, browse_subscriptions
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
-from paydesk.domain.subscriptions.rows import link_of, package_of, subscription_of
+from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, link_of, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 queries = load_statements(__package__ or "", "subscriptions.sql")
@@ -73,6 +72,27 @@ class PackageVersion:
     created_at: datetime
 
 
+class _Inspected(SubscriptionRow, frozen=True):
+    brand: str
+    last4: str
+    exp_month: int
+    exp_year: int
+    holder: str
+    first_name: str
+    last_name: str
+    country: str
+
+
+class _Package(PackageRow, frozen=True):
+    created_at: datetime
+    versions: int
+
+
+class _Version(PackageRow, frozen=True):
+    taken: int
+    created_at: datetime
+
+
 async def search_subscriptions(
     database: Database, shop: Shop, text: str, state: SubscriptionState | None, page: Page
 ) -> list[SeenSubscription]:
@@ -86,9 +106,12 @@ async def search_subscriptions(
     subscription_id = id_in(text)
     if subscription_id is None:
         return found
-    row = await queries.of_id(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id, state=state)
+    row = record_if_any(
+        SubscriptionRow,
+        await queries.of_id(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id, state=state),
+    )
     known = {one.subscription.id for one in found}
-    if row is None or row["id"] in known or not page.since <= row["created_at"] < page.until:
+    if row is None or row.id in known or not page.since <= row.created_at < page.until:
         return found
     return [SeenSubscription(subscription_of(row), link_of(row)), *found]
 
@@ -96,7 +119,7 @@ async def search_subscriptions(
 async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> list[SeenSubscription]:
     """A page of the shop's running subscriptions whose last charge failed, newest first; each is tried again."""
     rows = queries.failing(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
-    return [SeenSubscription(subscription_of(row), link_of(row)) async for row in rows]
+    return [SeenSubscription(subscription_of(row), link_of(row)) for row in await records_of(SubscriptionRow, rows)]
 
 
 async def inspect_subscription(database: Database, shop: Shop, subscription_id: int) -> InspectedSubscription:
@@ -104,16 +127,23 @@ async def inspect_subscription(database: Database, shop: Shop, subscription_id: 
 
     Raises: NotFound if the shop has no such subscription in this mode.
     """
-    row = await queries.inspect(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+    row = record_if_any(
+        _Inspected,
+        await queries.inspect(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
+    )
     if row is None:
         raise NotFound(f"there is no subscription {subscription_id}")
     return InspectedSubscription(
         subscription=subscription_of(row),
         portal=link_of(row),
-        charging=row["charging_attempt_id"] is not None,
-        agreed=row["terms_agreed"],
-        name=f"{row['first_name']} {row['last_name']}".strip() or row["holder"],
-        **{name: row[name] for name in ("country", "brand", "last4", "exp_month", "exp_year")},
+        charging=row.charging_attempt_id is not None,
+        agreed=row.terms_agreed,
+        name=f"{row.first_name} {row.last_name}".strip() or row.holder,
+        country=row.country,
+        brand=row.brand,
+        last4=row.last4,
+        exp_month=row.exp_month,
+        exp_year=row.exp_year,
     )
 
 
@@ -133,7 +163,8 @@ async def browse_packages(
 ) -> list[ListedPackage]:
     """Packages, newest first, those with an id below `before`."""
     rows = queries.browse_packages(database, merchant_id=shop.merchant_id, live=shop.live, before=before, most=most)
-    return [ListedPackage(package_of(row), row["versions"], row["created_at"]) async for row in rows]
+    found = await records_of(_Package, rows)
+    return [ListedPackage(package_of(row), row.versions, row.created_at) for row in found]
 
 
 async def show_package(database: Database, shop: Shop, package_id: int) -> list[PackageVersion]:
@@ -144,11 +175,8 @@ async def show_package(database: Database, shop: Shop, package_id: int) -> list[
     rows = queries.versions_of(
         database, merchant_id=shop.merchant_id, live=shop.live, package_id=package_id, most=MOST_VERSIONS
     )
-    versions = [_version(row) async for row in rows]
+    found = await records_of(_Version, rows)
+    versions = [PackageVersion(package_of(row), row.taken, row.created_at) for row in found]
     if not versions:
         raise NotFound(f"there is no package {package_id}")
     return versions
-
-
-def _version(row: Mapping[str, Any]) -> PackageVersion:
-    return PackageVersion(package_of(row), row["taken"], row["created_at"])

@@ -27,7 +27,7 @@ from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.payments.outcomes import Approval, record_within
 from paydesk.domain.payments.states import REPORTED, REVERSED, PaymentState
-from paydesk.domain.subscriptions.rows import package_of
+from paydesk.domain.subscriptions.rows import package_in
 
 queries = load_statements(__package__ or "", "adopting.sql")
 log = structlog.get_logger()
@@ -165,7 +165,7 @@ def _order(
 
 def _terms_of(checkout: _Row) -> str:
     """The digest of what a checkout's customer agrees to pay again and again."""
-    return digest_of(package_of(checkout).terms) if checkout["package_version_id"] is not None else ""
+    return digest_of(package_in(checkout).terms) if checkout["package_version_id"] is not None else ""
 
 
 async def _renewals(desk: Desk, acquirer: str, listed: Sequence[ListedPurchase]) -> list[_Plan | Left]:

@@ -11,11 +11,12 @@ from decimal import Decimal
 
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 
 queries = load_statements(__package__ or "", "missed.sql")
 
@@ -46,7 +47,7 @@ async def missed_periods(database: Database, shop: Shop, *, now: datetime) -> li
         rows = queries.due_now(
             database, merchant_id=shop.merchant_id, live=shop.live, now=now, after_id=after, most=_BATCH
         )
-        batch = [subscription_of(row) async for row in rows]
+        batch = [subscription_of(row) for row in await records_of(SubscriptionRow, rows)]
         for one in batch:
             terms = one.package.terms
             before = found.get(terms.currency, Missed(terms.currency, 0, Decimal(0), 0, Decimal(0)))

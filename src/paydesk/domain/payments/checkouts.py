@@ -20,7 +20,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package
-from paydesk.domain.subscriptions.rows import package_of
+from paydesk.domain.subscriptions.rows import package_in
 from paydesk.domain.subscriptions.terms import Terms
 from paydesk_client.signature import Value
 
@@ -180,7 +180,7 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         created_at=row["created_at"],
         attempt=_attempt(row),
         entered=_entered(row),
-        terms=package_of(row).terms if row["package_version_id"] is not None else None,
+        terms=package_in(row).terms if row["package_version_id"] is not None else None,
     )
 
 

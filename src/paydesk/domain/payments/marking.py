@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.domain.subscriptions.rows import OrderReport
 from paydesk.domain.subscriptions.terms import Terms
 
 
-def order_mark(row: Mapping[str, Any], terms: Terms | None) -> Mark:
-    """The mark of an order's attempt, from a row of `begin_attempt`."""
+class BegunAttempt(OrderReport, frozen=True):
+    """An order's attempt whose intent has just been committed: a row of `begin_attempt`."""
+
+    idempotency_key: str
+    number: int
+    key_tag: str
+    deployment: str
+    epoch: int
+    was_forgotten: bool
+
+
+def order_mark(row: BegunAttempt, terms: Terms | None) -> Mark:
+    """The mark of an order's attempt."""
     return Mark(
-        deployment=row["deployment"],
-        epoch=row["epoch"],
-        merchant=row["key_tag"],
-        live=row["live"],
+        deployment=row.deployment,
+        epoch=row.epoch,
+        merchant=row.key_tag,
+        live=row.live,
         kind=PurchaseKind.ORDER,
-        order=row["merchant_order_id"],
-        payment_id=row["payment_id"],
-        attempt=row["number"],
-        subscription_id=row["fresh_subscription_id"] or 0,
+        order=row.merchant_order_id,
+        payment_id=row.payment_id,
+        attempt=row.number,
+        subscription_id=row.fresh_subscription_id or 0,
         terms=digest_of(terms),
     )
 

@@ -27,12 +27,13 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.marking import digest_of
-from paydesk.domain.subscriptions.rows import package_of
+from paydesk.domain.subscriptions.rows import PackageRow, package_of
 
 queries = load_statements(__package__ or "", "meeting.sql")
 log = structlog.get_logger()
@@ -144,7 +145,10 @@ async def is_of_its_terms(database: Database, shop: Shop, attempt_id: int, earli
     """Whether an older purchase was for the terms that an attempt is for, as far as its mark says."""
     if earlier.mark is None:
         return True
-    row = await queries.terms_of(database, merchant_id=shop.merchant_id, live=shop.live, attempt_id=attempt_id)
+    row = record_if_any(
+        PackageRow,
+        await queries.terms_of(database, merchant_id=shop.merchant_id, live=shop.live, attempt_id=attempt_id),
+    )
     return earlier.mark.terms == digest_of(package_of(row).terms if row is not None else None)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+
+import msgspec
 
 from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
@@ -18,11 +20,11 @@ from paydesk.domain.payments import metrics
 from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
 from paydesk.domain.payments.late import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
-from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failures import EndedRenewal, record_failures
 from paydesk.domain.subscriptions.objects import subscription_object
-from paydesk.domain.subscriptions.reporting import Step, rows_to_write, steps_after
+from paydesk.domain.subscriptions.reporting import ReportRow, Step, rows_to_write, steps_after
+from paydesk.domain.subscriptions.rows import Report
 
 queries = load_statements(__package__ or "")
 
@@ -48,8 +50,17 @@ class Approval:
     shop: Shop
     attempt_id: int
     answer: Approved
-    report: Mapping[str, Any] | None = None
+    report: Report | None = None
     leads_back: bool = False
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """An attempt that was written down."""
+
+    merchant_id: int
+    live: bool
+    payment_id: int
+    attempt_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +106,8 @@ async def record_within(connection: Connection, approval: Approval, *, subscript
     A subscription that it begins gets `subscription_id`, if that is given: the one that its shop was told before.
     """
     (row,) = await _reports(connection, [approval])
-    if subscription_id and row["fresh_subscription_id"] is not None:
-        row = dict(row) | {"fresh_subscription_id": subscription_id}
+    if subscription_id and row.fresh_subscription_id is not None:
+        row = msgspec.structs.replace(row, fresh_subscription_id=subscription_id)
     tried = await _record_approvals(connection, [replace(approval, report=row)], now=now)
     return all(one.moved for one in tried)
 
@@ -119,40 +130,40 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
     """One try, of all or of nothing."""
     answers = {approval.attempt_id: approval.answer for approval in approvals}
     leading = {approval.attempt_id for approval in approvals if approval.leads_back}
-    rows = [approval.report for approval in approvals if approval.report is not None]
+    rows: list[Report] = [approval.report for approval in approvals if approval.report is not None]
     if unread := [approval for approval in approvals if approval.report is None]:
         rows += await _reports(database, unread)
     references = {attempt_id: answer.network_reference for attempt_id, answer in answers.items()}
     steps = await steps_after(database, rows, references, now=now)
-    splits = [split_payment(row["amount"], FeePlan(row["rate"], row["fixed"], row["reserve_rate"])) for row in rows]
+    splits = [split_payment(row.amount, FeePlan(row.rate, row.fixed, row.reserve_rate)) for row in rows]
     moved = queries.record_approvals(
         database,
-        merchant_ids=[row["merchant_id"] for row in rows],
-        lives=[row["live"] for row in rows],
-        attempt_ids=[row["attempt_id"] for row in rows],
-        acquirer_references=[answers[row["attempt_id"]].reference for row in rows],
-        network_references=[answers[row["attempt_id"]].network_reference for row in rows],
+        merchant_ids=[row.merchant_id for row in rows],
+        lives=[row.live for row in rows],
+        attempt_ids=[row.attempt_id for row in rows],
+        acquirer_references=[answers[row.attempt_id].reference for row in rows],
+        network_references=[answers[row.attempt_id].network_reference for row in rows],
         nets=[split.net for split in splits],
         reserves=[split.reserve for split in splits],
         fees=[split.fees for split in splits],
-        pingback_urls=[destination(row["form_url"], account_of(row), live=row["live"]) for row in rows],
-        pingback_formats=[body_format(row) for row in rows],
+        pingback_urls=[row.send_to for row in rows],
+        pingback_formats=[row.body_format for row in rows],
         payloads=[
-            _envelope(row, split, steps.get(row["attempt_id"]), now) for row, split in zip(rows, splits, strict=True)
+            _envelope(row, split, steps.get(row.attempt_id), now) for row, split in zip(rows, splits, strict=True)
         ],
-        subscription_ids=[step.version.id if (step := steps.get(row["attempt_id"])) else None for row in rows],
-        period_numbers=[step.period if (step := steps.get(row["attempt_id"])) else None for row in rows],
+        subscription_ids=[step.version.id if (step := steps.get(row.attempt_id)) else None for row in rows],
+        period_numbers=[step.period if (step := steps.get(row.attempt_id)) else None for row in rows],
         subscriptions=rows_to_write(list(steps.values())),
-        leads_back=[row["attempt_id"] in leading for row in rows],
+        leads_back=[row.attempt_id in leading for row in rows],
         time_to_ship=TIME_TO_SHIP,
         reminded_before=REMINDED_BEFORE,
         now=now,
     )
-    written = {row["attempt_id"] async for row in moved}
-    return [_Try(row["attempt_id"], row["attempt_id"] in written, row["attempt_id"] in steps) for row in rows]
+    written = {row.attempt_id for row in await records_of(_Moved, moved)}
+    return [_Try(row.attempt_id, row.attempt_id in written, row.attempt_id in steps) for row in rows]
 
 
-async def _reports(database: Database, approvals: Sequence[Approval]) -> list[Mapping[str, Any]]:
+async def _reports(database: Database, approvals: Sequence[Approval]) -> list[ReportRow]:
     """What is told of approvals whose intent was committed some time ago, or has changed since."""
     asked = queries.attempts_to_report(
         database,
@@ -160,22 +171,22 @@ async def _reports(database: Database, approvals: Sequence[Approval]) -> list[Ma
         lives=[approval.shop.live for approval in approvals],
         attempt_ids=[approval.attempt_id for approval in approvals],
     )
-    return [row async for row in asked]
+    return await records_of(ReportRow, asked)
 
 
-def _envelope(row: Mapping[str, Any], split: Split, step: Step | None, now: datetime) -> str:
+def _envelope(row: Report, split: Split, step: Step | None, now: datetime) -> str:
     """The pingback's text: of a one-time payment, or of one for a subscription."""
     report = PaymentReport(
-        payment_id=row["payment_id"],
-        merchant_order_id=row["merchant_order_id"],
-        currency=row["currency"],
+        payment_id=row.payment_id,
+        merchant_order_id=row.merchant_order_id,
+        currency=row.currency,
         split=split,
         at=now,
-        first_name=row["first_name"],
-        last_name=row["last_name"],
-        username=row["username"],
-        country=row["country"],
-        email=row["email"],
+        first_name=row.first_name,
+        last_name=row.last_name,
+        username=row.username,
+        country=row.country,
+        email=row.email,
     )
     return payment_envelope(report, subscription_object(step.version, with_init=True) if step else None)
 
@@ -230,7 +241,7 @@ async def _record_at_checkout(
         lookup_ats=[_look_again(ending, real_now) for ending in endings],
         now=now,
     )
-    return {row["attempt_id"] async for row in moved}
+    return {row.attempt_id for row in await records_of(_Moved, moved)}
 
 
 async def record_challenge(

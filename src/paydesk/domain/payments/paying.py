@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -28,12 +26,13 @@ from paydesk.core.cards import split_name
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone
 from paydesk.database.pool import AWAY
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.hold_periods import require_holds
-from paydesk.domain.payments.marking import order_mark
+from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.meeting import Wish, under_its_key
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
@@ -95,7 +94,7 @@ class _Intent:
 
     attempt_id: int
     purchase: Purchase
-    report: Mapping[str, Any]
+    report: BegunAttempt
     counts: list[guarding.Count]
 
 
@@ -162,31 +161,34 @@ async def _commit_intent(
     attempt_id = known["attempt_id"]
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
-    begun = await queries.begin_attempt(
-        desk.database,
-        merchant_id=shop.merchant_id,
-        live=shop.live,
-        checkout_id=checkout.id,
-        terms_agreed=payer.agreed,
-        previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
-        attempt_id=attempt_id,
-        pads=desk.pads,
-        acquirer=acquirer.name,
-        capture=capture,
-        **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"], keep=keep),
-        **_customer_row(checkout, payer),
-        client_address=payer.client_address,
-        not_after=not_after,
-        lookup_at=real_now + FIRST_LOOK,
-        now=now,
+    begun = record_if_any(
+        BegunAttempt,
+        await queries.begin_attempt(
+            desk.database,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            checkout_id=checkout.id,
+            terms_agreed=payer.agreed,
+            previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
+            attempt_id=attempt_id,
+            pads=desk.pads,
+            acquirer=acquirer.name,
+            capture=capture,
+            **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"], keep=keep),
+            **_customer_row(checkout, payer),
+            client_address=payer.client_address,
+            not_after=not_after,
+            lookup_at=real_now + FIRST_LOOK,
+            now=now,
+        ),
     )
     if begun is None:
         desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))
         raise Conflict("another attempt to pay this order is under way")
     purchase = Purchase(
-        key=begun["idempotency_key"],
-        amount=begun["amount"],
-        currency=begun["currency"],
+        key=begun.idempotency_key,
+        amount=begun.amount,
+        currency=begun.currency,
         card=payer.card,
         capture=capture,
         not_after=not_after,
@@ -220,7 +222,7 @@ async def _call_and_record(
     attempt_id = intent.attempt_id
     try:
         ask = partial(authorize, desk.database, acquirer, shop=checkout.shop, what=f"attempt {attempt_id}")
-        old, forgotten = now > checkout.created_at + acquirer.key_lifetime, intent.report["was_forgotten"]
+        old, forgotten = now > checkout.created_at + acquirer.key_lifetime, intent.report.was_forgotten
         wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old, was_forgotten=forgotten)
         answer, _ = await under_its_key(desk.database, acquirer, wish, ask)
         desk.forgive(checkout.shop, guarding.forgiven_by(answer, intent.counts))

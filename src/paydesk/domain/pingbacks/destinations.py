@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -51,15 +49,10 @@ class Addressed(msgspec.Struct, frozen=True):
 
     @property
     def body_format(self) -> str:
-        """The body that it gets: version 2 is always JSON, version 1 as the account says (interface.md §4.4)."""
-        return "json" if self.sign_version == "v2" else self.pingback_format
+        """The body that it gets."""
+        return body_format(self.sign_version, self.pingback_format)
 
 
-def account_of(row: Mapping[str, Any]) -> Account:
-    """The account's URLs in a row that joins the merchant."""
-    return Account(row["account_url"], row["test_pingback_url"], row["went_live_at"])
-
-
-def body_format(row: Mapping[str, Any]) -> str:
+def body_format(sign_version: str, pingback_format: str) -> str:
     """The body that a pingback gets: version 2 is always JSON, version 1 as the account says (interface.md §4.4)."""
-    return "json" if row["sign_version"] == "v2" else str(row["pingback_format"])
+    return "json" if sign_version == "v2" else pingback_format

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from paydesk.core.errors import Busy, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, one_by_one, set_aside
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
+from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, cancelled, expired
 from paydesk.domain.subscriptions.objects import subscription_object
-from paydesk.domain.subscriptions.rows import as_rows, subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
 
 queries = load_statements(__package__ or "")
 
@@ -32,12 +32,36 @@ async def find_subscription(database: Database, shop: Shop, subscription_id: int
     return subscription_of(await _row(database, shop, subscription_id))
 
 
-async def _row(database: Database, shop: Shop, subscription_id: int) -> Mapping[str, Any]:
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+class _Over(SubscriptionRow, frozen=True):
+    """A subscription whose last period is over, and its account."""
+
+    shop_now: datetime
+    account_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+    pingback_format: str
+    extra_events: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Merchant:
+    pingback_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+    pingback_format: str
+    extra_events: list[str]
+    time_zone: str
+    test_clock: timedelta
+
+
+async def _row(database: Database, shop: Shop, subscription_id: int) -> SubscriptionRow:
+    row = record_if_any(
+        SubscriptionRow,
+        await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
+    )
     if row is None:
         raise NotFound(f"there is no subscription {subscription_id}")
-    found: Mapping[str, Any] = row
-    return found
+    return row
 
 
 async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Canceller, now: datetime) -> Subscription:
@@ -55,8 +79,10 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
         if not current.running:
             return current
         version = cancelled(current, by=by, at=now)
-        account = await queries.account(database, merchant_id=shop.merchant_id)
-        if await _end(database, row, account, version, event="subscription_cancelled", now=now):
+        found = record_of(_Merchant, await queries.account(database, merchant_id=shop.merchant_id))
+        account = Account(found.pingback_url, found.test_pingback_url, found.went_live_at)
+        event = "subscription_cancelled"
+        if await _end(database, row, account, found.pingback_format, version, event=event, now=now):
             return version
     raise Busy("the subscription is changing all the time; try again")
 
@@ -77,43 +103,42 @@ async def expire_due(
     due = queries.due_to_expire(
         database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
     )
-    rows = [row async for row in due]
-    worked = await one_by_one(rows, partial(_expire, database))
+    worked = await one_by_one(await records_of(_Over, due), partial(_expire, database))
     await set_aside(database, worked, _named, doing="it is over, and its end can't be written")
     return sum(worked.results)
 
 
-async def _expire(database: Database, row: Mapping[str, Any]) -> bool:
+async def _expire(database: Database, row: _Over) -> bool:
     current = subscription_of(row)
-    version = expired(current, at=current.date_end or row["shop_now"])
-    event = EXPIRED_EVENT if EXPIRED_EVENT in row["extra_events"] else None
-    return await _end(database, row, row, version, event=event, now=row["shop_now"])
+    version = expired(current, at=current.date_end or row.shop_now)
+    event = EXPIRED_EVENT if EXPIRED_EVENT in row.extra_events else None
+    account = Account(row.account_url, row.test_pingback_url, row.went_live_at)
+    return await _end(database, row, account, row.pingback_format, version, event=event, now=row.shop_now)
 
 
-def _named(row: Mapping[str, Any]) -> tuple[Shop, str]:
+def _named(row: _Over) -> tuple[Shop, str]:
     """What a subscription is called in the operator's list; `due_to_expire` knows it too."""
-    return Shop(row["merchant_id"], row["live"]), f"subscription {row['id']}"
+    return Shop(row.merchant_id, row.live), f"subscription {row.id}"
 
 
 async def _end(
     database: Database,
-    row: Mapping[str, Any],
-    account: Mapping[str, Any],
+    row: SubscriptionRow,
+    account: Account,
+    pingback_format: str,
     version: Subscription,
     *,
     event: str | None,
     now: datetime,
 ) -> bool:
     """Write the last version with its pingback (none without an event), unless somebody else wrote one first."""
-    told = {**dict(account), "sign_version": row["sign_version"]}
-    told.setdefault("account_url", told.get("pingback_url"))
     moved = await queries.end_subscription(
         database,
         subscriptions=as_rows([version]),
         event=event or "",
         payload=subscription_envelope(event, subscription_object(version)) if event else None,
-        pingback_url=destination(row["pingback_url"], account_of(told), live=version.live),
-        pingback_format=body_format(told),
+        pingback_url=destination(row.pingback_url, account, live=version.live),
+        pingback_format=body_format(row.sign_version, pingback_format),
         now=now,
     )
     return moved is not None

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.pingbacks.destinations import account_of, body_format, destination
+from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.lifecycle import Subscription, failed, refused, undecided
 from paydesk.domain.subscriptions.objects import subscription_object
-from paydesk.domain.subscriptions.rows import as_rows, subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
 
 queries = load_statements(__package__ or "")
 
@@ -39,6 +39,30 @@ class EndedRenewal:
     state: str
     reason: str
     lookup_at: datetime | None
+
+
+class _Failure(SubscriptionRow, frozen=True):
+    """A subscription whose renewal took nothing, and what its next step and its pingback need."""
+
+    attempt_id: int
+    attempt_card_id: int
+    refusals: int
+    unreached: int
+    account_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+    pingback_format: str
+
+    @property
+    def send_to(self) -> str | None:
+        """The URL that its pingback is sent to."""
+        account = Account(self.account_url, self.test_pingback_url, self.went_live_at)
+        return destination(self.pingback_url, account, live=self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    attempt_id: int
 
 
 async def record_failures(database: Database, ended: Sequence[EndedRenewal], *, now: datetime) -> set[int]:
@@ -76,11 +100,11 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
         lives=[one.shop.live for one in ended.values()],
         attempt_ids=list(ended),
     )
-    rows = [row async for row in asked]
+    rows = await records_of(_Failure, asked)
     if not rows:
         return set()
-    versions = [_after(row, ended[row["attempt_id"]], now) for row in rows]
-    known = [ended[row["attempt_id"]] for row in rows]
+    versions = [_after(row, ended[row.attempt_id], now) for row in rows]
+    known = [ended[row.attempt_id] for row in rows]
     moved = queries.record_failures(
         database,
         attempt_ids=[one.attempt_id for one in known],
@@ -89,33 +113,33 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
         lookup_ats=[one.lookup_at for one in known],
         hard=[one.reason in HARD_DECLINES for one in known],
         subscriptions=as_rows(versions),
-        pingback_urls=[destination(row["pingback_url"], account_of(row), live=row["live"]) for row in rows],
-        pingback_formats=[body_format(row) for row in rows],
+        pingback_urls=[row.send_to for row in rows],
+        pingback_formats=[body_format(row.sign_version, row.pingback_format) for row in rows],
         payloads=[_told(row, version) for row, version in zip(rows, versions, strict=True)],
         now=now,
     )
-    return {row["attempt_id"] async for row in moved}
+    return {row.attempt_id for row in await records_of(_Moved, moved)}
 
 
-def _after(row: Mapping[str, Any], ended: EndedRenewal, now: datetime) -> Subscription:
+def _after(row: _Failure, ended: EndedRenewal, now: datetime) -> Subscription:
     """Unknown is never a failure, nor is a charge that the bank got too late to consider.
 
     A card that the customer replaced while it was being charged says nothing about the new one, which is tried at once.
     What the acquirer refused as a request is a failure of its own kind.
     """
     subscription = subscription_of(row)
-    replaced = row["card_id"] != row["attempt_card_id"]
+    replaced = row.card_id != row.attempt_card_id
     if replaced:
         return undecided(subscription, at=now)
     if ended.state != DECLINED or ended.reason == DeclineReason.TOO_LATE:
-        return undecided(subscription, at=now, before=row["unreached"])
+        return undecided(subscription, at=now, before=row.unreached)
     if ended.reason == DeclineReason.REQUEST_REFUSED:
-        return refused(subscription, row["refusals"] + 1, at=now)
+        return refused(subscription, row.refusals + 1, at=now)
     return failed(subscription, at=now)
 
 
-def _told(row: Mapping[str, Any], version: Subscription) -> str | None:
+def _told(row: _Failure, version: Subscription) -> str | None:
     """The pingback of a subscription that this failure stops; a failure by itself is not reported."""
-    if row["date_stopped"] is not None or version.date_stopped is None:
+    if row.date_stopped is not None or version.date_stopped is None:
         return None
     return subscription_envelope(STOPPED_EVENT, subscription_object(version))

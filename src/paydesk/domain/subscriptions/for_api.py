@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import link_of, subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 queries = load_statements(__package__ or "", "for_api.sql")
@@ -40,13 +40,8 @@ async def browse_subscriptions(
     database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page
 ) -> list[SeenSubscription]:
     """A page of the shop's subscriptions, newest first; the narrowest filter leads, by an index of its own."""
-    return [_seen(row) async for row in _rows(database, shop, wanted, page)]
-
-
-def _rows(database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
     email = wanted.email.lower() if wanted.email is not None else None
-    found: AsyncIterator[Mapping[str, Any]]
     if wanted.reference is not None:
         found = queries.of_reference(database, **common, reference=wanted.reference, email=email, state=wanted.state)
     elif email is not None:
@@ -55,7 +50,7 @@ def _rows(database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page
         found = queries.in_state(database, **common, state=wanted.state)
     else:
         found = queries.by_time(database, **common, state=wanted.state)
-    return found
+    return [_seen(row) for row in await records_of(SubscriptionRow, found)]
 
 
 async def show_subscription(database: Database, shop: Shop, subscription_id: int) -> SeenSubscription:
@@ -63,7 +58,10 @@ async def show_subscription(database: Database, shop: Shop, subscription_id: int
 
     Raises: NotFound if the shop has no such subscription in this mode.
     """
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+    row = record_if_any(
+        SubscriptionRow,
+        await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
+    )
     if row is None:
         raise NotFound(f"there is no subscription {subscription_id}")
     return _seen(row)
@@ -75,5 +73,5 @@ async def which_subscription(database: Database, shop: Shop, ids: Sequence[int])
     return ids[0] if found is None else int(found)
 
 
-def _seen(row: Mapping[str, Any]) -> SeenSubscription:
+def _seen(row: SubscriptionRow) -> SeenSubscription:
     return SeenSubscription(subscription_of(row), link_of(row))

@@ -9,11 +9,28 @@ from datetime import datetime
 from typing import Any
 
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, paid
-from paydesk.domain.subscriptions.rows import as_rows, package_of, subscription_of
+from paydesk.domain.subscriptions.rows import (
+    OrderReport,
+    PackageRow,
+    RenewalRow,
+    Report,
+    SubscriptionRow,
+    as_rows,
+    package_of,
+    subscription_of,
+)
 
 queries = load_statements(__package__ or "")
+
+
+class ReportRow(OrderReport, frozen=True):
+    """Of an order or a renewal whose approval is recorded some time after its intent: a row of `attempts_to_report`."""
+
+    charge_missed_until: datetime | None
+    tried_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,47 +43,48 @@ class Step:
 
 
 async def steps_after(
-    database: Database, rows: Sequence[Mapping[str, Any]], network_references: Mapping[int, str], *, now: datetime
+    database: Database, rows: Sequence[Report], network_references: Mapping[int, str], *, now: datetime
 ) -> dict[int, Step]:
     """The steps that approved attempts bring about, by attempt; one-time payments have none. Moves no money.
 
-    `rows` are those of `attempts_to_report`, or of `begin_renewals`, which carry the subscription as it stood then: if
+    `rows` of `begin_renewals` carry the subscription as it stood then: if
     it has changed since, nothing is written over it. `network_references` are the acquirer's, by attempt.
     """
-    beginning = [row for row in rows if not row["renewal"] and row["package_version_id"] is not None]
-    renewing = [row for row in rows if row["renewal"]]
+    beginning = [row for row in rows if isinstance(row, OrderReport) and not row.renewal and row.package_version_id]
+    renewing = [row for row in rows if isinstance(row, ReportRow | RenewalRow) and row.renewal]
     steps: dict[int, Step] = {}
     if beginning:
         packages = await _packages(database, beginning)
-        for row in beginning:
-            package = packages[row["package_version_id"]]
-            steps[row["attempt_id"]] = _beginning(row, package, network_references[row["attempt_id"]], now)
+        for first in beginning:
+            package = packages[first.package_version_id or 0]
+            steps[first.attempt_id] = _beginning(first, package, network_references[first.attempt_id], now)
     if renewing:
-        subscriptions = {row["subscription_id"]: subscription_of(row) for row in renewing if row.get("revision")}
-        if unread := [row for row in renewing if row["subscription_id"] not in subscriptions]:
-            subscriptions |= await find_all(
-                database, [(row["merchant_id"], row["live"], row["subscription_id"]) for row in unread]
-            )
+        subscriptions = {row.id: subscription_of(row) for row in renewing if isinstance(row, RenewalRow)}
+        if unread := [row for row in renewing if row.subscription_id not in subscriptions]:
+            names = [(row.merchant_id, row.live, row.subscription_id or 0) for row in unread]
+            subscriptions |= await find_all(database, names)
         for row in renewing:
+            assert row.subscription_id is not None, "a renewal is of a subscription"
+            assert row.period_number is not None, "a renewal is of a period"
             version = paid(
-                subscriptions[row["subscription_id"]],
-                row["period_number"],
+                subscriptions[row.subscription_id],
+                row.period_number,
                 at=now,
-                tried_at=row["tried_at"],
-                charge_until=row["charge_missed_until"],
+                tried_at=row.tried_at,
+                charge_until=row.charge_missed_until,
             )
-            steps[row["attempt_id"]] = Step(version, row["period_number"], {})
+            steps[row.attempt_id] = Step(version, row.period_number, {})
     return steps
 
 
-async def _packages(database: Database, rows: Sequence[Mapping[str, Any]]) -> dict[int, Package]:
+async def _packages(database: Database, rows: Sequence[Report]) -> dict[int, Package]:
     found = queries.find_packages(
         database,
-        merchant_ids=[row["merchant_id"] for row in rows],
-        lives=[row["live"] for row in rows],
-        version_ids=[row["package_version_id"] for row in rows],
+        merchant_ids=[row.merchant_id for row in rows],
+        lives=[row.live for row in rows],
+        version_ids=[row.package_version_id for row in rows],
     )
-    return {row["package_version_id"]: package_of(row) async for row in found}
+    return {row.package_version_id: package_of(row) for row in await records_of(PackageRow, found)}
 
 
 async def find_all(database: Database, names: Sequence[tuple[int, bool, int]]) -> dict[int, Subscription]:
@@ -77,32 +95,33 @@ async def find_all(database: Database, names: Sequence[tuple[int, bool, int]]) -
         lives=[live for _, live, _ in names],
         ids=[subscription_id for _, _, subscription_id in names],
     )
-    return {row["id"]: subscription_of(row) async for row in found}
+    return {row.id: subscription_of(row) for row in await records_of(SubscriptionRow, found)}
 
 
-def _beginning(row: Mapping[str, Any], package: Package, network_reference: str, now: datetime) -> Step:
+def _beginning(row: OrderReport, package: Package, network_reference: str, now: datetime) -> Step:
     """The subscription that a first payment begins, with what its renewals need years later."""
+    assert row.fresh_subscription_id is not None, "what is agreed to has the id of its subscription"
     version = begin(
         package,
-        merchant_id=row["merchant_id"],
-        live=row["live"],
-        subscription_id=row["fresh_subscription_id"],
-        payment_id=row["payment_id"],
-        merchant_order_id=row["merchant_order_id"],
-        email=row["email"],
-        time_zone=row["time_zone"],
+        merchant_id=row.merchant_id,
+        live=row.live,
+        subscription_id=row.fresh_subscription_id,
+        payment_id=row.payment_id,
+        merchant_order_id=row.merchant_order_id,
+        email=row.email,
+        time_zone=row.time_zone,
         at=now,
     )
     details = {
-        "customer_id": row["customer_id"],
-        "card_id": row["card_id"],
-        "acquirer": row["acquirer"],
+        "customer_id": row.customer_id,
+        "card_id": row.card_id,
+        "acquirer": row.acquirer,
         "network_reference": network_reference,
-        "terms_agreed": row["terms_agreed"],
+        "terms_agreed": row.terms_agreed,
         "portal_seed": secrets.token_hex(16),
-        "sign_version": row["sign_version"],
-        "key_id": row["key_id"],
-        "pingback_url": row["form_url"],
+        "sign_version": row.sign_version,
+        "key_id": row.key_id,
+        "pingback_url": row.form_url,
     }
     return Step(version, version.next_period - 1, details)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from paydesk.core.periods import Period
+from paydesk.core.periods import Period, Unit
 from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.terms import Terms, Trial
@@ -23,37 +26,195 @@ _KEPT = (
 """Columns that a version carries under the same name."""
 
 
-def package_of(row: Mapping[str, Any]) -> Package:
-    """The package in a row of `package_terms`, or of a statement that joins it."""
+class PackageRow(msgspec.Struct, frozen=True):
+    """A row of `package_terms`."""
+
+    merchant_id: int
+    live: bool
+    package_version_id: int
+    package_id: int
+    sku_id: str
+    subscriptions_count: int
+    package_name: str
+    currency: str
+    price: Decimal
+    period_length: int
+    period_unit: Unit
+    trial_price: Decimal
+    trial_length: int
+    trial_unit: Unit
+    payment_limit: int
+
+
+class SubscriptionRow(PackageRow, frozen=True):
+    """A row of `subscription_whole`."""
+
+    id: int
+    state: SubscriptionState
+    init_payment_id: int
+    init_merchant_order_id: str
+    time_zone: str
+    anchor: datetime
+    next_period: int
+    date_next: datetime | None
+    date_start: datetime
+    created_at: datetime
+    failures: int
+    counter: int
+    paid_number_counter: int
+    date_active: datetime | None
+    date_paid: datetime | None
+    date_end: datetime | None
+    date_expired: datetime | None
+    date_cancelled: datetime | None
+    date_stopped: datetime | None
+    cancelled_by: str | None
+    revision: int
+    charging_attempt_id: int | None
+    portal_token: str | None
+    terms_agreed: str
+    card_id: int
+    customer_id: int
+    acquirer: str
+    network_reference: str
+    sign_version: str
+    key_id: int
+    pingback_url: str | None
+    email: str
+    skipped: int
+    portal_seed: str | None
+
+
+class Report(Addressed, frozen=True):
+    """What is told of a payment's approval, and what it needs to be worked out; without a subscription some is null."""
+
+    merchant_id: int
+    attempt_id: int
+    amount: Decimal
+    currency: str
+    payment_id: int
+    merchant_order_id: str
+    first_name: str
+    last_name: str
+    username: str
+    country: str
+    email: str
+    rate: Decimal
+    fixed: Decimal
+    reserve_rate: Decimal
+    time_zone: str
+    renewal: bool
+    subscription_id: int | None
+    period_number: int | None
+    card_id: int
+    acquirer: str
+    package_version_id: int | None
+
+    @property
+    def shop(self) -> Shop:
+        """Whose payment it is."""
+        return Shop(self.merchant_id, self.live)
+
+
+class OrderReport(Report, frozen=True):
+    """Of an order: what a subscription that it begins needs besides."""
+
+    customer_id: int
+    key_id: int
+    terms_agreed: str | None
+    fresh_subscription_id: int | None
+
+
+class RenewalRow(Report, frozen=True):
+    """A renewal whose intent has just been committed, with its subscription as it stands: a row of `begin_renewals`."""
+
+    idempotency_key: str
+    number: int
+    was_forgotten: bool
+    key_tag: str
+    deployment: str
+    epoch: int
+    shop_now: datetime
+    network_reference: str
+    tried_at: datetime
+    charge_missed_until: datetime | None
+    id: int
+    state: SubscriptionState
+    init_payment_id: int
+    init_merchant_order_id: str
+    anchor: datetime
+    next_period: int
+    date_next: datetime
+    date_start: datetime
+    created_at: datetime
+    failures: int
+    counter: int
+    paid_number_counter: int
+    date_active: datetime | None
+    date_paid: datetime | None
+    date_end: datetime | None
+    date_expired: datetime | None
+    date_cancelled: datetime | None
+    date_stopped: datetime | None
+    cancelled_by: str | None
+    revision: int
+    skipped: int
+    package_id: int
+    sku_id: str
+    subscriptions_count: int
+    package_name: str
+    price: Decimal
+    period_length: int
+    period_unit: Unit
+    trial_price: Decimal
+    trial_length: int
+    trial_unit: Unit
+    payment_limit: int
+    number_sealed: bytes | None
+    vault_key_id: str
+    exp_month: int
+    exp_year: int
+    holder: str
+    refused_as: str
+
+
+def package_in(row: Mapping[str, Any]) -> Package:
+    """The package in a row of a statement that joins `package_terms` to other things."""
+    return package_of(PackageRow(**{name: row[name] for name in PackageRow.__struct_fields__}))
+
+
+def package_of(row: PackageRow | RenewalRow) -> Package:
+    """The package in a row."""
     trial = None
-    if row["trial_length"]:
-        trial = Trial(row["trial_price"], Period(row["trial_length"], row["trial_unit"]))
+    if row.trial_length:
+        trial = Trial(row.trial_price, Period(row.trial_length, row.trial_unit))
     terms = Terms(
-        name=row["package_name"],
-        sku_id=row["sku_id"],
-        currency=row["currency"],
-        price=row["price"],
-        period=Period(row["period_length"], row["period_unit"]),
+        name=row.package_name,
+        sku_id=row.sku_id,
+        currency=row.currency,
+        price=row.price,
+        period=Period(row.period_length, row.period_unit),
         trial=trial,
-        limit=row["payment_limit"],
+        limit=row.payment_limit,
     )
-    return Package(row["package_id"], row["package_version_id"], terms, row["subscriptions_count"])
+    assert row.package_version_id is not None, "what is charged again has its terms"
+    return Package(row.package_id, row.package_version_id, terms, row.subscriptions_count)
 
 
-def subscription_of(row: Mapping[str, Any]) -> Subscription:
-    """The subscription in a row of `subscription_whole`."""
-    values = {name: row[name] for name in _KEPT}
-    return Subscription(**values, state=SubscriptionState(row["state"]), package=package_of(row), email=row["email"])
+def subscription_of(row: SubscriptionRow | RenewalRow) -> Subscription:
+    """The subscription in a row."""
+    values = {name: getattr(row, name) for name in _KEPT}
+    return Subscription(**values, state=row.state, package=package_of(row), email=row.email)
 
 
-def link_of(row: Mapping[str, Any]) -> Link:
-    """The link to the portal of the subscription in a row of `subscription_whole`: who has it may cancel.
+def link_of(row: SubscriptionRow) -> Link:
+    """The link to the portal of the subscription in a row: who has it may cancel.
 
     One of an older version stays what it is told by as long as it stands in its row in clear.
     """
-    shop = Shop(row["merchant_id"], row["live"])
-    old = row["portal_token"] if row["portal_seed"] is None else None
-    return Link(LinkTo.PORTAL, shop, row["id"], row["portal_seed"] or "", old)
+    shop = Shop(row.merchant_id, row.live)
+    old = row.portal_token if row.portal_seed is None else None
+    return Link(LinkTo.PORTAL, shop, row.id, row.portal_seed or "", old)
 
 
 def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, Any]] = ()) -> str:
