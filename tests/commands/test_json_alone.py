@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import structlog
 import typer
+from tests import set_back
 
 from paydesk import cli, settings
 from paydesk.commands import connecting
@@ -110,7 +111,7 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
 
     monkeypatch.setattr(connecting, "load_settings", logging)
     # Who read disputes in another test and was broken off has them for a minute.
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     ids = {"merchant": account["id"], "subscription": subscription}
     for noun in ("payment", "pingback"):
         ids[noun] = await database.fetchval(f"select max(id) from {noun} where merchant_id = $1", account["id"])

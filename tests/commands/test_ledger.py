@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests import set_back
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
@@ -195,7 +196,7 @@ class TestChargebacks:
     @pytest.fixture(autouse=True)
     async def _from_the_start(self, database: Database) -> None:
         """Each test has a bank of its own, whose disputes nobody has read."""
-        await database.execute("delete from dispute_reading")
+        await set_back.banks_tell_again(database)
 
     @pytest.fixture
     async def payment(self, subscription: int, database: Database) -> int:

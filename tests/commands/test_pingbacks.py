@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -91,7 +92,7 @@ async def test_all_exhausted_pingbacks_of_a_merchant_are_resent(
 async def test_pingbacks_without_a_place_to_go_are_counted(
     answered: int, account: dict[str, Any], paydesk: Any, database: Database
 ) -> None:
-    await database.execute("update merchant set went_live_at = now() where id = $1", account["id"])
+    await set_back.went_live(database, account["id"], test_mode=True)
     said = await paydesk("pingback", "resend", "--failed", "--merchant", account["id"], "--json")
     assert said.result == {"resent": [], "without_url": [answered]}
     assert "there is no URL: 1 pingback;" in said.err

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests import shopfront
+from tests import set_back, shopfront
 from tests.conftest import database_at
 from tests.databases import drop_database
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
@@ -69,7 +69,7 @@ async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
 @pytest.fixture
 async def subscriber(desk: Desk, shop: Shop) -> Subscriber:
     """A merchant's customers; a janitor asks for all merchants, so what other tests have left is not asked about."""
-    await desk.database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    await set_back.nothing_to_look_up(desk.database)
     return Subscriber(desk, shop)
 
 

@@ -16,6 +16,7 @@ import pytest
 from argon2 import PasswordHasher
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests import set_back
 from tests.conftest import accept_waiting, propose_change, submit_profile
 from tests.e2e.looks import flaws, violations
 from tests.lengths import long, longer
@@ -180,7 +181,7 @@ async def test_a_second_factor_and_a_recovery_code_that_was_kept(
 async def test_what_matters_is_carried_out_after_the_password(sign_up: SignUp, database: Database, base: str) -> None:
     page, _ = await sign_up()
     await page.goto(f"{base}/account/security")
-    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await set_back.password_long_ago(database)
     await page.get_by_label("New address").fill("new@shop.example")
     await page.get_by_role("button", name="Change the address").click()
     await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()

@@ -19,6 +19,7 @@ from tests.web.account.selling import Seller
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -77,7 +78,7 @@ async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSe
     seller = Seller(desk, Shop(int(path.rsplit("/", 1)[1]), live=False))
     database, merchant_id, now = desk.database, seller.shop.merchant_id, utc_now()
     await database.execute("delete from pingback")
-    await database.execute("update merchant set pingback_url = $2 where id = $1", merchant_id, endpoint.url)
+    await change_merchant(database, merchant_id, pingback_url=endpoint.url)
 
     async def sell(number: int, hours: float, answer: tuple[int, str]) -> None:
         endpoint.answer = answer

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests import set_back
 from tests.e2e.looks import Look, violations
 from tests.lengths import long
 from tests.links import newest_portal
@@ -228,7 +229,7 @@ async def test_nothing_scrolls_sideways_at_320_pixels_and_targets_are_large_enou
     look: Look, subscribed: Subscribed, merchant: Merchant, database: Database, state: str
 ) -> None:
     word = "Donaudampfschifffahrtsgesellschaft" * 4
-    await database.execute("update merchant set name = $2 where id = $1", merchant.id, word)
+    await set_back.called(database, merchant.id, word)
     portal = await subscribed(recurring_name=word, recurring_trial_period="30d", recurring_trial_amount="99999999.00")
     if state == "failing":
         await database.execute("update subscription set failures = 1 where merchant_id = $1", merchant.id)

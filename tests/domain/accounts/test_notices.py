@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from tests import set_back
 from tests.domain.accounts.conftest import Join, Mails
 from tests.domain.accounts.someone import Someone
 
@@ -57,7 +58,7 @@ async def test_all_owners_hear_of_another_pingback_url_but_not_of_the_first(
 
 
 async def test_the_first_pingback_url_of_a_live_shop_is_told(ada: Someone, gate: Gate, mails: Mails) -> None:
-    await gate.database.execute("update merchant set went_live_at = now() where id = $1", ada.merchant_id)
+    await set_back.went_live(gate.database, ada.merchant_id, test_mode=True)
     wanted = replace(await find_integration(gate.database, ada.merchant_id), pingback_url="https://evil.example/")
     await save_integration(gate, await ada.again(), wanted, now=utc_now())
     assert await whats(mails, ada) == ["pingback_url_changed"]

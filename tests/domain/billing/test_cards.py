@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import shopfront
+from tests import set_back, shopfront
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
 
@@ -117,7 +117,7 @@ async def failing(desk: Desk, shop: Shop) -> Holder:
 @pytest.fixture(autouse=True)
 async def _no_other_lookups(database: Database) -> None:
     """A janitor asks for all merchants, so that what other tests have left would be in the way."""
-    await database.execute("update card_change set lookup_at = null where lookup_at is not null")
+    await set_back.no_card_to_look_up(database)
 
 
 @pytest.fixture(autouse=True)
@@ -209,9 +209,7 @@ async def test_a_hard_decline_is_forgotten_with_the_card(failing: Holder, databa
 
 
 async def test_a_test_clock_that_runs_ahead_decides_what_at_once_means(failing: Holder, database: Database) -> None:
-    await database.execute(
-        "update merchant set test_clock = interval '40 days' where id = $1", failing.shop.merchant_id
-    )
+    await set_back.clock_runs_ahead(database, failing.shop.merchant_id, timedelta(days=40))
     await failing.give(VISA)
     after = await failing.now()
     assert after.date_next is not None

@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import MONTHLY
 from tests.sweeping import database, database_url
@@ -316,14 +317,14 @@ async def test_a_test_clock_moves_one_merchants_dates_and_no_others(
     club: Subscriber, obedient: ObedientBank, other_shop: Shop, database: Database, clean: Callable[[], Awaitable[None]]
 ) -> None:
     ahead, other = await club.subscribe(), await Subscriber(club.desk, other_shop).subscribe()
-    await database.execute("update merchant set test_clock = '32 days' where id = $1", club.shop.merchant_id)
+    await set_back.clock_runs_ahead(database, club.shop.merchant_id, timedelta(days=32))
     await BillingRun(club.desk).charge_due()
     after = await club.now(ahead)
     assert (after.counter, (await Subscriber(club.desk, other_shop).now(other)).counter) == (2, 1)
     assert after.date_paid is not None
     assert after.date_paid > utc_now() + timedelta(days=31)
     obedient.lose = "answer"
-    await database.execute("update merchant set test_clock = '64 days' where id = $1", club.shop.merchant_id)
+    await set_back.clock_runs_ahead(database, club.shop.merchant_id, timedelta(days=64))
     await BillingRun(club.desk).charge_due()
     await club.settle(minutes=1)
     settled = await club.now(ahead)
@@ -374,7 +375,7 @@ async def test_an_approval_is_voided_however_far_the_test_clock_was_moved_since(
     await club.charge_due(subscription)
     obedient.lose, obedient.hide = "", False
     await club.settle(minutes=3)
-    await club.desk.database.execute("update merchant set test_clock = '90 days' where id = $1", club.shop.merchant_id)
+    await set_back.clock_runs_ahead(club.desk.database, club.shop.merchant_id, timedelta(days=90))
     await club.settle(minutes=70)
     obedient.hidden.clear()
     await club.settle(minutes=140)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests import set_back
 
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -84,7 +85,7 @@ async def test_once_live_test_events_go_to_the_test_url_by_default(
     assert (await find_target(database, shop)).url is None
     await change_merchant(database, merchant.id, pingback_url="https://shop.example/")
     assert (await find_target(database, shop)).url == "https://shop.example/"
-    await database.execute("update merchant set went_live_at = now() where id = $1", merchant.id)
+    await set_back.went_live(database, merchant.id, test_mode=True)
     assert (await find_target(database, shop)).url is None
     assert (await find_target(database, live)).url == "https://shop.example/"
 

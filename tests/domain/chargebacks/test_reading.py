@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests import set_back
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage
@@ -26,6 +27,7 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
@@ -53,7 +55,7 @@ def told(database: Database, shop: Shop) -> Callable[[], Awaitable[list[dict[str
 @pytest.fixture(autouse=True)
 async def _from_the_start(database: Database) -> None:
     """Each test has a bank of its own, whose disputes nobody has read."""
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
 
 
 Told = Callable[[], Awaitable[list[dict[str, Any]]]]
@@ -166,7 +168,7 @@ async def test_of_such_a_dispute_a_muted_account_is_told_nothing(
 ) -> None:
     payment_id = await buy()
     muted = ["chargeback", "chargeback_reversed"]
-    await database.execute("update merchant set muted_events = $2 where id = $1", shop.merchant_id, muted)
+    await change_merchant(database, shop.merchant_id, muted=muted)
     bank.close_dispute(bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent"), won=True)
     await refund(desk, shop, payment_id, None, requested_by="api", now=utc_now())
     assert await read_disputes(desk, now=utc_now()) == 2, "that it was opened, and that it was won"
@@ -229,7 +231,7 @@ async def test_settled_money_is_taken_from_what_is_available(
 
 
 async def test_a_muted_event_is_not_told(desk: Desk, shop: Shop, database: Database, buy: Buy, told: Told) -> None:
-    await database.execute("update merchant set muted_events = '{chargeback}' where id = $1", shop.merchant_id)
+    await change_merchant(database, shop.merchant_id, muted=["chargeback"])
     await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     assert await told() == []

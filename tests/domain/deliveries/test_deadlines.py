@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Captured, Voided
@@ -23,6 +24,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries import deadlines
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.deadlines import act_on_due, run_deadlines
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.test_clock.advancing import Summary, What, advance
@@ -113,9 +115,7 @@ class TestVoids:
 
     async def test_a_merchant_that_muted_refunds_is_not_told(self, warehouse: Any, database: Database) -> None:
         payment_id = await warehouse.sell()
-        await database.execute(
-            "update merchant set muted_events = '{refund}' where id = $1", warehouse.shop.merchant_id
-        )
+        await change_merchant(database, warehouse.shop.merchant_id, muted=["refund"])
         await warehouse.act(days=7)
         assert (await warehouse.state(payment_id), await warehouse.told(payment_id)) == ("voided", ["payment"])
 
@@ -186,9 +186,7 @@ class TestVoids:
         self, warehouse: Any, database: Database, returned: bool
     ) -> None:
         payment_id = await warehouse.sell()
-        await database.execute(
-            "update fee_plan set fees_returned = $2 where merchant_id = $1", warehouse.shop.merchant_id, returned
-        )
+        await change_merchant(database, warehouse.shop.merchant_id, fees_returned=returned)
         warehouse.bank.capture("by hand", await reference_of(warehouse, payment_id), Decimal("4.50"), "USD")
         assert await warehouse.act(days=7) == 1
         payment = await warehouse.payment(payment_id)
@@ -271,9 +269,7 @@ class TestTime:
         payment_id = await warehouse.sell()
         await act_on_due(warehouse.desk, real_now=utc_now())
         assert await warehouse.state(payment_id) == "authorized"
-        await database.execute(
-            "update merchant set test_clock = interval '7 days 1 minute' where id = $1", warehouse.shop.merchant_id
-        )
+        await set_back.clock_runs_ahead(database, warehouse.shop.merchant_id, timedelta(days=7, minutes=1))
         assert await act_on_due(warehouse.desk, real_now=utc_now()) == 1
         row = await warehouse.payment(payment_id)
         (movement,) = await warehouse.rows("movement", payment_id)

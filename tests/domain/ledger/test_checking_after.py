@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.shopfront import ships
 
 from paydesk.core.clock import utc_now
@@ -46,7 +47,7 @@ async def refunded_in_part(till: Any) -> None:
 
 
 async def charged_back(till: Any) -> None:
-    await till.database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(till.database)
     await till.pay(CHARGED_BACK)
     await read_disputes(till.desk, now=utc_now())
 
@@ -193,7 +194,7 @@ def test_every_rule_is_seen_to_fail() -> None:
 async def test_a_chargeback_that_was_read_but_not_recorded_is_named(till: Any) -> None:
     await captured(till)
     till.acquirer.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
-    await till.database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(till.database)
     assert await broken(till) == set(), "nobody has read the bank's news yet"
     await till.database.execute(
         "insert into dispute_reading (acquirer, read_at) values ('simulator', now() + interval '1 hour')"

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.ledger.test_checking_after import (
     authorized,
@@ -191,9 +192,7 @@ def test_every_rule_of_figures_is_seen_to_fail() -> None:
 
 async def test_a_test_clock_that_was_moved_is_no_wrong_date(till: Any) -> None:
     await subscribed(till)
-    await till.database.execute(
-        "update merchant set test_clock = interval '400 days' where id = $1", till.shop.merchant_id
-    )
+    await set_back.clock_runs_ahead(till.database, till.shop.merchant_id, timedelta(days=400))
     await till.database.execute(
         "update pingback set state = 'due', url = 'https://shop.example/', due_at = now() + interval '400 days'"
         " where merchant_id = $1",

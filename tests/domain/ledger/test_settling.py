@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from tests import set_back
 from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
@@ -85,7 +86,7 @@ async def test_workers_at_the_same_time_settle_each_payment_once(database: Datab
 
 async def test_money_of_a_live_side_is_not_moved_by_a_test_clock(database: Database, shop: Shop, buy: Buy) -> None:
     payment_id = await buy()
-    await database.execute("update merchant set test_clock = interval '30 days' where id = $1", shop.merchant_id)
+    await set_back.clock_runs_ahead(database, shop.merchant_id, timedelta(days=30))
     await settle_due(database, real_now=utc_now())
     row = await database.fetchrow("select settled_at from payment where id = $1", payment_id)
     assert row is not None

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import asyncpg
 import pytest
+from tests import set_back
 from tests.conftest import database_at
 from tests.domain.ledger.conftest import Till
 from tests.domain.ledger.paying_out import record_payout
@@ -64,9 +65,7 @@ async def test_money_is_posted_when_it_is_recorded_not_when_its_bank_was_asked(t
 
 
 async def test_a_test_side_whose_clock_runs_ahead_lives_by_that_clock(till: Till) -> None:
-    await till.database.execute(
-        "update merchant set test_clock = interval '30 days' where id = $1", till.shop.merchant_id
-    )
+    await set_back.clock_runs_ahead(till.database, till.shop.merchant_id, timedelta(days=30))
     wanted = utc_now() + timedelta(days=20)
     posted = await till.database.fetchval("select posted_at($1, false, $2)", till.shop.merchant_id, wanted)
     assert posted == wanted

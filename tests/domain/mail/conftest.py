@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.adapters.mail.post_offices import PostOffice, post_office
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.sweeping import database, database_url
@@ -107,5 +108,5 @@ def mails(database: Database, vault: Vault, shop: Shop) -> Desk:
 @pytest.fixture
 async def subscriber(desk: PaymentDesk, shop: Shop) -> Subscriber:
     """The merchant's customers."""
-    await desk.database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    await set_back.nothing_to_look_up(desk.database)
     return Subscriber(desk, shop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tests import set_back
 from tests.adapters.mail.post_offices import PostOffice
 from tests.domain.mail.conftest import Desk
 from tests.web.mails.every_mail import ADDRESSES, FACTS
@@ -36,7 +37,7 @@ async def test_every_kind_arrives_as_text_and_html_in_the_readers_language(mails
 async def test_what_a_shop_or_a_customer_writes_reaches_nobody_else_and_runs_nowhere(
     mails: Desk, office: PostOffice
 ) -> None:
-    await mails.database.execute("update merchant set name = $2 where id = $1", mails.shop.merchant_id, HOSTILE)
+    await set_back.called(mails.database, mails.shop.merchant_id, HOSTILE)
     for kind in Kind:
         given = {name: HOSTILE if name in WORDS else value for name, value in FACTS[kind].items()}
         await mails.queue(kind=kind, to=f"{kind}@people.example", facts=given)

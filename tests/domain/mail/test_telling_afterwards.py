@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.domain.deliveries.conftest import Warehouse, warehouse
 from tests.domain.mail.test_telling import buy, tell
 from tests.web.mails.every_mail import ADDRESSES, mail_of
@@ -31,7 +32,7 @@ CHARGED_BACK = "4000000000000259"
 @pytest.fixture(autouse=True)
 async def _a_bank_that_nobody_has_read(database: Database) -> None:
     """Each test's bank counts its disputes from one."""
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
 
 
 async def told(database: Database, shop: Shop, kind: Kind) -> list[Mapping[str, Any]]:

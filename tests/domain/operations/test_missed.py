@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_lifecycle import START, started
 from tests.shopfront import MONTHLY
@@ -65,7 +66,7 @@ async def test_what_was_skipped_agrees_with_the_check(club: Subscriber, database
     assert subscription.date_next is not None
     await club.charge(subscription.date_next + timedelta(days=40))
     ahead = timedelta(days=60)
-    await database.execute("update merchant set test_clock = $1 where id = $2", ahead, club.shop.merchant_id)
+    await set_back.clock_runs_ahead(database, club.shop.merchant_id, ahead)
     found = await check(database, now=utc_now(), merchant_id=club.shop.merchant_id)
     # The bank of this test keeps no record of its own to compare with.
     assert [one.rule.statement for one in found if one.found] == []

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests import shopfront
+from tests import set_back, shopfront
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.clock import utc_now
@@ -83,7 +83,7 @@ def till(desk: Desk, shop: Shop) -> Till:
 @pytest.fixture(autouse=True)
 async def _no_other_lookups(database: Database) -> None:
     """A janitor asks for all merchants, so that what other tests have left would be in the way."""
-    await database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    await set_back.nothing_to_look_up(database)
     await database.execute(
         "update movement set lookup_at = lookup_at + interval '100 years' where lookup_at < now() + interval '1 year'"
     )

@@ -11,7 +11,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any, TypeVar
 
-from tests import shopfront
+from tests import set_back, shopfront
 from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.adapters.acquirers.interface import (
@@ -249,9 +249,7 @@ class Till:
     async def wait(self, **days: float) -> None:
         """Let the merchant's time pass."""
         self.ahead += timedelta(**days)
-        await self.database.execute(
-            "update merchant set test_clock = $2 where id = $1", self.shop.merchant_id, self.ahead
-        )
+        await set_back.clock_runs_ahead(self.database, self.shop.merchant_id, self.ahead)
 
     async def key_of(self, payment_id: int) -> str:
         """The name of a payment's purchase at the bank."""
@@ -313,7 +311,7 @@ class Till:
         """Let the janitor and the reader of disputes finish what was begun, with a bank that answers."""
         self.teller.lose = self.teller.refuse = ""
         for _ in range(5):
-            await self.database.execute("update movement set leased_until = null where leased_until is not null")
+            await set_back.movements_let_go(self.database)
             if not await self.finish(hours=30):
                 break
         await self.read()

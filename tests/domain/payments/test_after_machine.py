@@ -12,6 +12,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 from tests.lengths import at_length
 
@@ -20,7 +21,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirming
-from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 
 which = st.integers(0, 3)
@@ -137,9 +138,9 @@ async def test_any_interleaving_agrees_with_the_bank(
     plan: list[tuple[object, ...]],
     seed: int,
 ) -> None:
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     merchant = await create_merchant(database, vault, name="Mugs", email="m@shop.example", now=utc_now())
-    await database.execute("update fee_plan set fees_returned = $2 where merchant_id = $1", merchant.id, fees_returned)
+    await change_merchant(database, merchant.id, fees_returned=fees_returned)
     record = Record(Path(tmp_path_factory.mktemp("bank")) / "record.sqlite")
     teller = Teller(Bank(record), Random(seed))
     till = Till(database, Desk(database, vault, {"simulator": teller}), shop_of(merchant, live=False), teller)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings
 from hypothesis import strategies as st
+from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 from tests.domain.payments.documented import DocumentedBank
 from tests.sweeping import database, database_url
@@ -149,7 +150,7 @@ class Counter(Till):
         await self.read()
         self.documented.garble(0)
         for _ in range(5):
-            await self.database.execute("update movement set leased_until = null where leased_until is not null")
+            await set_back.movements_let_go(self.database)
             if not await self.finish(hours=30):
                 break
         await self.read()

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import FailedRefund, FailedRefundPage, OutcomeUnknown
@@ -19,6 +20,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import failed_refunds
 from paydesk.domain.payments.desk import Desk
@@ -90,7 +92,7 @@ class Returned:
 
 @pytest.fixture
 async def order(desk: Desk, shop: Shop, bank: Bank, database: Database, buy: Callable[[], Awaitable[int]]) -> Returned:
-    await database.execute("delete from failed_refund_reading")
+    await set_back.banks_tell_of_refunds_again(database)
     await database.execute("delete from alarm")
     return Returned(desk, shop, bank, await buy())
 
@@ -130,7 +132,7 @@ async def test_fees_that_it_had_returned_are_due_again(order: Returned) -> None:
         )
         return {row["account"]: row["amount"] for row in rows}
 
-    await database.execute("update fee_plan set fees_returned = true where merchant_id = $1", merchant_id)
+    await change_merchant(database, merchant_id, fees_returned=True)
     before = await balances()
     first, second = await order.give(Decimal("3.33")), await order.give()
     assert (await balances())["fees"] == 0
@@ -192,9 +194,7 @@ async def test_of_a_refund_that_failed_the_janitor_finds_that_it_is_refused(orde
 
 
 async def test_an_account_that_muted_it_is_not_told(order: Returned) -> None:
-    await order.desk.database.execute(
-        "update merchant set muted_events = array['refund_failed'] where id = $1", order.shop.merchant_id
-    )
+    await change_merchant(order.desk.database, order.shop.merchant_id, muted=["refund_failed"])
     await order.send_back(await order.give(FOUR))
     assert await order.read() == 1
     assert [one["event"] for one in await order.told()] == ["payment", "partial_refund"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
@@ -24,7 +25,7 @@ from paydesk.domain.payments.refunding import Refund, RefundStatus
 @pytest.fixture
 async def counter(desk: Desk, shop: Shop, database: Database, tmp_path: Path) -> AsyncIterator[Till]:
     """A till that must be in order when the test is over."""
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     record = Record(tmp_path / "races.sqlite")
     teller = Teller(Bank(record), Random(7))
     till = Till(database, Desk(database, desk.vault, {"simulator": teller}), shop, teller)

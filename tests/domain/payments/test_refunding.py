@@ -135,9 +135,7 @@ class TestAWholeRefund:
         assert await refunds.differences() == []
 
     async def test_fees_come_back_if_the_plan_says_so(self, refunds: Refunds) -> None:
-        await refunds.database.execute(
-            "update fee_plan set fees_returned = true where merchant_id = $1", refunds.till.shop.merchant_id
-        )
+        await change_merchant(refunds.database, refunds.till.shop.merchant_id, fees_returned=True)
         await refunds.refund(await refunds.paid())
         assert await refunds.balances() == {}
 
@@ -194,9 +192,7 @@ class TestPartialRefunds:
         assert [order["reference_id"] for _, order in told] == [part.reference_id for part in parts]
 
     async def test_many_take_from_the_ledger_exactly_what_one_takes(self, refunds: Refunds) -> None:
-        await refunds.database.execute(
-            "update fee_plan set fees_returned = true where merchant_id = $1", refunds.till.shop.merchant_id
-        )
+        await change_merchant(refunds.database, refunds.till.shop.merchant_id, fees_returned=True)
         payment_id = await refunds.paid("0.37")
         for _ in range(37):
             await refunds.refund(payment_id, "0.01")
@@ -556,9 +552,7 @@ class TestTheSameKeyAgain:
 
 class TestTheAccount:
     async def test_can_mute_what_is_told_but_never_the_money(self, refunds: Refunds) -> None:
-        await refunds.database.execute(
-            "update merchant set muted_events = '{partial_refund}' where id = $1", refunds.till.shop.merchant_id
-        )
+        await change_merchant(refunds.database, refunds.till.shop.merchant_id, muted=["partial_refund"])
         payment_id = await refunds.paid()
         await refunds.refund(payment_id, "4.00")
         await refunds.refund(payment_id)

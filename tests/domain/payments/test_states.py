@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import set_back
 from tests.lengths import at_length
 from tests.shopfront import buy, ship, ships
 
@@ -145,7 +146,7 @@ async def _after_the_payment(till: Any, database: Database) -> None:
     await ships(database, shop, shipped=False)
     await give_back(await sell(), "10")
     await give_back(await sell(), "4", "6")
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     for payment_id in (await sell(), await give_back(await sell(), "4")):
         key = await database.fetchval("select idempotency_key from payment_attempt where payment_id = $1", payment_id)
         reference = bank.open_dispute(key, "fraudulent")
@@ -159,7 +160,7 @@ async def _after_the_payment(till: Any, database: Database) -> None:
         dispute = Dispute("twice", key, Decimal(10), "USD", "fraudulent", status, utc_now())
         await record_dispute(database, "simulator", dispute, now=utc_now(), confirmed=True)
     # Refunds that come back: of one its only one, of one a part and then the rest.
-    await database.execute("delete from failed_refund_reading")
+    await set_back.banks_tell_of_refunds_again(database)
     for payment_id in (await give_back(await sell(), "10"), await give_back(await sell(), "4", "6")):
         made = await database.fetch(
             "select acquirer_reference from movement where payment_id = $1 order by id", payment_id

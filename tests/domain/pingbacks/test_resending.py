@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from tests import set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
@@ -72,7 +73,7 @@ async def test_once_live_a_test_pingback_is_sent_again_to_the_test_url_only(
     database: Database, shop: Shop, merchant: Merchant, queue: Any
 ) -> None:
     pingback_id = await queue(shop, "https://form.example/")
-    await database.execute("update merchant set went_live_at = now() where id = $1", merchant.id)
+    await set_back.went_live(database, merchant.id, test_mode=True)
     with pytest.raises(Conflict, match="test pingback URL"):
         await resend(database, shop, pingback_id, now=utc_now())
     await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")
@@ -187,7 +188,7 @@ async def test_what_waited_on_the_test_side_of_a_live_merchant_goes_to_the_test_
     database: Database, shop: Shop, merchant: Merchant, queue: Any
 ) -> None:
     test, live = await queue(shop, None), await queue(Shop(merchant.id, True), None)
-    await database.execute("update merchant set went_live_at = now() where id = $1", merchant.id)
+    await set_back.went_live(database, merchant.id, test_mode=True)
     changed = await change_merchant(database, merchant.id, pingback_url="https://account.example/")
     assert await send_waiting(database, changed, now=utc_now()) == 1
     assert (await show_pingback(database, Shop(merchant.id, True), live))[0].url == "https://account.example/"
@@ -289,7 +290,7 @@ async def test_once_live_failed_test_pingbacks_go_to_the_test_url_or_nowhere(
     database: Database, shop: Shop, merchant: Merchant, queue: Any
 ) -> None:
     pingback_id = await exhausted(database, queue, shop, "https://form.example/")
-    await database.execute("update merchant set went_live_at = now() where id = $1", merchant.id)
+    await set_back.went_live(database, merchant.id, test_mode=True)
     assert await count_exhausted(database, shop, Exhausted()) == 0
     assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 0
     await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")

@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests import set_back
 
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import keys
-from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear
@@ -285,11 +286,9 @@ async def test_once_live_a_merchants_test_pingbacks_go_to_the_test_url_only(
     database: Database, shop: Shop, sender: PingbackSender, receiver: Any, queue: Any
 ) -> None:
     pingback_id = await queue(shop, f"{receiver.base}/form")
-    await database.execute("update merchant set went_live_at = now() where id = $1", shop.merchant_id)
+    await set_back.went_live(database, shop.merchant_id, test_mode=True)
     assert await sender.send_due_once(utc_now()) == 0
-    await database.execute(
-        "update merchant set test_pingback_url = $2 where id = $1", shop.merchant_id, f"{receiver.base}/test"
-    )
+    await change_merchant(database, shop.merchant_id, test_pingback_url=f"{receiver.base}/test")
     assert await sender.send_due_once(utc_now()) == 1
     assert [one.path for one in receiver.received] == ["/test"]
     assert (await row_of(database, pingback_id))["url"] == f"{receiver.base}/test"
@@ -298,7 +297,7 @@ async def test_once_live_a_merchants_test_pingbacks_go_to_the_test_url_only(
 async def test_live_pingbacks_are_sent_too(
     database: Database, shop: Shop, sender: PingbackSender, receiver: Any, queue: Any
 ) -> None:
-    await database.execute("update merchant set went_live_at = now() where id = $1", shop.merchant_id)
+    await set_back.went_live(database, shop.merchant_id, test_mode=True)
     await queue(Shop(shop.merchant_id, True), f"{receiver.base}/live")
     assert await sender.send_due_once(utc_now()) == 1
     assert [one.path for one in receiver.received] == ["/live"]
@@ -307,7 +306,7 @@ async def test_live_pingbacks_are_sent_too(
 async def test_live_no_private_key_goes_over_plain_http(
     database: Database, shop: Shop, merchant: Merchant, sender: PingbackSender, receiver: Any, queue: Any
 ) -> None:
-    await database.execute("update merchant set went_live_at = now() where id = $1", shop.merchant_id)
+    await set_back.went_live(database, shop.merchant_id, test_mode=True)
     kept = await queue(Shop(shop.merchant_id, True), f"{receiver.base}/old", sign_version="v1")
     await queue(Shop(shop.merchant_id, True), f"{receiver.base}/signed")
     assert await sender.send_due_once(utc_now()) == 2

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 
 from paydesk.adapters.acquirers.interface import Dispute, DisputePage, DisputeStatus
@@ -45,7 +46,7 @@ class DisputingBank(ObedientBank):
 async def test_a_subscription_ends_for_a_dispute_that_is_not_won(
     subscriber: Subscriber, database: Database, steps: list[DisputeStatus], ends: bool
 ) -> None:
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     bank = DisputingBank()
     club = subscriber.at(bank)
     subscription = await club.subscribe()
@@ -59,7 +60,7 @@ async def test_a_subscription_ends_for_a_dispute_that_is_not_won(
 
 
 async def test_a_partly_won_dispute_ends_it_too(subscriber: Subscriber, database: Database) -> None:
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     bank = DisputingBank()
     club = subscriber.at(bank)
     subscription = await club.subscribe()
@@ -75,7 +76,7 @@ async def test_a_partly_won_dispute_ends_it_too(subscriber: Subscriber, database
 async def test_one_that_can_not_be_ended_stops_no_reading_and_is_ended_later(
     subscriber: Subscriber, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
     bank = DisputingBank()
     club = subscriber.at(bank)
     subscription = await club.subscribe()

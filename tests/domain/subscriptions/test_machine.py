@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.lengths import at_length
 from tests.shopfront import MONTHLY
@@ -65,9 +66,7 @@ class World:
 
     async def move_clock(self, hours: int) -> None:
         self.ahead += timedelta(hours=hours)
-        await self.subscriber.desk.database.execute(
-            "update merchant set test_clock = $2 where id = $1", self.subscriber.shop.merchant_id, self.ahead
-        )
+        await set_back.clock_runs_ahead(self.subscriber.desk.database, self.subscriber.shop.merchant_id, self.ahead)
 
     async def move_to_next(self) -> None:
         """Move the clock to when something is due."""
@@ -151,7 +150,7 @@ class World:
 async def test_any_interleaving_keeps_every_promise(
     database: Database, vault: Vault, terms: Terms, plan: list[tuple[object, ...]]
 ) -> None:
-    await database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+    await set_back.nothing_to_look_up(database)
     merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=utc_now())
     bank = ObedientBank()
     world = World(Subscriber(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False)), bank)

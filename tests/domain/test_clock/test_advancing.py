@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests import shopfront
+from tests import set_back, shopfront
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.adapters.outbound import OutboundClient
@@ -334,7 +334,7 @@ async def test_other_merchants_and_live_data_have_their_own_time(
 async def test_a_leap_day_is_kept(subscribe: Subscribe, run: Advance, database: Database, shop: Shop) -> None:
     real = utc_now()
     leap_day = datetime(real.year + 4 - real.year % 4, 2, 29, 12, tzinfo=UTC)
-    await database.execute("update merchant set test_clock = $1 where id = $2", leap_day - utc_now(), shop.merchant_id)
+    await set_back.clock_runs_ahead(database, shop.merchant_id, leap_day - utc_now())
     await subscribe(replace(MONTHLY, period=Period(1, "year")), at=leap_day)
     summary = await run(4, "year")
     assert [(event.at.month, event.at.day) for event in billing(summary).events] == [(2, 28), (2, 28), (2, 28), (2, 29)]
@@ -358,7 +358,7 @@ async def test_a_summary_shows_the_first_events_and_counts_all(subscribe: Subscr
 
 
 async def test_a_clock_can_not_run_away(run: Advance, database: Database, shop: Shop) -> None:
-    await database.execute("update merchant set test_clock = interval '17500 days' where id = $1", shop.merchant_id)
+    await set_back.clock_runs_ahead(database, shop.merchant_id, timedelta(days=17500))
     with pytest.raises(Malformed, match="50 years"):
         await run(10, "year")
     with pytest.raises(NotFound):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests import set_back
 from tests.web.account.conftest import Join, Visitor, leads_to, text_of
 from tests.web.account.selling import GOOD, seller_of
 
@@ -21,7 +22,7 @@ def page_of(visitor: Visitor) -> str:
 async def look_at_live(visitor: Visitor, database: Database) -> Shop:
     """The visitor's merchant may be live, and they look at that side."""
     merchant_id = int(visitor.merchant_path.split("/")[2])
-    await database.execute("update merchant set went_live_at = now(), test_mode = false where id = $1", merchant_id)
+    await set_back.went_live(database, merchant_id)
     await database.execute(
         "update account_session s set merchant_id = b.merchant_id, live = true"
         "  from membership b where b.person_id = s.person_id and b.merchant_id = $1",

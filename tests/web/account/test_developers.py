@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import httpx
 import pytest
+from tests import set_back
 from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -170,11 +171,7 @@ async def test_ending_a_key_needs_the_password_again_and_the_right(
         assert (await member.see(end)).status_code == 403
         assert (await member.web.post(end, data=token)).status_code == 403
     token = fields_of((await owner.see("/account/security")).text, "/account/logout")
-    await database.execute(
-        "update account_session s set confirmed_at = now() - interval '1 hour'"
-        " from person p where p.id = s.person_id and p.email = $1",
-        owner.email,
-    )
+    await set_back.password_long_ago(database, owner.email)
     assert leads_to(await owner.see(end)).startswith("/account/confirm")
     assert (await owner.web.post(end, data=token)).status_code == 403
     assert await audited(database, owner, "key_ended") == 0
@@ -191,11 +188,7 @@ async def test_the_same_form_makes_keys_once(owner: Visitor, database: Database)
 
 async def test_new_keys_need_the_password_again(owner: Visitor, database: Database) -> None:
     hidden = fields_of((await owner.see(page(owner, "/keys"))).text, page(owner, "/keys"))
-    await database.execute(
-        "update account_session s set confirmed_at = now() - interval '1 hour'"
-        " from person p where p.id = s.person_id and p.email = $1",
-        owner.email,
-    )
+    await set_back.password_long_ago(database, owner.email)
     assert leads_to(await owner.see(page(owner, "/keys"))).startswith("/account/confirm")
     asked = await owner.web.post(page(owner, "/keys"), data={**hidden, "grace": "24", "scope": ALL})
     assert asked.status_code == 403
@@ -387,9 +380,7 @@ async def test_a_key_that_was_made_in_test_mode_by_who_may_not_refund_moves_test
     made = await rotate(developer)
     private = re.findall(r"\b[0-9a-f]{48}\b", made.text)[0]
     assert "Test money alone" in text_of(await owner.see(page(owner)))
-    await database.execute(
-        "update merchant set went_live_at = now() - interval '1 day', test_mode = false where id = $1", merchant_id
-    )
+    await set_back.went_live(database, merchant_id, ago=timedelta(days=1))
     called = {
         base: await owner.web.post(f"{base}/payment/1/refund", json={}, headers={"X-ApiKey": private})
         for base in ("", "/sandbox")
@@ -409,7 +400,7 @@ async def test_who_may_not_refund_makes_no_key_that_moves_money_once_the_shop_is
     merchant_id = int(owner.merchant_path.rpartition("/")[2])
     developer = await join(owner, Role.developer)
     at = page(owner, "/keys")
-    await database.execute("update merchant set went_live_at = now() where id = $1", merchant_id)
+    await set_back.went_live(database, merchant_id, test_mode=True)
     shown = (await developer.see(at)).text
     assert 'value="move"' not in shown
     refused = await developer.web.post(at, data={**fields_of(shown, at), "grace": "24", "scope": ALL})

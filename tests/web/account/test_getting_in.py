@@ -3,6 +3,7 @@ import time
 
 import pyotp
 import pytest
+from tests import set_back
 from tests.web.account.conftest import PASSWORD, LinkInMail, OpenVisitor, Visitor, leads_to, text_of
 
 from paydesk.database.pool import Database
@@ -269,7 +270,7 @@ async def test_half_a_log_in_can_only_log_out(owner: Visitor, stranger: OpenVisi
 
 
 async def test_an_operator_goes_nowhere_without_a_second_factor(owner: Visitor, database: Database) -> None:
-    await database.execute("update person set operator = true where email = $1", owner.email)
+    await set_back.runs_the_deployment(database, owner.email)
     owner.web.cookies.delete("paydesk")
     assert await log_in(owner, owner.email) == "/account/security/second-factor"
     for path in ("/account/security", f"{owner.merchant_path}/settings/team"):

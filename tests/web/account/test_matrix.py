@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 from starlette.routing import Route
+from tests import set_back
 from tests.web.account.conftest import PASSWORD, Join, OpenVisitor, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import seller_of
 from tests.web.account.test_getting_in import log_in, second_factor
@@ -140,7 +141,7 @@ async def test_an_operator_is_in_no_merchants_team(
     below_account: list[Route], for_operators: list[Route], owner: Visitor, sign_up: SignUp, database: Database
 ) -> None:
     operator = await sign_up("Own Shop")
-    await database.execute("update person set operator = true where email = $1", operator.email)
+    await set_back.runs_the_deployment(database, operator.email)
     operator.web.cookies.delete("paydesk")
     await log_in(operator, operator.email)
     await second_factor(operator)
@@ -201,7 +202,7 @@ async def test_no_form_is_taken_without_its_token_or_from_elsewhere(
 ) -> None:
     payment_id = await seller_of(desk, owner).sell()
     await second_factor(owner)
-    await database.execute("update person set operator = true where email = $1", owner.email)
+    await set_back.runs_the_deployment(database, owner.email)
     fields = {"csrf": await token_of(owner)} if with_token else {"other": "1"}
     before = await versions(database)
     for route in [*below_account, *for_operators]:

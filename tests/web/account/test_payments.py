@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import set_back
 from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import POOR, Seller, seller_of
 
@@ -132,7 +133,7 @@ async def test_a_payment_tells_everything_in_time_order(owner: Visitor, seller: 
 
 
 async def test_a_chargeback_and_what_it_took_stand_on_the_page(owner: Visitor, seller: Seller) -> None:
-    await seller.database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(seller.database)
     payment_id = await seller.sell(number="4000000000000259")
     await read_disputes(seller.desk, now=utc_now())
     shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
@@ -263,7 +264,7 @@ async def test_a_database_that_goes_away_over_a_form_leaves_open_whether_it_was_
 
 async def test_much_money_needs_the_password_again(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell(amount="900.00")
-    await seller.database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await set_back.password_long_ago(seller.database)
     assert (await refund(owner, payment_id, amount="499.00")).status_code == 303
     asked = await refund(owner, payment_id, amount="2.00")
     assert asked.status_code == 403

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import web as server
+from tests import set_back
 from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -15,6 +16,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.business.made_up_events import EVENTS
 from paydesk.domain.merchants.keys import pairs_of
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 from paydesk_client import Gateway
@@ -171,7 +173,7 @@ async def test_a_pingback_that_has_nowhere_to_go_says_what_to_do(
 ) -> None:
     pingback_id = await failed()
     page = url(owner, f"/{pingback_id}")
-    await seller.database.execute("update merchant set went_live_at = now() where id = $1", seller.shop.merchant_id)
+    await set_back.went_live(seller.database, seller.shop.merchant_id, test_mode=True)
     answer = await owner.send(page, f"{page}/resend")
     assert answer.status_code == 409
     assert "test pingback URL" in text_of(answer)
@@ -275,7 +277,7 @@ async def test_a_test_event_shows_what_was_sent_and_what_came_back_and_changes_n
     owner: Visitor, seller: Seller, endpoint: Endpoint, database: Database, vault: Vault
 ) -> None:
     base, received = endpoint
-    await database.execute("update merchant set pingback_url = $2 where id = $1", seller.shop.merchant_id, f"{base}/pb")
+    await change_merchant(database, seller.shop.merchant_id, pingback_url=f"{base}/pb")
     assert f'value="{base}/pb"' in (await owner.see(url(owner, "/test"))).text
     answer = await send_test(owner, url=f"{base}/pb", sign_version="v1")
     assert answer.status_code == 200
@@ -336,9 +338,7 @@ async def test_support_may_try_the_accounts_own_url_and_no_other(
     owner: Visitor, seller: Seller, endpoint: Endpoint, join: Join
 ) -> None:
     base, received = endpoint
-    await seller.database.execute(
-        "update merchant set pingback_url = $2 where id = $1", seller.shop.merchant_id, f"{base}/pb"
-    )
+    await change_merchant(seller.database, seller.shop.merchant_id, pingback_url=f"{base}/pb")
     support = await join(owner, Role.support)
     assert "Acknowledged" in text_of(await send_test(support, url=f"{base}/pb"))
     assert (await send_test(support, url=f"{base}/mine")).status_code == 403
@@ -350,7 +350,7 @@ async def test_the_private_key_leaves_for_a_url_that_is_not_the_accounts_only_wi
     owner: Visitor, seller: Seller, endpoint: Endpoint
 ) -> None:
     base, received = endpoint
-    await seller.database.execute("update account_session set confirmed_at = now() - interval '1 day'")
+    await set_back.password_long_ago(seller.database)
     answer = await send_test(owner, url=f"{base}/pb", sign_version="v1")
     assert answer.status_code == 403
     assert "Confirm it's you" in text_of(answer)

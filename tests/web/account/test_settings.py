@@ -3,6 +3,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.conftest import accept_waiting
 from tests.web.account.conftest import PASSWORD, Join, LinkInMail, OpenVisitor, Visitor, leads_to, text_of
 
@@ -144,7 +145,7 @@ async def test_a_refusal_says_why(confirmed: Visitor, database: Database) -> Non
 
 async def test_an_incomplete_profile_is_not_submitted(owner: Visitor, database: Database) -> None:
     await save(owner)
-    await database.execute("update person set email_confirmed_at = now() where email = $1", owner.email)
+    await set_back.address_confirmed(database, owner.email)
     page = settings(owner, "profile")
     shown = await owner.see(page)
     assert "Ask to go live" in text_of(shown)
@@ -159,7 +160,7 @@ async def test_an_incomplete_profile_is_not_submitted(owner: Visitor, database: 
 @pytest.fixture
 async def proven(owner: Visitor, database: Database) -> Visitor:
     """An owner whose e-mail address is confirmed."""
-    await database.execute("update person set email_confirmed_at = now() where email = $1", owner.email)
+    await set_back.address_confirmed(database, owner.email)
     return owner
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.web.account.conftest import Join, Visitor, leads_to, text_of
 from tests.web.account.selling import seller_of
 
@@ -91,11 +92,7 @@ async def test_a_setting_that_makes_no_sense_is_named_at_its_field(
 
 
 async def test_another_address_wants_the_password(owner: Visitor, database: Database) -> None:
-    await database.execute(
-        "update account_session set confirmed_at = now() - interval '1 hour'"
-        " where person_id = (select id from person where email = $1)",
-        owner.email,
-    )
+    await set_back.password_long_ago(database, owner.email)
     asked = await owner.send(page_of(owner), page_of(owner), **fields(owner, email="new@shop.example"))
     assert asked.status_code == 403
     assert "Confirm it's you" in text_of(asked)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
@@ -22,7 +23,7 @@ CHARGED_BACK = "4000000000000259"
 @pytest.fixture(autouse=True)
 async def _from_the_start(database: Database) -> None:
     """Each test has a bank of its own, whose disputes nobody has read."""
-    await database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(database)
 
 
 async def settle(database: Database, shop: Shop, days: int) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.merchant import Merchant, create_merchant
+from paydesk.domain.merchants.merchant import Merchant, change_merchant, create_merchant
 
 CALLS = [
     ("GET", "/api/v1/payments"),
@@ -111,14 +111,14 @@ class TestWhoMayCall:
         assert answered.status_code == (404 if "{" in path else 200)
         assert answered.json().get("data", []) == []
         assert (await server.call(method, "/sandbox" + path.format(**ids))).status_code == 200
-        await database.execute("update merchant set test_mode = true where id = $1", merchant.id)
+        await change_merchant(database, merchant.id, test_mode=True)
         assert (await server.call(method, path.format(**ids))).status_code == 200
 
 
 async def test_a_merchant_that_is_not_live_calls_its_test_side(
     server: Any, database: Database, merchant: Merchant, ids: Ids
 ) -> None:
-    await database.execute("update merchant set test_mode = false where id = $1", merchant.id)
+    await change_merchant(database, merchant.id, test_mode=False)
     assert (await server.get(f"/api/v1/payments/{ids['payment']}"))["data"]["live"] is False
 
 

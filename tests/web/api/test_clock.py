@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import set_back
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
@@ -58,7 +59,7 @@ async def test_a_malformed_period_is_refused_by_name(server: Any, body: dict[str
 
 
 async def test_live_data_has_no_clock(server: Any, database: Database, merchant: Merchant) -> None:
-    await database.execute("update merchant set went_live_at = now(), test_mode = false where id = $1", merchant.id)
+    await set_back.went_live(database, merchant.id)
     assert (await server.call("POST", PATH, json={"advance": "1d"})).status_code == 409
     ahead = await database.fetchval("select test_clock from merchant where id = $1", merchant.id)
     assert ahead == timedelta(0)

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import set_back
 from tests.shopfront import ships
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
@@ -348,7 +349,7 @@ class TestRefusals:
     async def test_the_other_side_is_another_shop(
         self, server: Any, order: tuple[int, str], database: Database, merchant: Merchant
     ) -> None:
-        await database.execute("update merchant set test_mode = false, went_live_at = now() where id = $1", merchant.id)
+        await set_back.went_live(database, merchant.id)
         body = {**SHIPPED, "payment_order_id": order[0]}
         is_refusal(await server.call("POST", PATH, json=body), 404)
         assert (await server.call("POST", f"/sandbox{PATH}", json=body)).status_code == 200

@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
     response_headers_conformance,
     response_schema_conformance,
 )
+from tests import set_back
 from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -111,7 +112,7 @@ async def service(settings: Settings, bank: Bank) -> AsyncIterator[str]:
 @pytest.fixture
 async def ids(customers: Any, desk: Desk, shop: Shop) -> Ids:
     """Things that the merchant has, by the name of the path's parameter."""
-    await desk.database.execute("delete from dispute_reading")
+    await set_back.banks_tell_again(desk.database)
     for number in ("4242424242424242", "5555555555554444", CHARGED_BACK, CHARGED_BACK):
         await customers.buy(number=number)
     subscription = await customers.subscribe()

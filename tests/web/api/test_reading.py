@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests import set_back
 from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
@@ -361,7 +362,7 @@ async def test_a_test_clock_dates_what_is_cancelled(
     server: Any, customers: Any, database: Database, shop: Shop
 ) -> None:
     subscription = await customers.subscribe()
-    await database.execute("update merchant set test_clock = interval '10 days' where id = $1", shop.merchant_id)
+    await set_back.clock_runs_ahead(database, shop.merchant_id, timedelta(days=10))
     answered = await server.call("POST", f"/api/subscription/{subscription.id}/cancel")
     ahead = answered.json()["data"]["date_cancelled"] - subscription.created_at.timestamp()
     assert timedelta(days=10).total_seconds() <= ahead + 1 < timedelta(days=11).total_seconds()

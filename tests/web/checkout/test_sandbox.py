@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
+from tests import set_back
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, change_merchant
@@ -77,7 +78,7 @@ async def test_a_live_checkout_is_refused_with_an_explanation_until_going_live(
 async def test_a_live_link_is_unknown_below_the_sandbox(
     web: httpx.AsyncClient, database: Database, merchant: Merchant, signed_form: SignedForm
 ) -> None:
-    await database.execute("update merchant set test_mode = false, went_live_at = now() where id = $1", merchant.id)
+    await set_back.went_live(database, merchant.id)
     path = await accepted(web, signed_form())
     assert path.startswith("/checkout/l")
     assert (await web.get(path)).status_code == 200

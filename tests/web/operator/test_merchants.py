@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from tests import set_back
 from tests.web.account.conftest import SignUp, Visitor, leads_to, text_of
 
 from paydesk.database.pool import Database
@@ -90,11 +91,7 @@ async def test_suspending_and_terms_want_the_password_again(
     operator: Visitor, owner: Visitor, database: Database
 ) -> None:
     page = f"/operator/merchants/{merchant_id_of(owner)}"
-    await database.execute(
-        "update account_session set confirmed_at = now() - interval '1 day'"
-        " where person_id = (select id from person where email = $1)",
-        operator.email,
-    )
+    await set_back.password_long_ago(database, operator.email)
     for action, fields in (("suspend", {"reason": "x"}), ("terms", TERMS)):
         asked = await operator.send(page, f"{page}/{action}", **fields)
         assert asked.status_code == 403

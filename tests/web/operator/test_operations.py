@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from tests import set_back
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -130,11 +131,7 @@ async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line
     assert "3704" not in page.text
     form = fields_of(page.text, path)
     assert (await owner.web.post(path, data=form)).status_code in (403, 404)
-    await database.execute(
-        "update account_session set confirmed_at = now() - interval '1 day' where person_id in"
-        " (select id from person where email = $1)",
-        operator.email,
-    )
+    await set_back.password_long_ago(database, operator.email)
     asked = await operator.web.post(path, data=form)
     assert (asked.status_code, "3704" in asked.text) == (403, False)
     assert await seller.audited("bank_account_read") == []
@@ -248,7 +245,7 @@ async def test_a_wrong_payout_is_refused_and_what_was_typed_stays(
 async def test_a_payout_needs_the_password_again(
     operator: Visitor, seller: Seller, payout_page: str, database: Database
 ) -> None:
-    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await set_back.password_long_ago(database)
     answer = await post(operator, payout_page, amount="1.00", reference="T")
     assert answer.status_code == 403
     assert "password" in text_of(answer).lower()

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.conftest import accept_waiting
 from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_of
 from tests.web.account.test_settings import COMPLETE
@@ -28,7 +29,7 @@ async def shop(owner: Visitor, database: Database) -> Visitor:
     """An owner whose profile is accepted and whose bank account is old enough."""
     profile = profile_of(owner)
     await owner.send(profile, **COMPLETE)
-    await database.execute("update person set email_confirmed_at = now() where email = $1", owner.email)
+    await set_back.address_confirmed(database, owner.email)
     await owner.send(profile, f"{profile}/submit")
     await accept_waiting(database, merchant_id_of(owner), now=utc_now() - timedelta(days=10))
     return owner
@@ -160,13 +161,13 @@ async def test_a_change_is_accepted_with_the_password_alone(
 ) -> None:
     page = f"/operator/profiles/{merchant_id_of(shop)}"
     await propose(shop, city="Bonn")
-    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await set_back.password_long_ago(database)
     assert 'name="_password"' in (await operator.send(page, f"{page}/accept")).text
     assert (await shop.see(profile_of(shop))).text.count('value="Bonn"') == 0
 
 
 async def test_another_bank_account_is_proposed_with_the_password_alone(shop: Visitor, database: Database) -> None:
-    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await set_back.password_long_ago(database)
     assert 'name="_password"' in (await propose(shop, iban=SECOND)).text
     assert await told(database, shop) == []
 
@@ -199,7 +200,7 @@ async def test_only_owners_propose_and_take_back(shop: Visitor, join: Join, data
 
 async def test_all_owners_hear_of_every_step(shop: Visitor, join: Join, database: Database) -> None:
     partner, viewer = await join(shop, Role.owner), await join(shop, Role.viewer)
-    await database.execute("update person set email_confirmed_at = now() where email = $1", partner.email)
+    await set_back.address_confirmed(database, partner.email)
     await propose(shop, city="Bonn")
     await refuse(
         database,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests import set_back
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.operator.test_merchants import merchant_id_of
 
@@ -32,7 +33,7 @@ async def test_an_accepted_profile_lets_the_merchant_go_live(
     shown = await operator.see(page)
     assert "We sell <b>mugs</b>" in text_of(shown)
     assert "•••• 3000" in text_of(shown)
-    await database.execute("update account_session set confirmed_at = now() - interval '1 hour'")
+    await set_back.password_long_ago(database)
     assert 'name="_password"' in (await operator.send(page, f"{page}/accept")).text
     assert not await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
     await database.execute("update account_session set confirmed_at = now()")

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import set_back
 from tests.links import newest_portal
 from tests.shopfront import open_page, pay
 
@@ -110,5 +111,5 @@ async def failing(subscribe: Subscribe) -> Subscriber:
 async def renamed(merchant: Merchant, database: Database) -> str:
     """A merchant's name that would like to be markup."""
     name = "<script>alert('x')</script> & Söhne"
-    await database.execute("update merchant set name = $2 where id = $1", merchant.id, name)
+    await set_back.called(database, merchant.id, name)
     return name

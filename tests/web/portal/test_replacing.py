@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -33,7 +34,7 @@ def leads_to(answer: Any) -> str:
 @pytest.fixture(autouse=True)
 async def _no_lookups_yet(database: Database) -> None:
     """A janitor asks for all merchants, so that what the tests before have left would be in the way."""
-    await database.execute("update card_change set lookup_at = null where lookup_at is not null")
+    await set_back.no_card_to_look_up(database)
 
 
 async def test_another_card_takes_the_old_ones_place(subscriber: Any, charges: Any) -> None:

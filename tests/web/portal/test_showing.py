@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from babel.dates import format_date
+from tests import set_back
 from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
@@ -223,5 +224,5 @@ async def test_a_test_clock_that_runs_ahead_counts_as_now(
 ) -> None:
     await subscriber.cancel()
     assert "What you have paid runs until" in await subscriber.page()
-    await database.execute("update merchant set test_clock = interval '40 days' where id = $1", merchant.id)
+    await set_back.clock_runs_ahead(database, merchant.id, timedelta(days=40))
     assert "What you have paid runs until" not in await subscriber.page()

@@ -1,0 +1,77 @@
+"""What tests put into tables because nothing in the domain does it: time that has passed, and what others have left.
+
+Each function is named as what is true after it. Whatever a merchant, a customer or an operator can do is done by the
+domain instead (`tests/shopfront.py`, `change_merchant`, …).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from paydesk.database.pool import Database
+
+
+async def clock_runs_ahead(database: Database, merchant_id: int, ahead: timedelta) -> None:
+    """A merchant's test clock is there already, without anything that falls due on the way having happened."""
+    await database.execute("update merchant set test_clock = $2 where id = $1", merchant_id, ahead)
+
+
+async def went_live(
+    database: Database, merchant_id: int, *, ago: timedelta = timedelta(), test_mode: bool = False
+) -> None:
+    """A merchant is live without a business profile that an operator has read; in test mode if it went back to it."""
+    await database.execute(
+        "update merchant set went_live_at = now() - $2::interval, test_mode = $3 where id = $1",
+        merchant_id,
+        ago,
+        test_mode,
+    )
+
+
+async def called(database: Database, merchant_id: int, name: str) -> None:
+    """A merchant has another name."""
+    await database.execute("update merchant set name = $2 where id = $1", merchant_id, name)
+
+
+async def password_long_ago(database: Database, email: str | None = None) -> None:
+    """Somebody, or everybody, has last given their password a day ago."""
+    await database.execute(
+        "update account_session s set confirmed_at = now() - interval '1 day' from person p"
+        " where p.id = s.person_id and ($1::text is null or p.email = $1)",
+        email,
+    )
+
+
+async def address_confirmed(database: Database, email: str) -> None:
+    """Somebody has followed the link in the mail that asks whether the address is theirs."""
+    await database.execute("update person set email_confirmed_at = now() where email = $1", email)
+
+
+async def runs_the_deployment(database: Database, email: str) -> None:
+    """Somebody with an account is an operator as well."""
+    await database.execute("update person set operator = true where email = $1", email)
+
+
+async def banks_tell_again(database: Database) -> None:
+    """Nothing was read of what banks tell of disputes, so that a bank whose record is new is read from its start."""
+    await database.execute("delete from dispute_reading")
+
+
+async def banks_tell_of_refunds_again(database: Database) -> None:
+    """Nothing was read of what banks tell of refunds that failed."""
+    await database.execute("delete from failed_refund_reading")
+
+
+async def nothing_to_look_up(database: Database) -> None:
+    """A janitor, who asks for all merchants, finds no attempt that another test has left."""
+    await database.execute("update payment_attempt set lookup_at = null where lookup_at is not null")
+
+
+async def no_card_to_look_up(database: Database) -> None:
+    """The same of cards that were being replaced."""
+    await database.execute("update card_change set lookup_at = null where lookup_at is not null")
+
+
+async def movements_let_go(database: Database) -> None:
+    """The leases of those who took captures, voids and refunds to finish them have run out."""
+    await database.execute("update movement set leased_until = null where leased_until is not null")
