@@ -1,0 +1,131 @@
+"""The machinery as an operator watches it: queues, workers, acquirers and the operators' log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from prometheus_client import REGISTRY
+from tests import shopfront
+
+from paydesk.core.clock import utc_now
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.machinery import (
+    ActFilter,
+    Health,
+    acquirer_health,
+    browse_acts,
+    database_now,
+    logs,
+    run_pulse,
+    watch_queues,
+    workers,
+)
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
+from paydesk.domain.payments.desk import Desk
+
+
+def measured(what: str, queue: str) -> float:
+    value = REGISTRY.get_sample_value(f"paydesk_queue_{what}", {"queue": queue})
+    assert value is not None
+    return value
+
+
+async def test_a_pingback_that_waits_is_measured_with_its_age(
+    database: Database, shop: Shop, buy: Callable[[], Awaitable[int]]
+) -> None:
+    payment_id = await buy()
+    await database.execute(
+        "update pingback set due_at = now() - interval '2 hours'"
+        " where merchant_id = $1 and payment_id = $2 and state = 'due'",
+        shop.merchant_id,
+        payment_id,
+    )
+    now = utc_now()
+    await watch_queues(database, now=now)
+    due, oldest = measured("due", "pingbacks"), measured("oldest_seconds", "pingbacks")
+    assert due >= 1
+    assert oldest >= timedelta(hours=1, minutes=59).total_seconds()
+    await database.execute("delete from pingback where merchant_id = $1", shop.merchant_id)
+    await watch_queues(database, now=now)
+    assert measured("due", "pingbacks") == due - 1
+
+
+async def test_every_queue_is_measured_also_an_empty_one(database: Database) -> None:
+    await watch_queues(database, now=utc_now())
+    queues = ("pingbacks", "renewals", "outcomes", "movements", "shipping", "settlements", "mails")
+    assert all(measured("due", queue) >= 0 and measured("in_hand", queue) >= 0 for queue in queues)
+    assert (REGISTRY.get_sample_value("paydesk_subscriptions_failing") or 0) >= 0
+
+
+async def test_a_worker_is_seen_while_it_lives_and_says_goodbye(database: Database) -> None:
+    before, stop = {one.name for one in await workers(database)}, asyncio.Event()
+    pulse = asyncio.create_task(run_pulse(database, stop))
+    while not (found := [one for one in await workers(database) if one.name not in before]):  # noqa: ASYNC110 (a row sends no event)
+        await asyncio.sleep(0.01)
+    assert [one.started_at <= one.seen_at for one in found] == [True]
+    stop.set()
+    await pulse
+    assert found[0].name not in {one.name for one in await workers(database)}
+
+
+async def test_an_acquirers_health_counts_what_became_of_its_attempts(
+    desk: Desk, database: Database, shop: Shop
+) -> None:
+    async def health() -> Health:
+        return (await acquirer_health(database, since=utc_now() - timedelta(hours=1)))["simulator"]
+
+    await shopfront.buy(desk, shop)
+    before = await health()
+    await shopfront.buy(desk, shop)
+    await shopfront.pay(desk, await shopfront.order(database, shop), shopfront.DECLINED)
+    after = await health()
+    assert (after.attempts, after.approved, after.declined) == (
+        before.attempts + 2,
+        before.approved + 1,
+        before.declined + 1,
+    )
+    assert (after.unanswered, after.errors) == (before.unanswered, before.errors)
+    assert after.last_approval is not None
+    assert after.last_approval > utc_now() - timedelta(minutes=5)
+
+
+def test_an_acquirer_fails_if_one_of_ten_attempts_got_no_answer_or_an_error() -> None:
+    def failing(attempts: int, unanswered: int, errors: int) -> bool:
+        return Health("bank", attempts, 0, 0, 0, 0, 0, unanswered, errors, None, None).failing
+
+    assert [failing(*told) for told in ((0, 0, 0), (10, 0, 0), (11, 1, 0), (10, 1, 0), (20, 1, 1))] == [
+        *(False, False, False),
+        *(True, True),
+    ]
+
+
+async def test_the_operators_log_is_read_by_kind_by_merchant_and_by_hand(
+    database: Database, shop: Shop, other_shop: Shop
+) -> None:
+    now = utc_now()
+    await suspend_merchant(database, COMMAND_LINE, shop.merchant_id, reason="forged goods", now=now)
+    await resume_merchant(database, COMMAND_LINE, shop.merchant_id, now=now + timedelta(seconds=1))
+    acts = await browse_acts(database, Page(50), ActFilter(merchant_id=shop.merchant_id))
+    assert [(one.action, one.merchant_name, one.person_id) for one in acts] == [
+        (Action.merchant_resumed, "Corner Shop", None),
+        (Action.merchant_suspended, "Corner Shop", None),
+    ]
+    assert acts[1].details == {"reason": "forged goods"}
+    lifted = ActFilter(merchant_id=shop.merchant_id, by_command=True, action=Action.merchant_resumed)
+    assert await browse_acts(database, Page(50), lifted) == acts[:1]
+    assert await browse_acts(database, Page(50), ActFilter(merchant_id=other_shop.merchant_id)) == []
+    assert await browse_acts(database, Page(50), ActFilter(merchant_id=shop.merchant_id, person_id=2**52)) == []
+
+
+async def test_the_database_and_its_logs_are_measured(database: Database) -> None:
+    standing = await database_now(database)
+    assert standing.bytes > 0
+    assert standing.connections >= 1
+    found = await logs(database)
+    assert len(found) >= 1
+    assert all(one.bytes > 0 and one.first <= one.last for one in found)
