@@ -1,3 +1,5 @@
+"""Every command says what it is for, and how it is called."""
+
 from __future__ import annotations
 
 import typer.main

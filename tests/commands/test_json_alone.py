@@ -1,3 +1,5 @@
+"""With `--json` nothing but JSON stands on stdout, whatever is logged."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

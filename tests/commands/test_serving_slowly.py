@@ -1,3 +1,5 @@
+"""Processes that take long to start are waited for."""
+
 import asyncio
 import sys
 from pathlib import Path

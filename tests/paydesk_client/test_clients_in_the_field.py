@@ -1,3 +1,5 @@
+"""What shops have installed signs and verifies as this package does."""
+
 import hashlib
 import hmac
 import json

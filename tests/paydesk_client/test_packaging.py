@@ -1,3 +1,5 @@
+"""The wheel holds the typed package alone, and needs nothing but the standard library."""
+
 import subprocess
 import sys
 import zipfile

@@ -1,3 +1,5 @@
+"""The merchant of the package's README takes payments as it is printed there."""
+
 import json
 import re
 import time

@@ -1,3 +1,5 @@
+"""`paydesk check` names what is wrong with a subscription, and finds nothing wrong with a sound one."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,5 @@
+"""The whole life of a subscription, from its beginning to each of its ends."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,0 +1,77 @@
+"""A test's path says what it is about: a module, or a promise that several keep together (CONTRIBUTING, Tests)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+SOURCES = TESTS.parent / "src"
+MIRRORED = ("adapters", "commands", "core", "database", "domain", "loops", "paydesk_client", "web")
+"""Rooms whose tests lie in folders of the same names; beside these lie plays of the whole: e2e, faults, docs, …."""
+BY_DOOR = "web"
+"""Here a folder is a door's, and a file is a module of it, a page, or something that a visitor does there."""
+
+ACROSS = {
+    "adapters/acquirers": ("contract",),
+    "adapters/acquirers/stripe": ("errors", "sending"),
+    "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
+    "database": ("columns_by_name", "migrating_ids", "statements_prepared", "steps_beside_work"),
+    "domain/accounts": ("names",),
+    "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
+    "domain/ledger": ("checking_after", "checking_figures", "checking_subscriptions", "statement"),
+    "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
+    "domain/operations": ("posted_again",),
+    "domain/payments": (
+        *("after_machine", "card_secrecy", "contradictions", "documented_bank", "races", "refund_limits"),
+        *("refund_races", "suspension"),
+    ),
+    "domain/pingbacks": ("crowds", "fairness"),
+    "domain/subscriptions": (
+        *("card_numbers", "disputed", "life", "machine", "muting", "races", "set_aside", "unattended"),
+        "withdrawn_currency",
+    ),
+    "paydesk_client": ("clients_in_the_field", "packaging", "readme"),
+}
+"""Files about no single module, by folder: the promise stands in their first line."""
+
+FILES = sorted(path for room in MIRRORED for path in (TESTS / room).rglob("test_*.py"))
+NAMED = [path for path in FILES if path.relative_to(TESTS).parts[0] != BY_DOOR]
+
+
+def folder(path: Path) -> str:
+    return path.parent.relative_to(TESTS).as_posix()
+
+
+def subject(path: Path) -> str:
+    return path.stem.removeprefix("test_")
+
+
+def package(path: Path) -> Path:
+    """Where the modules are that a file in this folder may be about."""
+    rooms = path.parent.relative_to(TESTS)
+    return SOURCES / rooms if rooms.parts[0] == "paydesk_client" else SOURCES / "paydesk" / rooms
+
+
+def is_module(path: Path) -> bool:
+    at = package(path) / subject(path)
+    return at.with_suffix(".py").exists() or (at / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("name", sorted({folder(path) for path in FILES}))
+def test_a_folder_is_a_package(name: str) -> None:
+    assert package(TESTS / name / "test_it.py").is_dir(), f"no package is called {name}: its tests lie where it was"
+
+
+@pytest.mark.parametrize("path", NAMED, ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_a_file_is_a_modules_or_a_promise_across_modules(path: Path) -> None:
+    listed = subject(path) in ACROSS.get(folder(path), ())
+    assert is_module(path) is not listed, f"{path.name} names no module of {folder(path)}: rename it, or list it"
+    assert not listed or ast.get_docstring(ast.parse(path.read_text())), "its first line says what it promises"
+
+
+def test_what_is_listed_is_there() -> None:
+    listed = {f"{name}/test_{one}.py" for name, several in ACROSS.items() for one in several}
+    assert listed <= {path.relative_to(TESTS).as_posix() for path in NAMED}
