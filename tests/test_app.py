@@ -12,6 +12,7 @@ import asyncpg
 import httpx
 import pytest
 from structlog.testing import capture_logs
+from tests.shopfront import open_page, press_pay
 
 from paydesk import app as application
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
@@ -27,14 +28,6 @@ from paydesk.settings import Settings
 SignedForm = Callable[..., dict[str, Any]]
 
 JSON = {"Accept": "application/json"}
-CARD = {
-    "number": "4242424242424242",
-    "expiry": "12/30",
-    "cvc": "123",
-    "holder": "Ada Lovelace",
-    "email": "ada@example.com",
-    "country": "GB",
-}
 
 
 async def test_the_service_says_that_it_lives_and_is_ready(web: httpx.AsyncClient) -> None:
@@ -236,8 +229,7 @@ async def test_a_payment_under_way_is_finished_before_the_service_stops(
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=with_state, client=("192.0.2.1", 1)), base_url=settings.address
     ) as web:
-        opened = await web.post("/payment/form", data=signed_form())
-        paying = asyncio.create_task(web.post(f"{opened.headers['location']}/pay", data=CARD))
+        paying = asyncio.create_task(press_pay(web, await open_page(web, signed_form())))
         await decided.wait()
         paying.cancel()
     stopping = asyncio.create_task(lifespan.__aexit__(None, None, None))

@@ -18,7 +18,7 @@ ACROSS = {
     "adapters/acquirers": ("contract",),
     "adapters/acquirers/stripe": ("errors", "sending"),
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
-    "database": ("columns_by_name", "migrating_ids", "statements_prepared", "steps_beside_work"),
+    "database": ("columns_by_name", "statements_prepared", "steps_beside_work"),
     "domain/accounts": ("names",),
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
     "domain/ledger": ("checking_after", "checking_figures", "checking_subscriptions", "statement"),

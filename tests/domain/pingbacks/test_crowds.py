@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -28,15 +29,6 @@ IN_HAND, PER_ENDPOINT = 192, 8
 WAVES, CUSTOMERS = 3, 3
 """So often the living shop has something new to be told,
 each time with so many customers who pay meanwhile."""
-
-CARD = {
-    "number": "4242424242424242",
-    "expiry": "12/30",
-    "cvc": "123",
-    "holder": "Ada Lovelace",
-    "email": "ada@example.com",
-    "country": "GB",
-}
 
 
 @pytest.fixture
@@ -79,8 +71,7 @@ async def crowd(database: Database, vault: Vault, receiver: Any, queue: Any) -> 
 
 async def buy(web: httpx.AsyncClient, form: dict[str, Any]) -> None:
     """A customer pays on the page, in the very event loop that the sender works on."""
-    opened = await web.post("/payment/form", data=form)
-    paid = await web.post(f"{opened.headers['location']}/pay", data=CARD)
+    paid = await press_pay(web, await open_page(web, form))
     assert paid.headers["location"].startswith("https://shop.example/"), paid.text
 
 
