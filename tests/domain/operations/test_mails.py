@@ -21,8 +21,14 @@ async def queued(database: Database, shop: Shop, *recipients: str) -> list[Liste
     for place, recipient in enumerate(recipients):
         await queue_mail(
             database,
-            **{"merchant_id": shop.merchant_id, "live": shop.live, "kind": "receipt", "to": recipient},
-            **{"language": "en", "facts": {}, "once": recipient, "now": utc_now() + timedelta(minutes=place)},
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            kind="receipt",
+            to=recipient,
+            language="en",
+            facts={},
+            once=recipient,
+            now=utc_now() + timedelta(minutes=place),
         )
     return [one for one in await newest_mails(database, most=500) if one.merchant_id == shop.merchant_id]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ async def test_new_terms_are_logged_with_what_they_were_and_listed_as_the_mercha
     [("rate", Decimal(1)), ("fixed", Decimal(-1)), ("chargeback_fee", Decimal("0.00001")), ("reserve_days", 3651)],
 )
 async def test_terms_that_make_no_sense_are_refused_by_their_field(
-    database: Database, merchant: Merchant, field: str, value: object
+    database: Database, merchant: Merchant, field: str, value: Any
 ) -> None:
     with pytest.raises(Malformed) as refused:
         await change_terms(database, COMMAND_LINE, merchant.id, replace(TradeTerms(), **{field: value}), now=utc_now())

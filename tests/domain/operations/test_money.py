@@ -111,7 +111,7 @@ async def test_all_disputes_are_listed_by_their_state_and_found_at_their_merchan
     payment_id = await shopfront.buy(desk, shop, number=CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     [dispute] = [one for one in await browse_disputes(database, Page(50), live=False) if one.payment_id == payment_id]
-    assert (dispute.merchant_name, dispute.state, dispute.taken) == ("Corner Shop", ChargebackState.OPEN, 10)
+    assert (dispute.merchant_name, dispute.state, dispute.taken) == ("Corner Shop", ChargebackState.OPEN, Decimal(10))
     in_state = {state: await browse_disputes(database, Page(50), live=False, state=state) for state in ChargebackState}
     assert [state for state, found in in_state.items() if dispute in found] == [ChargebackState.OPEN]
     assert await find_dispute(database, shop.merchant_id, dispute.id) == dispute

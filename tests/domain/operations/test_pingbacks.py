@@ -30,6 +30,6 @@ async def test_the_newest_of_everybody_come_first_with_whose_they_are(
 async def test_an_id_alone_leads_to_the_side_of_its_merchant(desk: Desk, database: Database, shop: Shop) -> None:
     await shopfront.buy(desk, shop)
     [one] = await newest_pingbacks(database, merchant_id=shop.merchant_id)
-    assert await shop_of_pingback(database, one.pingback.id) == shop
+    assert await shop_of_pingback(database, one.id) == shop
     with pytest.raises(NotFound, match="paydesk pingback list"):
         await shop_of_pingback(database, 2**52)
