@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,7 +47,7 @@ async def add_owner(database: Database, merchant: Merchant, *, confirmed: bool) 
 
 def shown(answer: httpx.Response) -> str:
     assert answer.status_code == 200, answer.text
-    return html.unescape(answer.text)
+    return html.unescape(re.sub(r"(?<=>)\s*\n\s*|\s*\n\s*(?=<)", "", answer.text))
 
 
 async def test_a_customer_is_led_back_once_and_later_by_a_button(
