@@ -35,7 +35,7 @@ $(READY): $(REQUIREMENTS) $(FRONT_END) pyproject.toml
 run: $(READY) ## Start everything: database, checkout, worker, sample shop
 	@exec $(BIN)/paydesk run
 
-test: lint unit ## Lint, then all tests in their short form, on an embedded PostgreSQL (five minutes on 2 cores)
+test: lint unit ## Lint, then all tests, the long ones in a short form, on an embedded PostgreSQL
 
 test-long: $(READY) ## The long plays in full: each fate at each point, each look of each page, more made-up examples
 	@WHOLE_TESTS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PROCESSES) -m long $(ARGS)
