@@ -1,6 +1,6 @@
 """Each limit of the business is one constant: when it is changed, rows and words follow it everywhere.
 
-The pages of the account are in `tests/web/account/test_limits.py`, what docs/interface.md says of the limits in
+The pages of the account are in `tests/web/account/test_limits.py`, the documented limits in
 `tests/docs/test_interface.py`.
 """
 
