@@ -12,7 +12,9 @@ import pytest
 
 
 def change(monkeypatch: pytest.MonkeyPatch, module: str, name: str, value: object) -> None:
-    """Change a constant for a test where it stands, and in all modules that imported it under its name."""
+    """Change a constant for a test where it stands, and in all modules that imported it under
+    its name.
+    """
     before = getattr(importlib.import_module(module), name)
     for loaded in [each for called, each in sys.modules.items() if called.split(".")[0] == "paydesk"]:
         if getattr(loaded, name, None) is before:
@@ -20,9 +22,11 @@ def change(monkeypatch: pytest.MonkeyPatch, module: str, name: str, value: objec
 
 
 def said_with(module: str, change: str, says: str) -> Any:
-    """What Python says that starts now: it changes a constant of `module`, then takes the value of `says`.
+    """What Python says that starts now: it changes a constant of `module`, then takes the value
+    of `says`.
 
-    For words that are put together while their modules are read, where it would be too late for `change`.
+    For words that are put together while their modules are read, where it would be too late
+    for `change`.
     """
     program = f"import json, sys\nfrom datetime import timedelta\nimport {module} as limits\n{change}\n{says}"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -1,7 +1,8 @@
-"""What tests put into tables because nothing in the domain does it: time that has passed, and what others have left.
+"""What tests put into tables because nothing in the domain does it:
+time that has passed, and what others have left.
 
-Each function is named as what is true after it. Whatever a merchant, a customer or an operator can do is done by the
-domain instead (`tests/shopfront.py`, `change_merchant`, …).
+Each function is named as what is true after it. Whatever a merchant, a customer or an operator can
+do is done by the domain instead (`tests/shopfront.py`, `change_merchant`, …).
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from paydesk.database.pool import Database
 
 
 async def clock_runs_ahead(database: Database, merchant_id: int, ahead: timedelta) -> None:
-    """A merchant's test clock is there already, without anything that falls due on the way having happened."""
+    """A merchant's test clock is there already, without anything that falls due
+    on the way having happened.
+    """
     await database.execute("update merchant set test_clock = $2 where id = $1", merchant_id, ahead)
 
 
 async def went_live(
     database: Database, merchant_id: int, *, ago: timedelta = timedelta(), test_mode: bool = False
 ) -> None:
-    """A merchant is live without a business profile that an operator has read; in test mode if it went back to it."""
+    """A merchant is live without a business profile that an operator has read;
+    in test mode if it went back to it.
+    """
     await database.execute(
         "update merchant set went_live_at = now() - $2::interval, test_mode = $3 where id = $1",
         merchant_id,
@@ -53,7 +58,9 @@ async def runs_the_deployment(database: Database, email: str) -> None:
 
 
 async def banks_tell_again(database: Database) -> None:
-    """Nothing was read of what banks tell of disputes, so that a bank whose record is new is read from its start."""
+    """Nothing was read of what banks tell of disputes, so that a bank whose record is new is read
+    from its start.
+    """
     await database.execute("delete from dispute_reading")
 
 

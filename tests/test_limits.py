@@ -1,4 +1,5 @@
-"""Each limit of the business is one constant: when it is changed, rows and words follow it everywhere.
+"""Each limit of the business is one constant: when it is changed,
+rows and words follow it everywhere.
 
 The pages of the account are in `tests/web/account/test_limits.py`, the documented limits in
 `tests/docs/test_interface.py`.

@@ -1,4 +1,6 @@
-"""A test's path says what it is about: a module, or a promise that several keep together (CONTRIBUTING, Tests)."""
+"""A test's path says what it is about: a module, or a promise that several keep together
+(CONTRIBUTING, Tests).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,11 @@ import pytest
 TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "src"
 MIRRORED = ("adapters", "commands", "core", "database", "domain", "loops", "paydesk_client", "web")
-"""Rooms whose tests lie in folders of the same names; beside these lie plays of the whole: e2e, faults, docs, …."""
+"""Rooms whose tests lie in folders of the same names; beside these lie plays of the whole:
+e2e, faults, docs, …."""
 BY_DOOR = "web"
-"""Here a folder is a door's, and a file is a module of it, a page, or something that a visitor does there."""
+"""Here a folder is a door's, and a file is a module of it, a page,
+or something that a visitor does there."""
 
 ACROSS = {
     "adapters/acquirers": ("contract",),

@@ -88,7 +88,8 @@ REFUSED = {
 
 
 OF_ALL_MERCHANTS = {"reconcile", "restored", "vault reseal"}
-"""Those whose end depends on what others have left in the database: either way stdout has the result."""
+"""Those whose end depends on what others have left in the database:
+either way stdout has the result."""
 
 
 def commands_with_json(command: Any, *path: str) -> Iterator[str]:

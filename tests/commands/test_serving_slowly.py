@@ -8,7 +8,8 @@ import psutil
 from tests.processes import Kept, environment, eventually, free_port
 
 PAUSE = 8.0
-"""Seconds that the processes come to nothing: more than uvicorn by itself gives them, less than we do."""
+"""Seconds that the processes come to nothing: more than uvicorn by itself gives them,
+less than we do."""
 
 
 async def test_processes_that_take_long_to_start_are_left_to_it(

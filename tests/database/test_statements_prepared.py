@@ -124,7 +124,9 @@ async def test_the_columns_of_every_statement_are_the_fields_of_the_class_that_i
 
 
 def fits(column: asyncpg.Type, hint: Any) -> bool:
-    """Whether a field takes what the driver makes of a column; nothing says whether that may be null."""
+    """Whether a field takes what the driver makes of a column;
+    nothing says whether that may be null.
+    """
     kind = without_none(hint)
     if column.name.endswith("[]"):
         return get_origin(kind) in (list, Sequence)

@@ -1,4 +1,6 @@
-"""A customer who has paid, for what comes after the payment; and databases to put back to what they were."""
+"""A customer who has paid, for what comes after the payment;
+and databases to put back to what they were.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ async def empty(server_url: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
-    """Databases to copy, as a dump and its restore do: each is made from another, by its name, or from an empty one."""
+    """Databases to copy, as a dump and its restore do: each is made from another, by its name,
+    or from an empty one.
+    """
     admin, made = await asyncpg.connect(server_url), list[str]()
 
     @asynccontextmanager
@@ -68,7 +72,9 @@ async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
 
 @pytest.fixture
 async def subscriber(desk: Desk, shop: Shop) -> Subscriber:
-    """A merchant's customers; a janitor asks for all merchants, so what other tests have left is not asked about."""
+    """A merchant's customers; a janitor asks for all merchants,
+    so what other tests have left is not asked about.
+    """
     await set_back.nothing_to_look_up(desk.database)
     return Subscriber(desk, shop)
 

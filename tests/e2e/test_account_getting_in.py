@@ -1,4 +1,6 @@
-"""The business account's shell and ways in, in a real browser: with and without JavaScript, light, dark, on a phone."""
+"""The business account's shell and ways in, in a real browser:
+with and without JavaScript, light, dark, on a phone.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ RED_DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFB
 async def base(
     serve: Serve, settings: Settings, bank: object, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[str]:
-    """The web application at an address of its own; hashing passwords costs little there, and nobody is paused."""
+    """The web application at an address of its own; hashing passwords costs little there,
+    and nobody is paused.
+    """
     await database.execute("delete from entry_pause")
     cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
     monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
@@ -63,7 +67,9 @@ async def base(
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What browsers complain about: violations of the content security policy, and errors of scripts."""
+    """What browsers complain about: violations of the content security policy,
+    and errors of scripts.
+    """
     return []
 
 
@@ -307,7 +313,9 @@ async def test_a_checkout_in_the_merchants_colours_can_be_read(
 async def test_everybody_can_use_the_account_whatever_state_it_is_in(
     sign_up: SignUp, base: str, database: Database
 ) -> None:
-    """Pages that an address alone does not bring up; the others are walked by test_console_pages."""
+    """Pages that an address alone does not bring up;
+    the others are walked by test_console_pages.
+    """
     page, _ = await sign_up()
     shop = f"{base}{merchant_path(page)}/settings"
     await page.goto(f"{shop}/profile")

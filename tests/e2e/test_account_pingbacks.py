@@ -1,4 +1,6 @@
-"""What a merchant's programmer does when pingbacks fail, in a real browser: see why, mend it, send again; axe too."""
+"""What a merchant's programmer does when pingbacks fail, in a real browser:
+see why, mend it, send again; axe too.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ PAGE = "<!DOCTYPE html>\n<html><head><title>Whoops</title></head><body>Call to u
 
 
 async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSender) -> tuple[str, int]:
-    """A merchant whose server took pingbacks for days and fails since an hour; its address, and a failed pingback."""
+    """A merchant whose server took pingbacks for days and fails since an hour;
+    its address, and a failed pingback.
+    """
     path = re.sub(r"(/account/\d+).*", r"\1", page.url)
     seller = Seller(desk, Shop(int(path.rsplit("/", 1)[1]), live=False))
     database, merchant_id, now = desk.database, seller.shop.merchant_id, utc_now()

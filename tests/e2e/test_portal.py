@@ -1,4 +1,6 @@
-"""The customer's portal in a real browser, with and without JavaScript, for every eye and every screen."""
+"""The customer's portal in a real browser, with and without JavaScript,
+for every eye and every screen.
+"""
 
 from __future__ import annotations
 

@@ -193,7 +193,9 @@ _php_parameters = st.dictionaries(names, _php_values, max_size=6)
 
 @pytest.fixture(scope="module")
 def php() -> Iterator[subprocess.Popen[str]]:
-    """PHP itself, which answers each line of JSON parameters with the two strings that it would sign."""
+    """PHP itself, which answers each line of JSON parameters with the two strings
+    that it would sign.
+    """
     if shutil.which("php") is None:
         pytest.skip("php is not installed")
     with subprocess.Popen(["php", "-r", PHP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

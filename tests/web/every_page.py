@@ -1,4 +1,6 @@
-"""Every page that a customer may see, for tests of its languages; its names and references are of no language."""
+"""Every page that a customer may see, for tests of its languages;
+its names and references are of no language.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A row becomes an object where it is read: a frozen class whose fields are the statement's columns, by name."""
+"""A row becomes an object where it is read: a frozen class whose fields are the statement's
+columns, by name.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Mismatch(TypeError):
 def record_of(of: Callable[..., _Record], row: Row) -> _Record:
     """The object of a row; an enum's value becomes its member.
 
-    A column that a later schema adds to a view is left alone; today's columns are compared by a test.
+    A column that a later schema adds to a view is left alone; today's columns are compared by
+    a test.
 
     Raises: Mismatch if a field has no column, or two.
     """
@@ -52,7 +55,9 @@ async def records_of(of: Callable[..., _Record], rows: AsyncIterator[Row]) -> li
 
 
 def fields_of(of: Callable[..., Any]) -> dict[str, Any]:
-    """The fields that a row has to fill, with their types, in the order in which the class takes them."""
+    """The fields that a row has to fill, with their types,
+    in the order in which the class takes them.
+    """
     hints = get_type_hints(of)
     return {name: hints[name] for name in signature(of).parameters}
 
@@ -67,7 +72,9 @@ def without_none(hint: Any) -> Any:
 
 @cache
 def _builder(of: Callable[..., Any], columns: tuple[str, ...]) -> Callable[[Row], Any]:
-    """What makes objects of one class from rows with these columns: worked out once, as rows come in thousands."""
+    """What makes objects of one class from rows with these columns:
+    worked out once, as rows come in thousands.
+    """
     fields = fields_of(of)
     if any(columns.count(name) != 1 for name in fields):
         raise Mismatch(of, columns)

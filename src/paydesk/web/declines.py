@@ -1,6 +1,8 @@
-"""How a customer is told of a decline, at every door: which reasons read alike, and which field can mend one.
+"""How a customer is told of a decline, at every door:
+which reasons read alike, and which field can mend one.
 
-A customer never reads more than an issuer would allow: a stolen card and a closed account look like any other decline.
+A customer never reads more than an issuer would allow: a stolen card and a closed account look like
+any other decline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A dispute at the bank: the money, the fee, the pingback, the subscription; each once, however often it is told."""
+"""A dispute at the bank: the money, the fee, the pingback, the subscription;
+each once, however often it is told.
+"""
 
 import asyncio
 import json
@@ -93,7 +95,8 @@ async def test_a_chargeback_takes_the_money_and_a_fee_and_is_told(
     assert envelope["event"] == "chargeback"
     assert order["status"] == "reversal_chargeback"
     assert (order["reference_id"], order["chargeback_amount"], order["reason"]) == (found.id, 10, found.reason)
-    # 10.00 = 9.00 net (of which 0.40 are fees that stay with Paydesk) + 0.50 reserve; and 15.00 for the chargeback.
+    # 10.00 = 9.00 net (of which 0.40 are fees that stay with Paydesk) + 0.50 reserve; and 15.00 for
+    # the chargeback.
     assert await held(database, shop) == (Decimal(0), Decimal("-15.50") + Decimal("-0.10"), Decimal(0))
 
 

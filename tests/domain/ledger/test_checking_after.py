@@ -1,4 +1,6 @@
-"""`paydesk check` after the payment: each rule is clean on real life, and names the row when it is corrupted."""
+"""`paydesk check` after the payment: each rule is clean on real life,
+and names the row when it is corrupted.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ async def test_all_that_comes_after_a_payment_is_clean(till: Any) -> None:
 
 @dataclass(frozen=True)
 class Corruption:
-    """What happened, how one row is corrupted then (returning the id to be named), and which rule names it where."""
+    """What happened, how one row is corrupted then (returning the id to be named),
+    and which rule names it where.
+    """
 
     rule: str
     table: str

@@ -1,4 +1,6 @@
-"""`paydesk check` on what is kept beside what it follows from: each rule names the row once a figure is wrong."""
+"""`paydesk check` on what is kept beside what it follows from:
+each rule names the row once a figure is wrong.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ async def subscribed(till: Any) -> None:
 
 @dataclass(frozen=True)
 class Corruption:
-    """What happened, how a row is corrupted then (returning the id to be named), and which rule names it where."""
+    """What happened, how a row is corrupted then (returning the id to be named),
+    and which rule names it where.
+    """
 
     rule: str
     table: str

@@ -1,4 +1,6 @@
-"""`paydesk check` names what is wrong with a subscription, and finds nothing wrong with a sound one."""
+"""`paydesk check` names what is wrong with a subscription, and finds nothing wrong
+with a sound one.
+"""
 
 from __future__ import annotations
 

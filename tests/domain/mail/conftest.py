@@ -28,7 +28,9 @@ __all__ = ["database", "database_url"]
 
 @pytest.fixture(autouse=True)
 async def _no_mails_yet(database: Database) -> AsyncIterator[None]:
-    """A sender takes what is due of all merchants, so that what the tests before have left would be in the way."""
+    """A sender takes what is due of all merchants, so that what the tests before have left would be
+    in the way.
+    """
     await database.execute("update mail set state = 'failed' where state = 'due'")
     yield
     await database.execute("update mail set state = 'failed' where state = 'due'")

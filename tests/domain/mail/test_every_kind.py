@@ -1,4 +1,6 @@
-"""Every kind of mail goes the whole way: queued, written in the reader's language, handed to a real SMTP server."""
+"""Every kind of mail goes the whole way: queued, written in the reader's language,
+handed to a real SMTP server.
+"""
 
 from __future__ import annotations
 

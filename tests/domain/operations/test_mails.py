@@ -17,7 +17,9 @@ from paydesk.domain.operations.mails import ListedMail, MailState, masked, newes
 
 
 async def queued(database: Database, shop: Shop, *recipients: str) -> list[ListedMail]:
-    """Receipts to some customers, each tried a minute after the one before; as the list shows them."""
+    """Receipts to some customers, each tried a minute after the one before;
+    as the list shows them.
+    """
     for place, recipient in enumerate(recipients):
         await queue_mail(
             database,

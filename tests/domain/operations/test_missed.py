@@ -1,4 +1,6 @@
-"""After a suspension or an outage nobody pays for several periods at once, unless an operator wants that."""
+"""After a suspension or an outage nobody pays for several periods at once,
+unless an operator wants that.
+"""
 
 from __future__ import annotations
 

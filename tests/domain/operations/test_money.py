@@ -1,4 +1,6 @@
-"""What an operator sees of everybody's money: what may be sent to whom, what was sent, and what banks took back."""
+"""What an operator sees of everybody's money: what may be sent to whom, what was sent,
+and what banks took back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A till to pay at, without a web application, over a database that refuses transitions the tables don't allow."""
+"""A till to pay at, without a web application, over a database that refuses transitions the tables
+don't allow.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ async def _no_other_lookups(database: Database) -> None:
 
 @pytest.fixture(autouse=True)
 async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
-    """Make the database refuse transitions that the tables of states.py don't know, and remember those that it made."""
+    """Make the database refuse transitions that the tables of states.py don't know,
+    and remember those that it made.
+    """
     await database.execute(
         """
         create table transition (row_of text, was text, became text, made boolean not null default false);

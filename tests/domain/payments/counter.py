@@ -1,4 +1,6 @@
-"""A merchant, its customers and a bank that takes its time, for all that may happen after the payment at once."""
+"""A merchant, its customers and a bank that takes its time, for all that may happen
+after the payment at once.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +58,11 @@ _Answer = TypeVar("_Answer")
 
 
 class Teller:
-    """The simulated bank in this very thread; each answer takes some turns of the event loop, left to chance.
+    """The simulated bank in this very thread; each answer takes some turns of the event loop,
+    left to chance.
 
-    `lose` is what gets lost of a movement, "question" or "answer", and `refuse` why the bank will not make any.
+    `lose` is what gets lost of a movement, "question" or "answer", and `refuse` why the bank will
+    not make any.
     """
 
     name = "simulator"
@@ -193,7 +197,9 @@ class Till:
             return error.message
 
     async def dispute(self, payment_id: int) -> str:
-        """The customer's bank takes back what is left; the dispute's reference, empty if there is nothing to take."""
+        """The customer's bank takes back what is left;
+        the dispute's reference, empty if there is nothing to take.
+        """
         key = await self.key_of(payment_id)
         await self.teller.pause()
         try:
@@ -262,7 +268,9 @@ class Till:
         )
 
     async def payments(self) -> dict[int, Any]:
-        """The merchant's payments, each with its key at the bank and what the acquirer owes for it by the ledger."""
+        """The merchant's payments, each with its key at the bank and what the acquirer owes for it
+        by the ledger.
+        """
         rows = await self.database.fetch(
             "select p.*, a.idempotency_key, (select coalesce(sum(amount), 0) from ledger_entry e"
             " where e.merchant_id = p.merchant_id and e.payment_id = p.id and e.account = 'acquirer') as owed"
@@ -308,7 +316,9 @@ class Till:
         assert not wrong, wrong
 
     async def come_to_rest(self) -> None:
-        """Let the janitor and the reader of disputes finish what was begun, with a bank that answers."""
+        """Let the janitor and the reader of disputes finish what was begun,
+        with a bank that answers.
+        """
         self.teller.lose = self.teller.refuse = ""
         for _ in range(5):
             await set_back.movements_let_go(self.database)
@@ -317,7 +327,9 @@ class Till:
         await self.read()
 
     async def agree(self) -> None:
-        """What must hold at rest: the bank's record, payments, ledger, balances and pingbacks tell the same."""
+        """What must hold at rest: the bank's record, payments, ledger,
+        balances and pingbacks tell the same.
+        """
         await self.in_order()
         bank, done, told = await self.at_the_bank(), await self.done_at_the_bank(), await self.told()
         payments = await self.payments()
@@ -333,7 +345,9 @@ class Till:
         await self._assert_balances(sum((one.net for one in bank.values()), Decimal(0)), done)
 
     async def _assert_balances(self, net: Decimal, done: dict[int, list[Kind]]) -> None:
-        """The merchant has what the bank took from customers, without fees and what was paid out."""
+        """The merchant has what the bank took from customers,
+        without fees and what was paid out.
+        """
         fees = await self.database.fetchval(
             "select coalesce(sum(fees - fees_taken), 0) from payment"
             " where merchant_id = $1 and captured_at is not null",

@@ -1,4 +1,6 @@
-"""All that may happen after the payment, in any interleaving, with a bank that loses messages and refuses."""
+"""All that may happen after the payment, in any interleaving, with a bank that loses messages
+and refuses.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ class Machine:
 
 @pytest.fixture(autouse=True)
 def _nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A confirmation that comes twice does not wait for what a lost answer leaves to the janitor."""
+    """A confirmation that comes twice does not wait for what a lost answer leaves
+    to the janitor.
+    """
     monkeypatch.setattr(confirming, "PATIENCE", 0.05)
 
 

@@ -1,4 +1,6 @@
-"""Refunds and disputes in any order, at a bank written from the documents of real ones: it lies, delays, repeats."""
+"""Refunds and disputes in any order, at a bank written from the documents of real ones:
+it lies, delays, repeats.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ steps = st.one_of(
 
 @st.composite
 def disputed(draw: Callable[[st.SearchStrategy[Any]], Any]) -> list[Step]:
-    """A dispute's whole life: read at each stage or not, decided once or twice, and told as it stood before."""
+    """A dispute's whole life: read at each stage or not, decided once or twice,
+    and told as it stood before.
+    """
     number = draw(which)
     life: list[Step] = [("dispute", number, draw(shares), draw(st.booleans()))]
     for _ in range(draw(st.integers(1, 2))):
@@ -74,7 +78,9 @@ def disputed(draw: Callable[[st.SearchStrategy[Any]], Any]) -> list[Step]:
 
 @st.composite
 def plans(draw: Callable[[st.SearchStrategy[Any]], Any]) -> list[Step]:
-    """Lives of disputes, one at least, and a refund at a bank in trouble, with other things between and after them."""
+    """Lives of disputes, one at least, and a refund at a bank in trouble, with other things between
+    and after them.
+    """
     others = st.lists(st.one_of(steps, refunds), max_size=3)
     plan: list[Step] = [draw(refunds), *draw(disputed())]
     for life in draw(st.lists(disputed(), max_size=2)):
@@ -145,7 +151,9 @@ class Counter(Till):
         assert not [one for one in wrong if one[0] not in ("outcomes_known", "dates_in_range")], wrong
 
     async def come_to_rest(self) -> None:
-        """The bank tells all that it kept back, and once more how things stood before; what was begun is finished."""
+        """The bank tells all that it kept back, and once more how things stood before;
+        what was begun is finished.
+        """
         self.documented.arrive()
         await self.read()
         self.documented.garble(0)
@@ -156,7 +164,9 @@ class Counter(Till):
         await self.read()
 
     async def agree(self) -> None:
-        """At rest bank and books say the same of each payment and dispute, and the merchant has what is left."""
+        """At rest bank and books say the same of each payment and dispute,
+        and the merchant has what is left.
+        """
         await self.in_order()
         assert await self.database.fetchval("select count(*) from dispute_waiting") == 0
         payments, has = await self.payments(), Decimal(0)

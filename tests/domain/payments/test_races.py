@@ -1,4 +1,6 @@
-"""Hundreds of races over the money of one payment each: here, in the ledger and at the bank the same one wins."""
+"""Hundreds of races over the money of one payment each:
+here, in the ledger and at the bank the same one wins.
+"""
 
 from __future__ import annotations
 

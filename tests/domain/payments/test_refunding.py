@@ -487,7 +487,8 @@ class TestAnAcquirerThat:
         odd, even = await refunds.paid(), await refunds.paid()
         for payment_id in (odd, even):
             await late.refund(payment_id, "4.00")
-        # Somebody's hand wrote what can't be: with this refund more would be given back than was taken.
+        # Somebody's hand wrote what can't be: with this refund more would be given back than
+        # was taken.
         await refunds.database.execute(
             "update payment set state = 'partially_refunded', refunded = 8, refunding = 0, revision = revision + 1"
             " where id = $1",

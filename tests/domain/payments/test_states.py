@@ -203,7 +203,8 @@ async def test_whatever_happens_in_whatever_order_an_order_is_charged_once_or_no
     answers: float,
     hide_for: float,
 ) -> None:
-    # Each example has a merchant of its own; the bank is shared, so only this merchant's keys count.
+    # Each example has a merchant of its own; the bank is shared, so only this merchant's
+    # keys count.
     merchant = await create_merchant(database, vault, name="Shop", email="o@shop.example", now=utc_now())
     bank = till.desk.acquirers["simulator"].honest
     honest = type(till)(till.desk, shop_of(merchant, live=False))

@@ -87,7 +87,9 @@ class TestWhereItGoes:
 
     @pytest.fixture
     async def told(self, database: Database, shop: Shop, merchant: Merchant, buy: Any) -> Any:
-        """A payment's pingback, by the URL that its form names (or none), told to an account with the old URL."""
+        """A payment's pingback, by the URL that its form names (or none),
+        told to an account with the old URL.
+        """
 
         async def tell(order: str, form_url: str | None) -> int:
             payment_id = await buy(order=order)

@@ -1,4 +1,6 @@
-"""A dispute that is not won ends the subscription behind it, at whatever stage it is first heard of."""
+"""A dispute that is not won ends the subscription behind it,
+at whatever stage it is first heard of.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The real statements under any interleaving, with a bank that loses messages and is slow to know what it did."""
+"""The real statements under any interleaving, with a bank that loses messages and is slow
+to know what it did.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ class World:
                 self.bank.hidden.clear()
 
     async def assert_true(self) -> None:
-        """What must hold at any time: the books are in order, and the bank took no period twice unless it is undone."""
+        """What must hold at any time: the books are in order,
+        and the bank took no period twice unless it is undone.
+        """
         database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
         found = await check(database, now=self.now, merchant_id=merchant_id)
         assert [
@@ -115,7 +119,9 @@ class World:
         ] == []
 
     async def assert_settled(self) -> None:
-        """What must hold once all is known: the bank kept exactly the money of each period that is paid, in order."""
+        """What must hold once all is known: the bank kept exactly the money of each period
+        that is paid, in order.
+        """
         database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
         rows = await database.fetch(
             "select p.subscription_id, p.period_number, p.paid_at, a.idempotency_key, a.state from payment_attempt a"

@@ -57,7 +57,9 @@ class Ears:
 
 
 def billing(summary: Summary) -> Summary:
-    """The summary without the way of the money afterwards: when it settled, and when its reserve was released."""
+    """The summary without the way of the money afterwards:
+    when it settled, and when its reserve was released.
+    """
     later = (What.SETTLED, What.RELEASED)
     return replace(
         summary,
@@ -307,7 +309,8 @@ async def test_workers_at_work_double_nothing(
     await working
     assert summary.counts[What.PAYMENT] == 12
     assert (await now(subscription)).paid_number_counter == 13
-    # The worker charges whoever is due, also what other tests have left: only this shop's charges count.
+    # The worker charges whoever is due, also what other tests have left: only this shop's
+    # charges count.
     rows = await desk.database.fetch(
         "select idempotency_key from payment_attempt where merchant_id = $1", shop.merchant_id
     )

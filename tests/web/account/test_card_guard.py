@@ -1,4 +1,6 @@
-"""What a merchant sees of card testing, and how it asks for more than the operator does, never for less."""
+"""What a merchant sees of card testing, and how it asks for more than the operator does,
+never for less.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Who gets where: every route that the application really has, asked for by everybody who could come."""
+"""Who gets where: every route that the application really has,
+asked for by everybody who could come.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from paydesk.web.console.guards import Access, Declaration
 
 NOBODYS_ID = "900719925474099"
 NOT_WATCHED = ("account_session", "pause", "mail", "person_token")
-"""Tables that a visit may touch: when a session was last seen, who is paused, and what the worker is about to send."""
+"""Tables that a visit may touch: when a session was last seen, who is paused,
+and what the worker is about to send."""
 
 
 @pytest.fixture
@@ -50,14 +53,18 @@ def posted(route: Route) -> bool:
 
 
 def address(route: Route, merchant_path: str, payment_id: int | None = None) -> str:
-    """A route's address; a payment that exists stands in it where one is asked for, else ids that nobody has."""
+    """A route's address; a payment that exists stands in it where one is asked for,
+    else ids that nobody has.
+    """
     path = route.path.replace("/account/{merchant_id:id}", merchant_path)
     path = path.replace("{payment_id:id}", str(payment_id or NOBODYS_ID))
     return re.sub(r"\{\w+(:\w+)?\}", NOBODYS_ID, path)
 
 
 async def ask(visitor: Visitor, route: Route, path: str, token: str) -> httpx.Response:
-    """Ask for a route; a form carries the session's token and nothing else, so that the role alone decides."""
+    """Ask for a route; a form carries the session's token and nothing else,
+    so that the role alone decides.
+    """
     if posted(route):
         return await visitor.web.post(path, data={"csrf": token})
     return await visitor.see(path)

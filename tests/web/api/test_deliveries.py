@@ -240,7 +240,9 @@ class TestSigning:
     async def test_the_hash_of_a_form_confirms_no_delivery(
         self, web: httpx.AsyncClient, merchant: Merchant, order: tuple[int, str], database: Database
     ) -> None:
-        """A shop without a guard has signed a customer's text; he joins the same string to a delivery."""
+        """A shop without a guard has signed a customer's text;
+        he joins the same string to a delivery.
+        """
         told: dict[str, Any] = {
             "carrier_tracking_id": "1", "carrier_tracking_url": "https://evil.example/", "carrier_type": "Post",
             "payment_order_id": str(order[0]), "public_key": merchant.public_key, "sign_version": "v2",

@@ -1,4 +1,6 @@
-"""Requests made up from the OpenAPI document, fitting and unfitting: answered as the document says, never by 500."""
+"""Requests made up from the OpenAPI document, fitting and unfitting: answered as the document says,
+never by 500.
+"""
 
 from __future__ import annotations
 
@@ -72,13 +74,17 @@ def examined(most: int, test: Callable[[st.DataObject], None]) -> None:
 
 
 def exact(body: Any) -> dict[str, Any]:
-    """A body's fields, with decimals for floats, which have no agreed text; none if it is no object."""
+    """A body's fields, with decimals for floats, which have no agreed text;
+    none if it is no object.
+    """
     fields: dict[str, Any] = json.loads(json.dumps(body), parse_float=Decimal) if isinstance(body, dict) else {}
     return fields
 
 
 def in_the_fixed_shape(response: Response | requests.Response | httpx.Response) -> None:
-    """An error is a JSON object with exactly the four keys, and its code is the HTTP status (interface.md §8.2)."""
+    """An error is a JSON object with exactly the four keys, and its code is the HTTP status
+    (interface.md §8.2).
+    """
     assert "application/json" in response.headers["content-type"]
     told = response.json()
     assert set(told) == {"success", "type", "message", "code"}
@@ -127,10 +133,13 @@ async def ids(customers: Any, desk: Desk, shop: Shop) -> Ids:
 
 
 def fuzz(service: str, ids: Ids, headers: Sequence[Mapping[str, str]], most: int) -> dict[str, set[int]]:
-    """Try each call of the document with one of the headers; the statuses that each was answered with."""
+    """Try each call of the document with one of the headers;
+    the statuses that each was answered with.
+    """
     document = requests.get(f"{service}/api/openapi.json", timeout=30).json()
     for call in (call for calls in document["paths"].values() for call in calls.values()):
-        # Else it would leave our key out at times, to see whether that is refused; another test of ours does that.
+        # Else it would leave our key out at times, to see whether that is refused; another test of
+        # ours does that.
         del call["security"]
     schema = schemathesis.openapi.from_dict(document)
     answered: dict[str, set[int]] = {}
@@ -195,7 +204,9 @@ async def test_nothing_is_done_or_shown_without_the_right_key(service: str, ids:
 
 
 def confirm_deliveries(service: str, gateway: Gateway, payments: list[int], most: int) -> set[int]:
-    """Confirm deliveries of real orders, by key, by signature and without both; the statuses of the answers."""
+    """Confirm deliveries of real orders, by key, by signature and without both;
+    the statuses of the answers.
+    """
     operation = schemathesis.openapi.from_url(f"{service}/api/openapi.json")["/api/v1/deliveries"]["POST"]
     cases = calls_of(operation)
     answered: set[int] = set()

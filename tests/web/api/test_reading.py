@@ -320,7 +320,8 @@ class TestStatements:
     async def test_an_index_serves_each_list(self, database: Database, module: Any, name: str) -> None:
         statement = getattr(module.queries, name).sql
         async with database.acquire() as connection, connection.transaction():
-            # What is forbidden here still happens where there is no other way: then no index serves.
+            # What is forbidden here still happens where there is no other way: then no
+            # index serves.
             await connection.execute("set local enable_seqscan = off; set local plan_cache_mode = force_generic_plan")
             if name in ("by_time", "in_state"):
                 await connection.execute("set local enable_sort = off; set local enable_bitmapscan = off")

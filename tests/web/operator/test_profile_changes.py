@@ -1,4 +1,6 @@
-"""What a live merchant changes of its business profile: proposed by an owner, in force once an operator has seen it."""
+"""What a live merchant changes of its business profile:
+proposed by an owner, in force once an operator has seen it.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,9 @@ async def fields(visitor: Visitor, **changed: str) -> dict[str, str]:
 async def test_an_operator_answers_only_what_was_looked_at(
     operator: Visitor, shop: Visitor, database: Database, vault: Vault
 ) -> None:
-    """Who takes a change back and proposes another one between the look and the answer gains nothing."""
+    """Who takes a change back and proposes another one between the look
+    and the answer gains nothing.
+    """
     page = f"/operator/profiles/{merchant_id_of(shop)}"
     await propose(shop, city="Bonn")
     looked_at = fields_of((await operator.see(page)).text, f"{page}/accept")

@@ -33,7 +33,9 @@ def leads_to(answer: Any) -> str:
 
 @pytest.fixture(autouse=True)
 async def _no_lookups_yet(database: Database) -> None:
-    """A janitor asks for all merchants, so that what the tests before have left would be in the way."""
+    """A janitor asks for all merchants, so that what the tests before have left would be
+    in the way.
+    """
     await set_back.no_card_to_look_up(database)
 
 
@@ -172,7 +174,8 @@ async def test_number_and_code_rest_nowhere_and_never_come_back(
 ) -> None:
     shown = [(await subscriber.give(number)).text for number in (DECLINED, MASTERCARD, ANSWER_LOST)]
     shown.append((await subscriber.give(MASTERCARD, holder="")).text)
-    # Only the merchant's own rows: among all that other tests have written, any three digits are found.
+    # Only the merchant's own rows: among all that other tests have written, any three digits
+    # are found.
     tables = await database.fetch(
         "select table_name, array_agg(column_name::text) filter (where data_type in ('text', 'jsonb', 'bytea'))"
         " from information_schema.columns where table_schema = 'public' group by table_name"

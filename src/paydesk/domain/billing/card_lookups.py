@@ -1,4 +1,6 @@
-"""Finds out, by key, what became of card changes whose outcome nobody recorded; nothing is ever sent again."""
+"""Finds out, by key, what became of card changes whose outcome nobody recorded;
+nothing is ever sent again.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.
 
 
 async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> int:
-    """Ask about the changes that are due and record what was found; returns how many were asked. Moves no money.
+    """Ask about the changes that are due and record what was found; returns how many were asked.
+    Moves no money.
 
     Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
     """
@@ -106,7 +109,9 @@ def _lookup(row: _Row) -> Lookup:
 
 
 async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
-    """What the acquirer says, or None if it can't be reached; ends a challenge that nobody waits for."""
+    """What the acquirer says, or None if it can't be reached;
+    ends a challenge that nobody waits for.
+    """
     change = lookup.change
     stale = change.state is CardChangeState.CHALLENGED and now > lookup.created_at + CHALLENGE_LIFETIME
     try:
@@ -142,7 +147,9 @@ async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: 
 
 
 async def _ask_later(desk: Desk, lookup: Lookup, *, now: datetime) -> None:
-    """Give back a change that stayed open with its next date, and raise the alarm for one that is open too long."""
+    """Give back a change that stayed open with its next date, and raise the alarm for one
+    that is open too long.
+    """
     change = lookup.change
     alarming = change.state is CardChangeState.PROCESSING and now - lookup.created_at > ALERT_AFTER
     if alarming and not lookup.alerted:

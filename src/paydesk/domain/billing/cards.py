@@ -1,6 +1,8 @@
-"""Replacing a subscription's card: the new one is checked with the bank for 0, then takes the old one's place.
+"""Replacing a subscription's card: the new one is checked with the bank for 0,
+then takes the old one's place.
 
-Intent committed, acquirer called, outcome recorded, as for payments; but nothing here ever takes or holds money.
+Intent committed, acquirer called, outcome recorded, as for payments; but nothing here ever takes or
+holds money.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ GUARD_WINDOW = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class CardChange:
-    """One change of a subscription's card: by `key` the acquirer knows it, until `not_after` it takes it."""
+    """One change of a subscription's card: by `key` the acquirer knows it,
+    until `not_after` it takes it.
+    """
 
     shop: Shop
     id: int
@@ -69,7 +73,9 @@ class CardChange:
 
 @dataclass(frozen=True, slots=True)
 class NewCard:
-    """A card as typed and checked, the address that its customer calls from, and where the bank sends them back to."""
+    """A card as typed and checked, the address that its customer calls from,
+    and where the bank sends them back to.
+    """
 
     card: CardDetails
     client_address: str
@@ -98,11 +104,12 @@ async def replace_card(
 ) -> Result:
     """Check a card with the bank and let it take the place of the subscription's. Moves no money.
 
-    `change` is the last one that the customer saw; a challenge of it that is still open is ended first. A charge that
-    is failing is due at once with the new card. `now` is real time, UTC: the calendar is not touched.
+    `change` is the last one that the customer saw; a challenge of it that is still open is ended
+    first. A charge that is failing is due at once with the new card. `now` is real time, UTC: the
+    calendar is not touched.
 
-    Raises: Conflict if the subscription has ended or another change is under way, Unavailable without an acquirer,
-        Held.
+    Raises: Conflict if the subscription has ended or another change is under way, Unavailable
+        without an acquirer, Held.
     """
     await desk.gate.require()
     if not subscription.running:
@@ -181,7 +188,9 @@ async def _commit_intent(
 
 
 async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, now: datetime) -> Result:
-    """Ask the acquirer and record its answer; whatever goes wrong leaves the change to the janitor. Moves no money."""
+    """Ask the acquirer and record its answer; whatever goes wrong leaves the change to the janitor.
+    Moves no money.
+    """
     change = intent.change
     try:
         what = f"card change {change.id}"
@@ -199,7 +208,9 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
 
 
 async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: datetime) -> Result:
-    """Record an answer; if somebody else was faster, what they recorded counts. `now` is real time. Moves no money."""
+    """Record an answer; if somebody else was faster, what they recorded counts. `now` is real time.
+    Moves no money.
+    """
     if isinstance(answer, Approved):
         return await _record_replaced(desk.database, change, answer.network_reference, now=now)
     if isinstance(answer, Declined):
@@ -219,7 +230,9 @@ class _ToRecord(SubscriptionRow, frozen=True):
 async def _record_replaced(
     database: Database, change: CardChange, network_reference: str, *, now: datetime
 ) -> Replaced | Unsettled:
-    """Put the new card in the old one's place, over the version of the subscription that was read."""
+    """Put the new card in the old one's place, over the version of the subscription
+    that was read.
+    """
     for _ in range(READ_AGAIN):
         row = record_if_any(_ToRecord, await queries.change_to_record(database, **_names(change)))
         if row is None:
@@ -258,7 +271,8 @@ async def record_ending(
 
 
 async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> Result:
-    """Ask the acquirer how a challenge went, and record it: the customer has come back. Moves no money.
+    """Ask the acquirer how a challenge went, and record it: the customer has come back.
+    Moves no money.
 
     A challenge that is still open stays as it is, and its address is returned.
     """
@@ -272,7 +286,9 @@ async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> 
 
 
 async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> Result:
-    """End an open challenge so that the customer may give another card; what it came to before counts."""
+    """End an open challenge so that the customer may give another card;
+    what it came to before counts.
+    """
     try:
         finding = await desk.acquirers[change.acquirer].end_challenge(change.key)
     except OutcomeUnknown:
@@ -281,7 +297,9 @@ async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> R
 
 
 async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, now: datetime) -> Result:
-    """Record what a challenge came to. The acquirer knew the key: that it knows nothing now is no answer."""
+    """Record what a challenge came to. The acquirer knew the key:
+    that it knows nothing now is no answer.
+    """
     if isinstance(finding, Challenged | NothingHeld):
         return Unsettled()
     if isinstance(finding, Approved | Declined):

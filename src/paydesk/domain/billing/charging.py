@@ -1,4 +1,6 @@
-"""The billing run: claims what is due, charges stored cards, records what came of it; in batches, many in flight."""
+"""The billing run: claims what is due, charges stored cards, records what came of it;
+in batches, many in flight.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a billing run works: `batch` subscriptions a claim, `in_flight` calls to acquirers at once.
+    """How a billing run works: `batch` subscriptions a claim, `in_flight` calls to acquirers
+    at once.
 
     `sides` is how many merchants' sides one look for work covers.
     """
@@ -55,7 +58,9 @@ class Pace:
 
     @property
     def lanes(self) -> int:
-        """How many batches are worked on at once: some are claimed and recorded while the calls of others are out."""
+        """How many batches are worked on at once:
+        some are claimed and recorded while the calls of others are out.
+        """
         return self.in_flight // self.batch + 3
 
 
@@ -79,7 +84,9 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A claimed renewal whose intent is committed; `now` is the shop's time, UTC, `report` what an approval tells."""
+    """A claimed renewal whose intent is committed; `now` is the shop's time, UTC,
+    `report` what an approval tells.
+    """
 
     shop: Shop
     attempt_id: int
@@ -91,7 +98,9 @@ class Charge:
 
 
 async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None, *, pause: float = 1.0) -> None:
-    """Charge and expire what is due until told to stop; the pause between rounds without work is in seconds."""
+    """Charge and expire what is due until told to stop;
+    the pause between rounds without work is in seconds.
+    """
     billing = BillingRun(desk, pace)
 
     async def charge() -> bool:
@@ -113,7 +122,9 @@ FIRST = (0, False)
 
 
 class BillingRun:
-    """Charges what is due; any number of runs may work on one database, and any number of batches on one run."""
+    """Charges what is due; any number of runs may work on one database, and any number of batches
+    on one run.
+    """
 
     def __init__(self, desk: Desk, pace: Pace | None = None) -> None:
         self.pace = pace or Pace()
@@ -123,14 +134,17 @@ class BillingRun:
 
     @property
     def round_complete(self) -> bool:
-        """Whether the last look for work reached the last side: the next one begins with the first again."""
+        """Whether the last look for work reached the last side:
+        the next one begins with the first again.
+        """
         return self._after == FIRST
 
     async def charge_due(self, *, merchant_id: int | None = None, at: datetime | None = None) -> int:
-        """Charge one batch of what is due and record it; returns how many charges were tried. Moves money.
+        """Charge one batch of what is due and record it; returns how many charges were tried.
+        Moves money.
 
-        Each side has its own time: real time, for a test side plus its clock. With `merchant_id` only that merchant's
-        test side is charged, and `at` is its time (the clock is being moved).
+        Each side has its own time: real time, for a test side plus its clock. With `merchant_id`
+        only that merchant's test side is charged, and `at` is its time (the clock is being moved).
 
         Raises: Held.
         """
@@ -146,7 +160,9 @@ class BillingRun:
         return len(charges)
 
     async def _sides(self, real_now: datetime) -> list[Side]:
-        """The next sides that have something due; moves the place on, or back to the start at the end of a round."""
+        """The next sides that have something due;
+        moves the place on, or back to the start at the end of a round.
+        """
         most = self.pace.sides
         asked = queries.sides_to_charge(
             self._desk.database, real_now=real_now, after_merchant=self._after[0], after_live=self._after[1], most=most
@@ -156,20 +172,25 @@ class BillingRun:
         return [Side(Shop(row.merchant_id, row.live), row.shop_now) for row in rows if row.due]
 
     async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
-        """Claim due subscriptions, an equal share of each side, and commit the intents. Moves no money."""
+        """Claim due subscriptions, an equal share of each side, and commit the intents.
+        Moves no money.
+        """
         not_after = real_now + KEY_LIFETIME
         rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK)
 
         async def opened(row: RenewalRow) -> Charge:
             return self._charge(row, not_after)
 
-        # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is due again.
+        # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is
+        # due again.
         worked = await one_by_one(rows, opened)
         await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
         return worked.results
 
     async def _begin(self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime) -> list[RenewalRow]:
-        """Commit the intents; a subscription whose intent can't be written is set aside, and stops no other."""
+        """Commit the intents; a subscription whose intent can't be written is set aside,
+        and stops no other.
+        """
         database, per_side = self._desk.database, max(self.pace.batch // len(sides), 1)
         times = {side.shop: side.now for side in sides}
         asked = {
@@ -197,7 +218,8 @@ class BillingRun:
     def _charge(self, row: RenewalRow, not_after: datetime) -> Charge:
         """What is asked of the acquirer; the card number stays in memory only for the call.
 
-        An acquirer that keeps the card itself charges it by the network reference, without a number.
+        An acquirer that keeps the card itself charges it by the network reference, without
+        a number.
         """
         acquirer = self._desk.acquirers.get(row.acquirer)
         kept = acquirer is not None and acquirer.keeps_cards
@@ -214,7 +236,8 @@ class BillingRun:
             mark=renewal_mark(row),
         )
         shop = row.shop
-        # What has been due for longer than the acquirer knows keys may have been charged before a restore.
+        # What has been due for longer than the acquirer knows keys may have been charged before
+        # a restore.
         old = acquirer is not None and row.shop_now > row.date_next + acquirer.key_lifetime
         return Charge(
             shop=shop,
@@ -236,7 +259,8 @@ class BillingRun:
     async def _call(self, charge: Charge) -> Approved | Declined | RefusedRequest | None:
         """Ask the acquirer; None means that nobody knows yet. Moves money.
 
-        A card that was refused for good or erased is not put to the network; that counts as another decline.
+        A card that was refused for good or erased is not put to the network; that counts as
+        another decline.
         """
         if charge.refused_as:
             return Declined(DeclineReason(charge.refused_as))
@@ -277,7 +301,9 @@ class BillingRun:
 
 
 def _report(charge: Charge, answer: Approved) -> RenewalRow | None:
-    """What is told of an approval; None if it is of an older purchase, which is not what its intent said."""
+    """What is told of an approval; None if it is of an older purchase,
+    which is not what its intent said.
+    """
     return None if is_earlier(answer, charge.wish.purchase.not_after) else charge.report
 
 

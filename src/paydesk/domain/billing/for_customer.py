@@ -26,7 +26,9 @@ LAST_PERIOD = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class StoredCard:
-    """What may be shown of a card: the brand's name (empty if unknown), the last four digits, holder and expiry."""
+    """What may be shown of a card: the brand's name (empty if unknown), the last four digits,
+    holder and expiry.
+    """
 
     brand: str
     last4: str
@@ -39,8 +41,9 @@ class StoredCard:
 class Holding:
     """A subscription as its customer sees it.
 
-    `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says that a charge is in
-    flight; `change` is the last change of the card; `agreed` is the wording that the customer agreed to.
+    `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
+    that a charge is in flight; `change` is the last change of the card; `agreed` is the wording
+    that the customer agreed to.
     """
 
     shop: Shop
@@ -64,7 +67,9 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class PastPayment:
-    """One payment of a subscription: for which period, when (UTC), how much, and where it stands."""
+    """One payment of a subscription: for which period, when (UTC), how much,
+    and where it stands.
+    """
 
     id: int
     period: int
@@ -76,7 +81,9 @@ class PastPayment:
 
 @dataclass(frozen=True, slots=True)
 class PastPayments:
-    """Some payments, newest first; `older` is the period to go on below, None after the last one."""
+    """Some payments, newest first; `older` is the period to go on below,
+    None after the last one.
+    """
 
     shown: tuple[PastPayment, ...]
     older: int | None
@@ -157,7 +164,9 @@ def _change(shop: Shop, row: _Holding) -> CardChange | None:
 async def past_payments(
     database: Database, subscription: Subscription, *, before: int | None = None, most: int = 12
 ) -> PastPayments:
-    """At most so many payments of a subscription, newest first, those for periods below `before` if given."""
+    """At most so many payments of a subscription, newest first, those for periods below `before`
+    if given.
+    """
     found = queries.past_payments(
         database,
         merchant_id=subscription.merchant_id,

@@ -1,4 +1,6 @@
-"""What charges and checks of a subscription carry at the acquirer, from the rows of their intents."""
+"""What charges and checks of a subscription carry at the acquirer,
+from the rows of their intents.
+"""
 
 from __future__ import annotations
 

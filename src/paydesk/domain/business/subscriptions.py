@@ -1,4 +1,5 @@
-"""What a merchant's team looks at: subscriptions found by one box, one with what lies ahead, packages with versions.
+"""What a merchant's team looks at: subscriptions found by one box, one with what lies ahead,
+packages with versions.
 
 Moves no money.
 """
@@ -30,7 +31,9 @@ MOST_VERSIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class InspectedSubscription:
-    """A subscription with its customer and card; `portal` opens the customer's page: who has it may cancel."""
+    """A subscription with its customer and card; `portal` opens the customer's page:
+    who has it may cancel.
+    """
 
     subscription: Subscription
     portal: Link
@@ -46,7 +49,9 @@ class InspectedSubscription:
 
 @dataclass(frozen=True, slots=True)
 class ChargeAhead:
-    """A charge to come: for which period, when (UTC), how much in main units; `retry` if it was tried and failed."""
+    """A charge to come: for which period, when (UTC), how much in main units;
+    `retry` if it was tried and failed.
+    """
 
     period: int
     at: datetime
@@ -56,7 +61,9 @@ class ChargeAhead:
 
 @dataclass(frozen=True, slots=True)
 class ListedPackage:
-    """A package by its newest version; `package.subscriptions_count` counts those of all `versions`."""
+    """A package by its newest version; `package.subscriptions_count` counts those
+    of all `versions`.
+    """
 
     package: Package
     versions: int
@@ -65,7 +72,9 @@ class ListedPackage:
 
 @dataclass(frozen=True, slots=True)
 class PackageVersion:
-    """A package in one version; `taken` is how many subscriptions were ever taken out on its terms."""
+    """A package in one version; `taken` is how many subscriptions were ever taken out
+    on its terms.
+    """
 
     package: Package
     taken: int
@@ -96,7 +105,9 @@ class _Version(PackageRow, frozen=True):
 async def search_subscriptions(
     database: Database, shop: Shop, text: str, state: SubscriptionState | None, page: Page
 ) -> list[SeenSubscription]:
-    """A page of the shop's subscriptions, newest first; `text` is an e-mail address, an order reference or an id."""
+    """A page of the shop's subscriptions, newest first;
+    `text` is an e-mail address, an order reference or an id.
+    """
     text = text.replace("\x00", "")
     if "@" in text:
         found = await browse_subscriptions(database, shop, SubscriptionFilter(state, email=text), page)
@@ -117,7 +128,9 @@ async def search_subscriptions(
 
 
 async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> list[SeenSubscription]:
-    """A page of the shop's running subscriptions whose last charge failed, newest first; each is tried again."""
+    """A page of the shop's running subscriptions whose last charge failed, newest first;
+    each is tried again.
+    """
     rows = queries.failing(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
     return [SeenSubscription(subscription_of(row), link_of(row)) for row in await records_of(SubscriptionRow, rows)]
 
@@ -148,7 +161,9 @@ async def inspect_subscription(database: Database, shop: Shop, subscription_id: 
 
 
 def charges_ahead(subscription: Subscription, most: int = CHARGES_AHEAD) -> list[ChargeAhead]:
-    """The next charges of a running subscription by its calendar, soonest first; none of one that has ended."""
+    """The next charges of a running subscription by its calendar, soonest first;
+    none of one that has ended.
+    """
     if subscription.date_next is None or not subscription.running:
         return []
     price, number = subscription.package.terms.price, subscription.next_period

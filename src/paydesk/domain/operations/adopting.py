@@ -1,7 +1,9 @@
-"""Taking into our books what an acquirer has approved and our database has forgotten, by the mark that stands with it.
+"""Taking into our books what an acquirer has approved and our database has forgotten,
+by the mark that stands with it.
 
-Each purchase becomes the payment that it was, under the id that its mark tells, as if its approval had just been heard:
-payment, ledger, subscription and pingback in one transaction. Nothing is charged or given back here.
+Each purchase becomes the payment that it was, under the id that its mark tells, as if its approval
+had just been heard: payment, ledger, subscription and pingback in one transaction. Nothing is
+charged or given back here.
 """
 
 from __future__ import annotations
@@ -78,9 +80,11 @@ _Item = TypeVar("_Item")
 
 
 async def adopt(desk: Desk, acquirer: str, forgotten: Sequence[ListedPurchase]) -> AsyncIterator[Adopted | Left]:
-    """Adopt forgotten purchases that took or hold money, first orders and then renewals; what came of each.
+    """Adopt forgotten purchases that took or hold money, first orders and then renewals;
+    what came of each.
 
-    What another worker records at the same moment comes back neither way. Moves no money. Raises: one of AWAY.
+    What another worker records at the same moment comes back neither way. Moves no money. Raises:
+    one of AWAY.
     """
     ours = sorted((one for one in forgotten if one.mark is not None), key=lambda one: one.at)
     for kind, work in ((PurchaseKind.ORDER, _orders), (PurchaseKind.RENEWAL, _renewals)):
@@ -99,7 +103,9 @@ def _mark(listed: ListedPurchase) -> Mark:
 
 
 def _waves(items: Sequence[_Item], name: Callable[[_Item], Hashable]) -> Iterator[list[_Item]]:
-    """The first of each name, then the second of each, and so on: what follows is looked at once that is written."""
+    """The first of each name, then the second of each, and so on:
+    what follows is looked at once that is written.
+    """
     waves: list[list[_Item]] = []
     seen: dict[Hashable, int] = {}
     for item in items:
@@ -231,7 +237,9 @@ def _names(listed: Sequence[ListedPurchase]) -> dict[str, Any]:
 
 
 def _begun(acquirer: str, listed: ListedPurchase, row: _Row) -> dict[str, Any]:
-    """What begins an order's and a renewal's payment alike; it is dated as the acquirer has it, by the shop's time."""
+    """What begins an order's and a renewal's payment alike; it is dated as the acquirer has it,
+    by the shop's time.
+    """
     mark = _mark(listed)
     return {
         "merchant_id": row["merchant_id"],
@@ -299,7 +307,9 @@ class _Overtaken(Exception):
 
 
 async def pass_ids(desk: Desk, marks: Sequence[Mark]) -> None:
-    """Let ids that were given out before, as marks tell, be given to nobody else. Moves no money."""
+    """Let ids that were given out before, as marks tell, be given to nobody else.
+    Moves no money.
+    """
     if marks:
         await queries.pass_ids(
             desk.database,

@@ -1,6 +1,8 @@
-"""What a suspension or an outage kept from being charged: how much it is, and an operator's wish that all of it be.
+"""What a suspension or an outage kept from being charged:
+how much it is, and an operator's wish that all of it be.
 
-Nobody is charged for several periods at once: one is, and the calendar moves on (`lifecycle.paid`). Moves no money.
+Nobody is charged for several periods at once: one is, and the calendar moves on (`lifecycle.paid`).
+Moves no money.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What is due in one currency: of so many subscriptions `once` is charged now, or `all_amount` for `periods`."""
+    """What is due in one currency: of so many subscriptions `once` is charged now,
+    or `all_amount` for `periods`.
+    """
 
     currency: str
     subscriptions: int
@@ -40,7 +44,9 @@ class Missed:
 
 
 async def missed_periods(database: Database, shop: Shop, *, now: datetime) -> list[Missed]:
-    """What would be charged of what is due by now (the shop's time), by currency: one period each, or all of them."""
+    """What would be charged of what is due by now (the shop's time), by currency:
+    one period each, or all of them.
+    """
     found: dict[str, Missed] = {}
     after, is_complete = 0, False
     while not is_complete:
@@ -73,10 +79,11 @@ def _periods_due(subscription: Subscription, now: datetime) -> int:
 
 
 async def charge_all_missed(database: Database, actor: Actor, merchant_id: int, *, now: datetime) -> None:
-    """Have every period that fell due until now charged, each as its own payment, instead of one of each subscription.
+    """Have every period that fell due until now charged, each as its own payment,
+    instead of one of each subscription.
 
-    It holds for what has not been charged yet: choose before a suspension is lifted, or before workers run again.
-    `now` is real time, UTC. Moves no money: the workers do.
+    It holds for what has not been charged yet: choose before a suspension is lifted, or before
+    workers run again. `now` is real time, UTC. Moves no money: the workers do.
     Raises: NotFound.
     """
     async with database.acquire() as connection, connection.transaction():

@@ -1,4 +1,6 @@
-"""What an operator asks about subscriptions who knows an id, or wants to see everybody's. Moves no money."""
+"""What an operator asks about subscriptions who knows an id, or wants to see everybody's.
+Moves no money.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ async def newest_subscriptions(
     state: SubscriptionState | None = None,
     most: int = 50,
 ) -> list[SeenSubscription]:
-    """The newest subscriptions, newest first: of everybody, or of one merchant, one side, one state."""
+    """The newest subscriptions, newest first: of everybody, or of one merchant, one side,
+    one state.
+    """
     rows = queries.newest_of_all(database, merchant_id=merchant_id, live=live, state=state, most=most)
     return [SeenSubscription(subscription_of(row), link_of(row)) for row in await records_of(SubscriptionRow, rows)]
 

@@ -1,4 +1,6 @@
-"""Checkouts: valid forms that wait to be paid. Whether one is open, paid or closed follows from its order's payment."""
+"""Checkouts: valid forms that wait to be paid. Whether one is open, paid or closed follows
+from its order's payment.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The attempt that holds the order's payment: by `key` the acquirer knows it, until `not_after` it takes it."""
+    """The attempt that holds the order's payment:
+    by `key` the acquirer knows it, until `not_after` it takes it.
+    """
 
     id: int
     payment_id: int
@@ -64,7 +68,8 @@ class Attempt:
 class Entered:
     """What a customer typed before, or the shop prefilled; `expiry` is MM / YY, empty when unknown.
 
-    The page asks for `city` and `postal_code` only where the shop prefilled one: for the bank, they are never kept.
+    The page asks for `city` and `postal_code` only where the shop prefilled one: for the bank, they
+    are never kept.
     """
 
     email: str
@@ -79,9 +84,10 @@ class Entered:
 class Checkout:
     """A checkout as its page shows it; times are UTC.
 
-    `amount` is what is charged here and now, in the main unit of `currency`; `terms` are a subscription's; `now` is the
-    shop's time when it was read: a test clock may run ahead. `branded_at` is when colour and logo were chosen;
-    `app_schemes` are of the account's own apps; `merchant_confirmed` is whether somebody stands behind the account.
+    `amount` is what is charged here and now, in the main unit of `currency`; `terms` are a
+    subscription's; `now` is the shop's time when it was read: a test clock may run ahead.
+    `branded_at` is when colour and logo were chosen; `app_schemes` are of the account's own apps;
+    `merchant_confirmed` is whether somebody stands behind the account.
     """
 
     shop: Shop
@@ -116,7 +122,9 @@ async def open_checkout(
     key_id: int,
     now: datetime,
 ) -> Link:
-    """Store a verified request and return its checkout's link; the same request gets the same one. Moves no money."""
+    """Store a verified request and return its checkout's link; the same request gets the same one.
+    Moves no money.
+    """
     digest = _digest(form, key_id)
     row_id = await queries.open_checkout(
         database,
@@ -145,7 +153,9 @@ async def open_checkout(
 
 
 def _digest(form: Mapping[str, Value], key_id: int) -> bytes:
-    """Tell requests apart by all that was posted, in whatever order, and by the key that signed it."""
+    """Tell requests apart by all that was posted, in whatever order,
+    and by the key that signed it.
+    """
     return hashlib.sha256(msgspec.json.encode([key_id, form], order="sorted")).digest()
 
 
@@ -226,7 +236,9 @@ def _attempt(row: Mapping[str, Any]) -> Attempt | None:
 
 
 def _entered(row: Mapping[str, Any]) -> Entered:
-    """What was typed in this very checkout comes back; another checkout of the order may be another person's."""
+    """What was typed in this very checkout comes back;
+    another checkout of the order may be another person's.
+    """
     place = {"city": prefill(row["city"] or "", "city"), "postal_code": prefill(row["zip"] or "", "zip")}
     if row["paying_checkout_id"] == row["id"]:
         expiry = f"{row['entered_month']:02} / {row['entered_year'] % 100:02}"

@@ -1,4 +1,6 @@
-"""What a purchase carries at the acquirer, from the row of its intent: by it is found what we forgot."""
+"""What a purchase carries at the acquirer, from the row of its intent:
+by it is found what we forgot.
+"""
 
 from __future__ import annotations
 

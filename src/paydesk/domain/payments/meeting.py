@@ -1,7 +1,9 @@
-"""Keys that meet an older purchase at the acquirer, which a database that was put back has forgotten.
+"""Keys that meet an older purchase at the acquirer,
+which a database that was put back has forgotten.
 
-What took the money that is asked for now is adopted; what took other money holds the order, for a person; what took
-nothing says nothing of the card typed now, so the next number is tried at once. Nothing is ever charged beside it.
+What took the money that is asked for now is adopted; what took other money holds the order, for a
+person; what took nothing says nothing of the card typed now, so the next number is tried at once.
+Nothing is ever charged beside it.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ Send = Callable[[Purchase], Awaitable[Outcome]]
 class Wish:
     """An attempt whose intent is committed, and what it asks for.
 
-    `may_be_old` if its key may be forgotten at the acquirer already; `was_forgotten` if the acquirer's list had a
-    purchase under one of its numbers that our books had forgotten: then it is found, and nothing is sent.
+    `may_be_old` if its key may be forgotten at the acquirer already; `was_forgotten` if the
+    acquirer's list had a purchase under one of its numbers that our books had forgotten: then it is
+    found, and nothing is sent.
     """
 
     shop: Shop
@@ -61,9 +64,11 @@ class Wish:
 
 
 async def under_its_key(database: Database, acquirer: Acquirer, wish: Wish, send: Send) -> tuple[Outcome, Purchase]:
-    """Ask for a purchase, or take up what an older one under its key has come to; with what was asked in the end.
+    """Ask for a purchase, or take up what an older one under its key has come to;
+    with what was asked in the end.
 
-    Moves money. Raises: OutcomeUnknown, also for an older purchase that can't be found, or that took other money.
+    Moves money. Raises: OutcomeUnknown, also for an older purchase that can't be found, or that
+    took other money.
     """
     for _ in range(MOST_NUMBERS):
         answer = None
@@ -86,7 +91,8 @@ async def _sent(purchase: Purchase, send: Send) -> Outcome | None:
 
 
 async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | None:
-    """The approval of an older purchase that took just this; None if it took nothing, and never will.
+    """The approval of an older purchase that took just this;
+    None if it took nothing, and never will.
 
     An open challenge of it is ended. Raises: OutcomeUnknown.
     """
@@ -112,7 +118,8 @@ async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> A
 
 
 async def take_up(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> None:
-    """Give an attempt's payment the id that it had before it was forgotten, if it is free. Moves no money.
+    """Give an attempt's payment the id that it had before it was forgotten, if it is free.
+    Moves no money.
 
     Its shop may have been told of it, and would take another id for another payment.
     """
@@ -135,14 +142,18 @@ def is_the_same(earlier: Earlier, purchase: Purchase) -> bool:
 
 
 def took(earlier: Earlier, amount: Decimal, currency: str, *, capture: bool) -> bool:
-    """Whether an older purchase took, or held, this amount; a card that was only checked has no currency everywhere."""
+    """Whether an older purchase took, or held, this amount;
+    a card that was only checked has no currency everywhere.
+    """
     if earlier.amount != amount or earlier.capture != capture:
         return False
     return earlier.currency == currency or amount == 0
 
 
 async def is_of_its_terms(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> bool:
-    """Whether an older purchase was for the terms that an attempt is for, as far as its mark says."""
+    """Whether an older purchase was for the terms that an attempt is for,
+    as far as its mark says.
+    """
     if earlier.mark is None:
         return True
     row = record_if_any(
@@ -153,7 +164,9 @@ async def is_of_its_terms(database: Database, shop: Shop, attempt_id: int, earli
 
 
 async def hold(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> None:
-    """Tell an operator that an order waits: something else was taken under its key. Moves no money."""
+    """Tell an operator that an order waits: something else was taken under its key.
+    Moves no money.
+    """
     found = f"{earlier.amount:f} {earlier.currency}".strip()
     why = f"the acquirer has an older purchase of {found} under its key, with another amount or other terms"
     details = {"attempt": attempt_id, "found": found, "order": earlier.mark.order if earlier.mark else ""}
@@ -162,7 +175,10 @@ async def hold(database: Database, shop: Shop, attempt_id: int, earlier: Earlier
 
 
 async def _next(database: Database, wish: Wish) -> Wish:
-    """The wish under its next number. Raises: OutcomeUnknown if somebody else has ended the attempt."""
+    """The wish under its next number.
+
+    Raises: OutcomeUnknown if somebody else has ended the attempt.
+    """
     purchase = wish.purchase
     row = await queries.take_next_number(
         database,

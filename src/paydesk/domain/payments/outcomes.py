@@ -1,4 +1,6 @@
-"""Writing down what an acquirer said: one statement moves the payment, posts to the ledger and queues the pingback."""
+"""Writing down what an acquirer said: one statement moves the payment,
+posts to the ledger and queues the pingback.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,9 @@ READ_AGAIN = 5
 class Approval:
     """An attempt that the acquirer says took (or holds) the money.
 
-    `report` is what is told of it, if the statement that committed the intent has returned it already. `leads_back`:
-    its customer waits for this very answer, and is led to the shop by it (returning.py).
+    `report` is what is told of it, if the statement that committed the intent has returned it
+    already. `leads_back`: its customer waits for this very answer, and is led to the shop by it
+    (returning.py).
     """
 
     shop: Shop
@@ -65,7 +68,9 @@ class _Moved(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An attempt that took nothing: declined, failed (never reached the acquirer) or abandoned (a challenge left)."""
+    """An attempt that took nothing: declined, failed (never reached the acquirer) or abandoned
+    (a challenge left).
+    """
 
     shop: Shop
     attempt_id: int
@@ -75,11 +80,13 @@ class Ending:
 
 
 async def record_approvals(database: Database, approvals: Sequence[Approval], *, now: datetime) -> set[int]:
-    """Record approvals with their postings and pingbacks; returns the attempts that moved. Moves no money.
+    """Record approvals with their postings and pingbacks; returns the attempts that moved.
+    Moves no money.
 
-    An attempt that does not hold its payment any more is left alone and missing from the result: somebody was faster.
-    A subscription that changed in the meantime is read again. One that can't be recorded is missing too, waits in the
-    operator's list and is the janitor's; it stops no other.
+    An attempt that does not hold its payment any more is left alone and missing from the result:
+    somebody was faster. A subscription that changed in the meantime is read again. One that can't
+    be recorded is missing too, waits in the operator's list and is the janitor's; it stops
+    no other.
     """
     recorded: set[int] = set()
     aside: Worked[Approval, _Try] = Worked()
@@ -101,9 +108,11 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
 
 
 async def record_within(connection: Connection, approval: Approval, *, subscription_id: int = 0, now: datetime) -> bool:
-    """Record an approval within a transaction of the caller's; false if it is none any more. Moves no money.
+    """Record an approval within a transaction of the caller's; false if it is none any more.
+    Moves no money.
 
-    A subscription that it begins gets `subscription_id`, if that is given: the one that its shop was told before.
+    A subscription that it begins gets `subscription_id`, if that is given: the one that its shop
+    was told before.
     """
     (row,) = await _reports(connection, [approval])
     if subscription_id and row.fresh_subscription_id is not None:
@@ -119,7 +128,9 @@ def _named(outcome: Approval | Ending) -> tuple[Shop, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """What came of an approval: whether it was written down, and whether it is for a subscription."""
+    """What came of an approval: whether it was written down,
+    and whether it is for a subscription.
+    """
 
     attempt_id: int
     moved: bool
@@ -194,12 +205,13 @@ def _envelope(row: Report, split: Split, step: Step | None, now: datetime) -> st
 async def record_endings(
     database: Database, endings: Sequence[Ending], *, now: datetime, real_now: datetime | None = None
 ) -> set[int]:
-    """Record attempts that took nothing, so that the customer may try again; returns those that moved.
+    """Record attempts that took nothing, so that the customer may try again;
+    returns those that moved.
 
-    A renewal moves its subscription too: it is due again later, or stops. What was not plainly declined is looked up
-    again, for an approval that may still turn up. `now` is the shops' time; `real_now` differs from it under a test
-    clock: acquirers live in real time. One that can't be recorded waits in the operator's list and stops no other.
-    Moves no money.
+    A renewal moves its subscription too: it is due again later, or stops. What was not plainly
+    declined is looked up again, for an approval that may still turn up. `now` is the shops' time;
+    `real_now` differs from it under a test clock: acquirers live in real time. One that can't be
+    recorded waits in the operator's list and stops no other. Moves no money.
     """
     real_now = real_now or now
     at_checkout = [ending for ending in endings if not ending.renewal]
@@ -247,7 +259,8 @@ async def _record_at_checkout(
 async def record_challenge(
     database: Database, shop: Shop, attempt_id: int, answer: Challenged, *, now: datetime
 ) -> bool:
-    """Record that the bank wants to see the customer; false if the attempt has moved on. Moves no money.
+    """Record that the bank wants to see the customer; false if the attempt has moved on.
+    Moves no money.
 
     `now` is real time (UTC): the janitor asks the acquirer by it.
     """

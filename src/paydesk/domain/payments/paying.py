@@ -1,4 +1,6 @@
-"""Taking a payment: intent committed, acquirer called, outcome recorded, in this order and no other."""
+"""Taking a payment: intent committed, acquirer called, outcome recorded,
+in this order and no other.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,11 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who pays, as typed and checked: card, e-mail address, two-letter country, and the address they call from.
+    """Who pays, as typed and checked: card, e-mail address, two-letter country,
+    and the address they call from.
 
-    `agreed` is the wording of a subscription's terms that they agreed to, `language` the page's, as a tag: `de-CH`.
+    `agreed` is the wording of a subscription's terms that they agreed to, `language` the page's, as
+    a tag: `de-CH`.
     """
 
     card: CardDetails
@@ -61,14 +65,18 @@ class Payer:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """The order is paid; with `leads_back` it is written down that this answer leads the customer to the shop."""
+    """The order is paid; with `leads_back` it is written down that this answer leads the customer
+    to the shop.
+    """
 
     leads_back: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing was taken; `reason` is a DeclineReason or the name of a guard (too_many_attempts, suspended)."""
+    """Nothing was taken; `reason` is a DeclineReason or the name of a guard
+    (too_many_attempts, suspended).
+    """
 
     reason: str
 
@@ -90,7 +98,9 @@ Result = Paid | Refused | ConfirmWithBank | Unsettled
 
 @dataclass(frozen=True, slots=True)
 class _Intent:
-    """An attempt that is committed: what to ask of the acquirer, and what is told if it approves."""
+    """An attempt that is committed: what to ask of the acquirer,
+    and what is told if it approves.
+    """
 
     attempt_id: int
     purchase: Purchase
@@ -99,12 +109,14 @@ class _Intent:
 
 
 async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, now: datetime) -> Result:
-    """Take the checkout's amount from a card, once for its order however often this is called. Moves money.
+    """Take the checkout's amount from a card, once for its order however often this is called.
+    Moves money.
 
-    An open 3-D Secure challenge of an earlier attempt is ended first. `return_url` is where the bank sends the customer
-    back to; now is the merchant's time, UTC.
+    An open 3-D Secure challenge of an earlier attempt is ended first. `return_url` is where the
+    bank sends the customer back to; now is the merchant's time, UTC.
 
-    Raises: Conflict if the checkout is no longer open, Gone if it expired, Unavailable if there is no acquirer, Held.
+    Raises: Conflict if the checkout is no longer open, Gone if it expired, Unavailable if there is
+        no acquirer, Held.
     """
     await desk.gate.require()
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
@@ -129,12 +141,15 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
 async def _commit_intent(
     desk: Desk, checkout: Checkout, payer: Payer, acquirer: Acquirer, *, return_url: str, now: datetime
 ) -> _Intent | Refused:
-    """Commit that this attempt is about to be made; only one caller gets through for an order. Moves no money.
+    """Commit that this attempt is about to be made; only one caller gets through for an order.
+    Moves no money.
 
-    What is shipped is only authorized, and captured once its shipment is confirmed; the money of a subscription is
-    taken at once (interface.md §7.4). Returns the intent, or the guard that refused.
+    What is shipped is only authorized, and captured once its shipment is confirmed; the money of a
+    subscription is taken at once (interface.md §7.4). Returns the intent, or the guard
+    that refused.
 
-    Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for long enough.
+    Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for
+        long enough.
     """
     shop = checkout.shop
     is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
@@ -218,7 +233,9 @@ def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:
 async def _call_and_record(
     desk: Desk, checkout: Checkout, acquirer: Acquirer, intent: _Intent, *, now: datetime
 ) -> Result:
-    """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt to the janitor. Moves money."""
+    """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt
+    to the janitor. Moves money.
+    """
     attempt_id = intent.attempt_id
     try:
         ask = partial(authorize, desk.database, acquirer, shop=checkout.shop, what=f"attempt {attempt_id}")
@@ -246,7 +263,9 @@ async def _call_and_record(
 async def _record(
     desk: Desk, checkout: Checkout, attempt_id: int, answer: Approved | Declined | Challenged, *, now: datetime
 ) -> Result:
-    """Record an answer; if the janitor was faster, what it recorded is what the customer will see."""
+    """Record an answer; if the janitor was faster,
+    what it recorded is what the customer will see.
+    """
     shop = checkout.shop
     if isinstance(answer, Approved):
         return await _record_approval(desk, Approval(shop, attempt_id, answer), now=now)
@@ -270,7 +289,8 @@ async def _record_ending(desk: Desk, ending: Ending, *, now: datetime) -> Refuse
 
 
 async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result:
-    """Ask the acquirer how a challenge went, and record it: the customer has come back from the bank. Moves no money.
+    """Ask the acquirer how a challenge went, and record it:
+    the customer has come back from the bank. Moves no money.
 
     A challenge that is still open stays as it is, and its address is returned.
 
@@ -288,7 +308,8 @@ async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, 
 async def leave_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result | None:
     """End an open challenge so that the customer may pay another way. Moves no money.
 
-    Returns None once the way is free, otherwise what the challenge had come to before (paid, or not known).
+    Returns None once the way is free, otherwise what the challenge had come to before (paid, or
+    not known).
 
     Raises: Conflict if the challenge paid the order through another checkout.
     """
@@ -308,7 +329,8 @@ async def _record_finding(
     *,
     now: datetime,
 ) -> Result:
-    # The acquirer knew the key when it asked for the challenge: that it knows nothing now is no answer.
+    # The acquirer knew the key when it asked for the challenge: that it knows nothing now is
+    # no answer.
     if isinstance(finding, Challenged | NothingHeld):
         return Unsettled()
     if isinstance(finding, Approved | Declined):

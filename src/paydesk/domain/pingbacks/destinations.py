@@ -20,8 +20,9 @@ class Account:
 def destination(form_url: str | None, account: Account, *, live: bool) -> str | None:
     """The URL for a pingback, or None if it has to wait for one: the form's, else the account's.
 
-    A test pingback is as validly signed as a live one, and a customer can post a live form to the sandbox. So once the
-    merchant is live, test pingbacks go to the account's test URL and nowhere else (interface.md §9.3).
+    A test pingback is as validly signed as a live one, and a customer can post a live form to the
+    sandbox. So once the merchant is live, test pingbacks go to the account's test URL and nowhere
+    else (interface.md §9.3).
     """
     if live:
         return form_url or account.account_url or None
@@ -31,7 +32,9 @@ def destination(form_url: str | None, account: Account, *, live: bool) -> str | 
 
 
 class Addressed(msgspec.Struct, frozen=True):
-    """What a row says of where a pingback goes and in which form; statements that are told of name these columns."""
+    """What a row says of where a pingback goes and in which form;
+    statements that are told of name these columns.
+    """
 
     live: bool
     form_url: str | None
@@ -54,5 +57,7 @@ class Addressed(msgspec.Struct, frozen=True):
 
 
 def body_format(sign_version: str, pingback_format: str) -> str:
-    """The body that a pingback gets: version 2 is always JSON, version 1 as the account says (interface.md §4.4)."""
+    """The body that a pingback gets: version 2 is always JSON, version 1 as the account says
+    (interface.md §4.4).
+    """
     return "json" if sign_version == "v2" else pingback_format

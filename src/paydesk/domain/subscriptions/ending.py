@@ -65,12 +65,15 @@ async def _row(database: Database, shop: Shop, subscription_id: int) -> Subscrip
 
 
 async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Canceller, now: datetime) -> Subscription:
-    """End all future charges and tell the merchant once; a second call changes nothing. Moves no money.
+    """End all future charges and tell the merchant once; a second call changes nothing.
+    Moves no money.
 
     A charge whose intent was committed before this stands if the bank approves it.
 
-    Args: shop is the merchant and the mode (live or test); now is its time, UTC (a test clock may run ahead).
-    Raises: NotFound if the shop has no such subscription in this mode; Conflict if it is busy beyond patience.
+    Args: shop is the merchant and the mode (live or test); now is its time, UTC (a test clock may
+        run ahead).
+    Raises: NotFound if the shop has no such subscription in this mode; Conflict if it is busy
+        beyond patience.
     Source: interface.md §7.3.
     """
     for _ in range(READ_AGAIN):
@@ -95,10 +98,12 @@ async def expire_due(
     at: datetime | None = None,
     most: int = 500,
 ) -> int:
-    """End the subscriptions whose last period is over; only accounts that ask for it are told. Moves no money.
+    """End the subscriptions whose last period is over; only accounts that ask for it are told.
+    Moves no money.
 
-    Each side has its own time; with `merchant_id` only that merchant's test side counts, and `at` is its time (UTC).
-    Returns how many ended. One that can't be worked out is set aside for an hour, and stops no other.
+    Each side has its own time; with `merchant_id` only that merchant's test side counts, and `at`
+    is its time (UTC). Returns how many ended. One that can't be worked out is set aside for an
+    hour, and stops no other.
     """
     due = queries.due_to_expire(
         database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
@@ -131,7 +136,9 @@ async def _end(
     event: str | None,
     now: datetime,
 ) -> bool:
-    """Write the last version with its pingback (none without an event), unless somebody else wrote one first."""
+    """Write the last version with its pingback (none without an event),
+    unless somebody else wrote one first.
+    """
     moved = await queries.end_subscription(
         database,
         subscriptions=as_rows([version]),

@@ -1,4 +1,6 @@
-"""Renewals that took nothing: tried again three times, then the subscription stops (interface.md §7.2)."""
+"""Renewals that took nothing: tried again three times, then the subscription stops
+(interface.md §7.2).
+"""
 
 from __future__ import annotations
 
@@ -66,10 +68,12 @@ class _Moved:
 
 
 async def record_failures(database: Database, ended: Sequence[EndedRenewal], *, now: datetime) -> set[int]:
-    """Record renewals that took nothing with what follows for their subscriptions; returns the attempts that moved.
+    """Record renewals that took nothing with what follows for their subscriptions;
+    returns the attempts that moved.
 
-    A subscription that others change at the same moment is read again; one whose next step can't be worked out waits in
-    the operator's list and stops no other. `now` is the shops' time, UTC. Moves no money.
+    A subscription that others change at the same moment is read again; one whose next step can't be
+    worked out waits in the operator's list and stops no other. `now` is the shops' time, UTC. Moves
+    no money.
     """
     recorded: set[int] = set()
     aside: Worked[EndedRenewal, int] = Worked()
@@ -124,8 +128,8 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
 def _after(row: _Failure, ended: EndedRenewal, now: datetime) -> Subscription:
     """Unknown is never a failure, nor is a charge that the bank got too late to consider.
 
-    A card that the customer replaced while it was being charged says nothing about the new one, which is tried at once.
-    What the acquirer refused as a request is a failure of its own kind.
+    A card that the customer replaced while it was being charged says nothing about the new one,
+    which is tried at once. What the acquirer refused as a request is a failure of its own kind.
     """
     subscription = subscription_of(row)
     replaced = row.card_id != row.attempt_card_id
@@ -139,7 +143,9 @@ def _after(row: _Failure, ended: EndedRenewal, now: datetime) -> Subscription:
 
 
 def _told(row: _Failure, version: Subscription) -> str | None:
-    """The pingback of a subscription that this failure stops; a failure by itself is not reported."""
+    """The pingback of a subscription that this failure stops;
+    a failure by itself is not reported.
+    """
     if row.date_stopped is not None or version.date_stopped is None:
         return None
     return subscription_envelope(STOPPED_EVENT, subscription_object(version))

@@ -21,7 +21,9 @@ queries = load_statements(__package__ or "", "for_api.sql")
 
 @dataclass(frozen=True, slots=True)
 class SeenSubscription:
-    """A subscription and the link that opens its portal: who has it may cancel and change the card."""
+    """A subscription and the link that opens its portal:
+    who has it may cancel and change the card.
+    """
 
     subscription: Subscription
     portal: Link
@@ -39,7 +41,9 @@ class SubscriptionFilter:
 async def browse_subscriptions(
     database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page
 ) -> list[SeenSubscription]:
-    """A page of the shop's subscriptions, newest first; the narrowest filter leads, by an index of its own."""
+    """A page of the shop's subscriptions, newest first;
+    the narrowest filter leads, by an index of its own.
+    """
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
     email = wanted.email.lower() if wanted.email is not None else None
     if wanted.reference is not None:
@@ -68,7 +72,9 @@ async def show_subscription(database: Database, shop: Shop, subscription_id: int
 
 
 async def which_subscription(database: Database, shop: Shop, ids: Sequence[int]) -> int:
-    """The first of some ids, by which a client may mean one subscription, that the shop has; else the first of all."""
+    """The first of some ids, by which a client may mean one subscription, that the shop has;
+    else the first of all.
+    """
     found = await queries.which(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
     return ids[0] if found is None else int(found)
 

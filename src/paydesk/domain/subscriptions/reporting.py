@@ -1,4 +1,6 @@
-"""What a payment means for its subscription: the version to write with it, and how its pingback shows it."""
+"""What a payment means for its subscription: the version to write with it,
+and how its pingback shows it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ queries = load_statements(__package__ or "")
 
 
 class ReportRow(OrderReport, frozen=True):
-    """Of an order or a renewal whose approval is recorded some time after its intent: a row of `attempts_to_report`."""
+    """Of an order or a renewal whose approval is recorded some time after its intent:
+    a row of `attempts_to_report`.
+    """
 
     charge_missed_until: datetime | None
     tried_at: datetime
@@ -35,7 +39,9 @@ class ReportRow(OrderReport, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A version to write with a payment: for which period it paid, and the columns that only a new row needs."""
+    """A version to write with a payment: for which period it paid,
+    and the columns that only a new row needs.
+    """
 
     version: Subscription
     period: int
@@ -45,10 +51,11 @@ class Step:
 async def steps_after(
     database: Database, rows: Sequence[Report], network_references: Mapping[int, str], *, now: datetime
 ) -> dict[int, Step]:
-    """The steps that approved attempts bring about, by attempt; one-time payments have none. Moves no money.
+    """The steps that approved attempts bring about, by attempt; one-time payments have none.
+    Moves no money.
 
-    `rows` of `begin_renewals` carry the subscription as it stood then: if
-    it has changed since, nothing is written over it. `network_references` are the acquirer's, by attempt.
+    `rows` of `begin_renewals` carry the subscription as it stood then: if it has changed since,
+    nothing is written over it. `network_references` are the acquirer's, by attempt.
     """
     beginning = [row for row in rows if isinstance(row, OrderReport) and not row.renewal and row.package_version_id]
     renewing = [row for row in rows if isinstance(row, ReportRow | RenewalRow) and row.renewal]

@@ -1,4 +1,6 @@
-"""Between rows and what they mean: reading `subscription_whole` and `package_terms`, writing versions as JSON."""
+"""Between rows and what they mean: reading `subscription_whole` and `package_terms`,
+writing versions as JSON.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ class SubscriptionRow(PackageRow, frozen=True):
 
 
 class Report(Addressed, frozen=True):
-    """What is told of a payment's approval, and what it needs to be worked out; without a subscription some is null."""
+    """What is told of a payment's approval, and what it needs to be worked out;
+    without a subscription some is null.
+    """
 
     merchant_id: int
     attempt_id: int
@@ -126,7 +130,9 @@ class OrderReport(Report, frozen=True):
 
 
 class RenewalRow(Report, frozen=True):
-    """A renewal whose intent has just been committed, with its subscription as it stands: a row of `begin_renewals`."""
+    """A renewal whose intent has just been committed, with its subscription as it stands:
+    a row of `begin_renewals`.
+    """
 
     idempotency_key: str
     number: int
@@ -220,10 +226,12 @@ def link_of(row: SubscriptionRow) -> Link:
 def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, Any]] = ()) -> str:
     """Versions as a JSON array that `jsonb_populate_recordset(null::subscription, …)` reads.
 
-    `details` adds columns that a version does not carry, one mapping for each version (new subscriptions need them).
+    `details` adds columns that a version does not carry, one mapping for each version (new
+    subscriptions need them).
     """
     if not details:
-        # Straight from the dataclasses: what is no column of the table (the package, the e-mail) is not read.
+        # Straight from the dataclasses: what is no column of the table (the package, the e-mail) is
+        # not read.
         return msgspec.json.encode(versions).decode()
     rows = [
         {

@@ -19,7 +19,8 @@ from paydesk.web.texts import Texts, mark
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that happened at a time (UTC): an icon and its tone, what, more about it, and where it leads.
+    """One thing that happened at a time (UTC): an icon and its tone, what, more about it,
+    and where it leads.
 
     `url` is a page of ours, a path below the merchant's; `outside` is another site's address.
     """
@@ -36,7 +37,9 @@ class Line:
 def timeline_of(
     texts: Texts, payment: InspectedPayment, history: History, deliveries: list[SeenDelivery]
 ) -> list[Line]:
-    """All lines of a payment, first to last; what has the same time stands as one thing led to the other."""
+    """All lines of a payment, first to last; what has the same time stands as one thing led
+    to the other.
+    """
     teller = _Teller(texts)
     lines = [
         *(line for one in history.tries for line in teller.attempt(one)),

@@ -1,4 +1,6 @@
-"""What the account calls the states of payments, why a bank said no, and how a badge is coloured."""
+"""What the account calls the states of payments, why a bank said no,
+and how a badge is coloured.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The pages that a customer sees while paying. They show what they are given and decide nothing; no money moves here.
+"""The pages that a customer sees while paying. They show what they are given and decide nothing;
+no money moves here.
 
-The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was written) and `cvc`,
-where it asks for them `city` and `zip`, and for a subscription `agree`: the language of the terms that were agreed to,
-if the box is ticked.
-With JavaScript it posts them with `Accept: application/json` and expects `payment_step` or `payment_problem`, so that
-what was typed stays in the browser; without, it expects a redirect or `payment_page` again.
+The payment form posts `email`, `holder`, `country`, `number`, `expiry` (`MM / YY`, or as it was
+written) and `cvc`, where it asks for them `city` and `zip`, and for a subscription `agree`: the
+language of the terms that were agreed to, if the box is ticked. With JavaScript it posts them with
+`Accept: application/json` and expects `payment_step` or `payment_problem`, so that what was typed
+stays in the browser; without, it expects a redirect or `payment_page` again.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ _CSP_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """What the form is filled with before the customer types: `name` as on the card, `country` as ISO 3166 code.
+    """What the form is filled with before the customer types:
+    `name` as on the card, `country` as ISO 3166 code.
 
     With `asks_place` it has fields for `city` and `postal_code`, which may stay empty.
     """
@@ -66,13 +68,15 @@ class Customer:
 class CheckoutView:
     """One checkout as its pages show it.
 
-    `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's `success_url` (empty:
-    our own page says thank you); `payment_id` is that of its order, once somebody tried to pay; `form_action` names the
-    CSP sources that the form's answer may lead to (see `form_action_for`); `entered_expiry` is what the customer typed
-    before. Card number and CVC never come back from the server. `terms` are a subscription's, then `amount` is what is
-    charged today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own stylesheet
-    and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`: nobody stands behind the shop yet,
-    so its page is only linked where the text says where that leads, once the order is paid.
+    `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's
+    `success_url` (empty: our own page says thank you); `payment_id` is that of its order, once
+    somebody tried to pay; `form_action` names the CSP sources that the form's answer may lead to
+    (see `form_action_for`); `entered_expiry` is what the customer typed before. Card number and CVC
+    never come back from the server. `terms` are a subscription's, then `amount` is what is charged
+    today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own
+    stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`:
+    nobody stands behind the shop yet, so its page is only linked where the text says where that
+    leads, once the order is paid.
     """
 
     merchant_name: str
@@ -97,7 +101,9 @@ class CheckoutView:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A subscription as the pages word it: the package's name, its terms, and the sentence to agree to."""
+    """A subscription as the pages word it: the package's name, its terms,
+    and the sentence to agree to.
+    """
 
     name: str
     terms: str
@@ -106,7 +112,8 @@ class Offer:
 
 
 def form_action_for(success_url: str, *origins: str) -> str:
-    """The `form_action` of a checkout: the origin or scheme of its `success_url`, and acquirers' challenge origins.
+    """The `form_action` of a checkout: the origin or scheme of its `success_url`,
+    and acquirers' challenge origins.
 
     A host that a CSP can't spell (IPv6, underscores) is allowed by its scheme.
     """
@@ -129,7 +136,9 @@ def payment_page(
     notice: str | None = None,
     status: int = 200,
 ) -> HTMLResponse:
-    """The form to pay, with the errors (field to code of `wording.FIELD_ERRORS`) and the notice to show, if any."""
+    """The form to pay, with the errors (field to code of `wording.FIELD_ERRORS`) and the notice
+    to show, if any.
+    """
     errors = _errors(field_errors, notice, texts)
     country = view.entered.country.upper() or texts.region
     html = _PAGES.render(
@@ -150,9 +159,11 @@ def payment_page(
 def payment_problem(
     texts: Texts, *, field_errors: Mapping[str, str] | None = None, notice: str | None = None, status: int
 ) -> JSONResponse:
-    """The answer to the page's JavaScript when the customer has to do something: texts to show, and where to go on.
+    """The answer to the page's JavaScript when the customer has to do something:
+    texts to show, and where to go on.
 
-    `{"errors": {field: text}, "notice": text, "focus": field}`; `status` is that of the page without JavaScript.
+    `{"errors": {field: text}, "notice": text, "focus": field}`; `status` is that of the page
+    without JavaScript.
     """
     errors = _errors(field_errors, notice, texts)
     text = texts.get(notice_for(notice, wording.NOTICES)) if notice else ""
@@ -161,29 +172,36 @@ def payment_problem(
 
 
 def payment_step(url: str) -> JSONResponse:
-    """The answer to the page's JavaScript when the browser has to go on to another page: `{"redirect": url}`."""
+    """The answer to the page's JavaScript when the browser has to go
+    on to another page: `{"redirect": url}`.
+    """
     return JSONResponse({"redirect": url}, headers={"Cache-Control": "no-store"})
 
 
 def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLResponse:
     """The page to wait on while the outcome is unknown; it finds its own way.
 
-    JavaScript polls `status_url` (`{"state": "processing"}`, then `{"state": "done", "url": …}`); without it the page
-    loads itself again every few seconds, so it must be the answer to a GET that redirects once the outcome is known.
+    JavaScript polls `status_url` (`{"state": "processing"}`, then `{"state": "done", "url": …}`);
+    without it the page loads itself again every few seconds, so it must be the answer to a GET that
+    redirects once the outcome is known.
     """
     html = _PAGES.render("checking.html", texts, view=view, offer=_offer(view, texts), status_url=status_url)
     return secured(html, form_action=view.form_action)
 
 
 def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
-    """The page of a checkout that is paid, with the way to the shop's thank-you page; without one it says thank you."""
+    """The page of a checkout that is paid, with the way to the shop's thank-you page;
+    without one it says thank you.
+    """
     template = "paid.html" if view.shop_url else "thanks.html"
     leads_to = source_of(view.shop_url) if view.names_way and view.shop_url else ""
     return secured(_PAGES.render(template, texts, view=view, offer=_offer(view, texts), leads_to=leads_to))
 
 
 def reversed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
-    """The page (409) of a checkout whose order was paid and the money given back, with the way back to the shop."""
+    """The page (409) of a checkout whose order was paid and the money given back,
+    with the way back to the shop.
+    """
     offer, home = _offer(view, texts), _home(view)
     return secured(_PAGES.render("reversed.html", texts, view=view, offer=offer, home=home), status=409)
 
@@ -203,7 +221,9 @@ def closed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
 
 
 def suspended_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
-    """The page (409) of a checkout whose shop takes no payments at the moment, with the way back to the shop."""
+    """The page (409) of a checkout whose shop takes no payments at the moment,
+    with the way back to the shop.
+    """
     offer, home = _offer(view, texts), _home(view)
     return secured(_PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
 
@@ -218,10 +238,12 @@ def form_error_page(
     suspect: str | None = None,
     retry_after: int | None = None,
 ) -> HTMLResponse:
-    """What a shop's invalid request comes to: calm for the customer, exact for the shop's programmer.
+    """What a shop's invalid request comes to: calm for the customer,
+    exact for the shop's programmer.
 
-    `message` is English and says what was expected; `hashed` is the string that the server hashed, without the private
-    key (test mode only), and `suspect` the likeliest reason for a difference, in English.
+    `message` is English and says what was expected; `hashed` is the string that the server hashed,
+    without the private key (test mode only), and `suspect` the likeliest reason for a difference,
+    in English.
     """
     html = _PAGES.render(
         "form_error.html", texts, status=status, message=message, fields=fields, hashed=hashed, suspect=suspect
@@ -240,7 +262,9 @@ def _home(view: CheckoutView) -> str:
 
 
 def shop_home(success_url: str) -> str:
-    """Where an unpaid customer finds the shop again: its front page, not the thank-you page; an app's own link."""
+    """Where an unpaid customer finds the shop again: its front page, not the thank-you page;
+    an app's own link.
+    """
     url = urlsplit(success_url)
     if url.scheme in ("http", "https"):
         return f"{url.scheme}://{url.netloc.rpartition('@')[2]}/"
@@ -257,13 +281,17 @@ def _offer(view: CheckoutView, texts: Texts) -> Offer | None:
 
 
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
-    """The texts beside the fields, in the order of the form; some declines point to a field by themselves."""
+    """The texts beside the fields, in the order of the form;
+    some declines point to a field by themselves.
+    """
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(field_errors or {})
     return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELD_ERRORS if name in codes}
 
 
 def _focus(errors: Mapping[str, str], notice: str | None) -> str:
-    """The field where the customer goes on: the first wrong one, or the card number after a decline."""
+    """The field where the customer goes on: the first wrong one,
+    or the card number after a decline.
+    """
     return next(iter(errors), "number" if notice else "")
 
 
@@ -281,7 +309,9 @@ def _country_options(language: str, selected: str) -> Markup:
 
 @cache
 def _all_country_options(language: str) -> str:
-    """All countries, sorted as people of the language look for them; HTML without what it allows to leave out."""
+    """All countries, sorted as people of the language look for them;
+    HTML without what it allows to leave out.
+    """
     names = Locale.parse(language, sep="-").territories
     ordered = sorted(COUNTRIES, key=lambda code: sort_key(names[code], language))
     return "".join(f"<option value={code}>{escape(names[code])}" for code in ordered)

@@ -1,4 +1,6 @@
-"""What surrounds every page of a console: templates, icons, menus and languages. It knows no visit."""
+"""What surrounds every page of a console: templates, icons, menus and languages.
+It knows no visit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ CATALOGUES = Catalogues(_HERE / "locale", "console")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A link of a menu: the path of its page, what it says, its icon, and which permission, if any, shows it."""
+    """A link of a menu: the path of its page, what it says, its icon, and which permission, if any,
+    shows it.
+    """
 
     path: str
     label: str
@@ -34,10 +38,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What a door shows of itself: its templates, the links at the side of every page, and those of its settings.
+    """What a door shows of itself: its templates, the links at the side of every page,
+    and those of its settings.
 
-    `about_merchants`: whether its pages are about the merchant that is looked at, with a switch between merchants and
-    between test and live.
+    `about_merchants`: whether its pages are about the merchant that is looked at, with a switch
+    between merchants and between test and live.
     """
 
     pages: Pages
@@ -55,7 +60,9 @@ def declare(path: str) -> None:
 
 
 def entries(menu: Sequence[Entry], role: Role | None, merchant_id: int | None) -> list[Entry]:
-    """The links of a menu that lead somewhere and that a role may follow, for the merchant that is looked at."""
+    """The links of a menu that lead somewhere and that a role may follow,
+    for the merchant that is looked at.
+    """
     shown = [entry for entry in menu if entry.path in _PATHS and (entry.needs is None or allows(role, entry.needs))]
     return [replace(entry, path=entry.path.replace("{merchant_id}", str(merchant_id or ""))) for entry in shown]
 
@@ -67,7 +74,9 @@ def _icons() -> dict[str, str]:
 
 
 def icon(name: str) -> Markup:
-    """An icon as an inline SVG without words; a text beside it, or a label around it, says what it means."""
+    """An icon as an inline SVG without words; a text beside it, or a label around it,
+    says what it means.
+    """
     strokes = _icons()[name]
     return Markup('<svg class="icon" viewBox="0 0 24 24" aria-hidden="true">{}</svg>').format(Markup(strokes))  # noqa: S704 (our own file)
 
@@ -86,7 +95,9 @@ def pages_of(folder: Path) -> Pages:
 
 
 def texts_for(accept_language: str, person: Person | None) -> Texts:
-    """The texts for somebody: in the language that they chose, with the numbers and dates of their browser's region."""
+    """The texts for somebody: in the language that they chose, with the numbers and dates
+    of their browser's region.
+    """
     if person is None or accept_language.lower().startswith(person.language.lower()):
         return CATALOGUES.texts_for(accept_language)
     return CATALOGUES.texts_for(f"{person.language},{accept_language}")

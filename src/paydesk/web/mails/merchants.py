@@ -1,4 +1,6 @@
-"""What merchants and the people who log in read: what needs them, links that work once, and security notices."""
+"""What merchants and the people who log in read: what needs them, links that work once,
+and security notices.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,9 @@ def authorization_voided(telling: Telling) -> Content:
 
 
 def security_notice(telling: Telling) -> Content:
-    """Something was done to an account, or to a shop by its team, that might have been done by somebody else."""
+    """Something was done to an account, or to a shop by its team, that might have been done
+    by somebody else.
+    """
     say = telling.say
     title = say(_CHANGES.get(telling.fact("what"), _OTHER_CHANGE))
     proposed = (say(_PROPOSED),) if telling.fact("what").endswith("_proposed") else ()

@@ -1,4 +1,6 @@
-"""The pages of the customer's portal. They show what they are given and decide nothing; no money moves here."""
+"""The pages of the customer's portal. They show what they are given and decide nothing;
+no money moves here.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ DateForm = Literal["long", "medium"]
 
 @dataclass(frozen=True, slots=True)
 class PortalView:
-    """A subscription as its pages show it, in one customer's language; `path` is where the portal's pages are."""
+    """A subscription as its pages show it, in one customer's language;
+    `path` is where the portal's pages are.
+    """
 
     holding: Holding
     texts: Texts
@@ -76,7 +80,9 @@ class PortalView:
         return self.day(until) if until > self.holding.now else ""
 
     def day(self, at: datetime | None, form: DateForm = "long") -> str:
-        """A date in the merchant's time zone, in the words of the page's language; empty if there is none."""
+        """A date in the merchant's time zone, in the words of the page's language;
+        empty if there is none.
+        """
         if at is None:
             return ""
         local = at.astimezone(ZoneInfo(self.holding.subscription.time_zone))
@@ -84,7 +90,9 @@ class PortalView:
 
 
 def subscription_page(view: PortalView, payments: PastPayments, *, paging: bool = False) -> HTMLResponse:
-    """The subscription with its past payments; `paging` says that the newest ones are on another page."""
+    """The subscription with its past payments; `paging` says that the newest ones are
+    on another page.
+    """
     return _page("subscription.html", view, payments=payments, wording=wording, paging=paging)
 
 
@@ -103,9 +111,11 @@ def card_page(
     status: int = 200,
     form_action: str = "",
 ) -> HTMLResponse:
-    """The form for another card, with the errors (field to code of `wording.FIELD_ERRORS`) and the notice to show.
+    """The form for another card, with the errors (field to code of `wording.FIELD_ERRORS`)
+    and the notice to show.
 
-    `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the bank's pages are.
+    `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the
+    bank's pages are.
     """
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(errors or {})
     shown = {name: view.texts.get(texts[codes[name]]) for name, texts in wording.FIELD_ERRORS.items() if name in codes}
@@ -127,7 +137,9 @@ def card_replaced_page(view: PortalView) -> HTMLResponse:
 
 
 def checking_page(view: PortalView) -> HTMLResponse:
-    """The page to wait on while nobody knows what the bank said; it finds its own way, also without JavaScript."""
+    """The page to wait on while nobody knows what the bank said;
+    it finds its own way, also without JavaScript.
+    """
     return _page("checking.html", view)
 
 

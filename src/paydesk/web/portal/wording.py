@@ -46,7 +46,8 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
         "invalid": mark("Enter the name with letters, as it is on the card."),
     },
 }
-"""The fields of the card form in the order in which they are shown, with what may be wrong with each."""
+"""The fields of the card form in the order in which they are shown, with what may be wrong
+with each."""
 
 NOTICES: dict[str, str] = {
     DeclineReason.DECLINED: mark("The card was declined, so your old card stays. Try another card, or ask your bank."),
