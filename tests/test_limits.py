@@ -211,6 +211,18 @@ class TestAnswersKept:
         assert "within 9 days" in described
 
 
+class TestInvitations:
+    """Whose links work for 7 days."""
+
+    def test_the_help_says_it(self) -> None:
+        says = (
+            "from paydesk.commands.merchants import app\nimport typer.main\n"
+            "print(json.dumps(typer.main.get_command(app).commands['invite'].help))"
+        )
+        change = "limits.INVITATION_LIFETIME = timedelta(days=9)"
+        assert "for 9 days." in said_with("paydesk.domain.accounts.team", change, says)
+
+
 def begun() -> Subscription:
     """A subscription that has just been taken out."""
     return begin(

@@ -20,7 +20,7 @@ from paydesk.core.errors import Malformed, SetupError
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.accounts.team import invite_first
+from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.integration import parse_pingback_url, public_keys
 from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
 from paydesk.domain.merchants.keys import Scope, pairs_of
@@ -272,7 +272,11 @@ def _say_standing(merchant_id: int, *, suspended: bool, as_json: bool) -> None:
         note(f"merchant {merchant_id} is {'suspended' if suspended else 'not suspended any more'}")
 
 
-@app.command(epilog="Example: paydesk merchant invite 1 --email owner@shop.example")
+@app.command(
+    help="Invite somebody into the team of an account, by mail, and print the link, which works once and for "
+    f"{INVITATION_LIFETIME.days} days.",
+    epilog="Example: paydesk merchant invite 1 --email owner@shop.example",
+)
 @command
 async def invite(
     merchant_id: MerchantId,
@@ -280,9 +284,7 @@ async def invite(
     role: Annotated[Role, typer.Option(help="What they may do.")] = Role.owner,
     as_json: AsJson = False,
 ) -> None:
-    """Invite somebody into the team of an account, by mail, and print the link,
-    which works once and for a week.
-    """
+    """Invite somebody into the team of an account, by mail, and print the link."""
     async with deployment() as here:
         gate = gate_of(here.settings, here.database, here.vault)
         sent = await invite_first(gate, merchant_id, email=email, role=role, now=utc_now())
