@@ -37,8 +37,7 @@ class DeclineReason(StrEnum):
 class CardDetails:
     """A card as the customer typed it; `cvc` is None for a stored card. Never log or print one.
 
-    `city` and `postal_code` are the cardholder's, for the bank's address check; empty where nobody
-    asked for them.
+    `city` and `postal_code` are for the bank's address check, empty where nobody asked for them.
     """
 
     number: str = field(repr=False)
@@ -145,9 +144,7 @@ class Refused:
 
 
 class DisputeStatus(StrEnum):
-    """How a dispute stands; what it took and returned is told apart,
-    and a bank may change its mind.
-    """
+    """How a dispute stands, apart from what it took; a bank may change its mind."""
 
     INQUIRY = "inquiry"
     """The bank asks what the charge was for; no money has moved."""
@@ -327,8 +324,7 @@ class Acquirer(Protocol):
     async def end_challenge(self, of_key: str) -> Finding:
         """End the open challenge of `of_key`, so that it can't be approved later, but no approval.
 
-        Returns Voided if the challenge is ended, otherwise what the key came to before. Moves
-        no money.
+        Returns Voided if it is ended, otherwise what the key came to before. Moves no money.
         """
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
