@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.payments.checkouts import LIFETIME, Standing, open_checkout, standing
+from paydesk.domain.payments.checkouts import LIFETIME, CheckoutRow, Standing, open_checkout, standing
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.states import REVERSED, PaymentState
 
@@ -21,13 +22,15 @@ VISA, DECLINED = "4242424242424242", "4000000000000002"
 @pytest.mark.parametrize("own", [True, False])
 def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: bool) -> None:
     now = utc_now()
-    row = {
+    stands: dict[str, Any] = {
         "id": 1,
         "payment_state": state,
         "paying_checkout_id": 1 if own else 2,
         "expires_at": now,
         "suspended": False,
     }
+    nothing: dict[str, Any] = dict.fromkeys(CheckoutRow.__struct_fields__)
+    row = CheckoutRow(**nothing | stands)
     expected = {
         PaymentState.PROCESSING: Standing.PROCESSING,
         PaymentState.CHALLENGED: Standing.CHALLENGED,
@@ -36,7 +39,7 @@ def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: 
     assert standing(row, now) is expected
     if state is PaymentState.DECLINED:
         assert standing(row, now - timedelta(seconds=1)) is Standing.OPEN
-        assert standing({**row, "suspended": True}, now - timedelta(seconds=1)) is Standing.SUSPENDED
+        assert standing(msgspec.structs.replace(row, suspended=True), now - timedelta(seconds=1)) is Standing.SUSPENDED
 
 
 async def test_a_checkout_that_was_never_tried_is_open_for_24_hours(till: Any) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
 from paydesk.core.storable import storable_json, storable_text
 from paydesk.database.pool import Database
-from paydesk.database.statements import load_statements
+from paydesk.database.records import records_of
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms import metrics
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.merchants.shop import Shop
@@ -56,7 +56,29 @@ class Alarm:
         return shop.merchant_id, shop.live, str(self.kind), storable_text(self.subject, longest=_LONGEST_SUBJECT)
 
 
-async def raise_alarms(database: Database | Any, alarms: Sequence[Alarm], *, now: datetime) -> None:
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    merchant_id: int
+    live: bool
+    id: int
+    kind: str
+    subject: str
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    kind: str
+    count: int
+
+
+async def raise_alarms(database: Connection, alarms: Sequence[Alarm], *, now: datetime) -> None:
     """Put alarms into the operator's list; one that is open already counts up. Moves no money.
 
     Args: database may be a connection in the transaction of what is wrong; now is real time, never
@@ -76,20 +98,20 @@ async def raise_alarms(database: Database | Any, alarms: Sequence[Alarm], *, now
         details=[storable_json(alarm.details) for alarm in by_key.values()],
         now=now,
     )
-    for row in [row async for row in rows]:
-        if row["times"] == 1:
+    for row in await records_of(_Raised, rows):
+        if row.times == 1:
             log.error(
-                f"alarm: {row['kind']}",
-                alarm=row["id"],
-                merchant_id=row["merchant_id"],
-                live=row["live"],
-                subject=row["subject"],
-                why=row["reason"],
+                f"alarm: {row.kind}",
+                alarm=row.id,
+                merchant_id=row.merchant_id,
+                live=row.live,
+                subject=row.subject,
+                why=row.reason,
             )
 
 
 async def settle_alarms(
-    database: Database | Any, kind: AlarmKind, subjects: Sequence[str], *, shop: Shop | None, by: str, now: datetime
+    database: Connection, kind: AlarmKind, subjects: Sequence[str], *, shop: Shop | None, by: str, now: datetime
 ) -> int:
     """Settle the open alarms of a kind on these things, because they mended themselves; how many.
     Moves no money.
@@ -117,8 +139,8 @@ async def watch_alarms(database: Database, *, now: datetime) -> None:
     rows = queries.settle_quiet(
         database, kind=str(AlarmKind.set_aside), quiet_since=now - QUIET, by="it went well when tried again", now=now
     )
-    for row in [row async for row in rows]:
-        log.info("an alarm mended itself", alarm=row["id"])
-    counts = {row["kind"]: row["count"] async for row in queries.count_open(database)}
+    for settled in await records_of(_Settled, rows):
+        log.info("an alarm mended itself", alarm=settled.id)
+    counts = {row.kind: row.count for row in await records_of(_Open, queries.count_open(database))}
     for kind in AlarmKind:
         metrics.OPEN.labels(str(kind)).set(counts.get(str(kind), 0))

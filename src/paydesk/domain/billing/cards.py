@@ -31,7 +31,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import AWAY, Database
-from paydesk.database.records import record_if_any
+from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.marking import card_mark
 from paydesk.domain.merchants.shop import Shop
@@ -139,21 +139,24 @@ async def _commit_intent(
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
     counts = guarding.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
     row = guarding.count_row(desk.limits_of(shop), counts)
-    known = await queries.prepare_card_change(
-        desk.database,
-        **names,
-        client_address=new.client_address,
-        since=now - GUARD_WINDOW,
-        **row,
-        now=now,
+    known = record_of(
+        _Prepared,
+        await queries.prepare_card_change(
+            desk.database,
+            **names,
+            client_address=new.client_address,
+            since=now - GUARD_WINDOW,
+            **row,
+            now=now,
+        ),
     )
     if guarding.is_refused(known):
         return Refused("too_many_attempts")
     change = CardChange(
         shop=shop,
-        id=known["change_id"],
+        id=known.change_id,
         state=CardChangeState.PROCESSING,
-        key=f"card-{known['change_id']}-{secrets.token_hex(12)}",
+        key=f"card-{known.change_id}-{secrets.token_hex(12)}",
         acquirer=acquirer.name,
         not_after=now + KEY_LIFETIME,
     )
@@ -163,7 +166,7 @@ async def _commit_intent(
         change_id=change.id,
         idempotency_key=change.key,
         acquirer=change.acquirer,
-        **card_row(desk.vault, new.card, shop.merchant_id, known["card_id"], keep=not acquirer.keeps_cards),
+        **card_row(desk.vault, new.card, shop.merchant_id, known.card_id, keep=not acquirer.keeps_cards),
         client_address=new.client_address,
         not_after=change.not_after,
         lookup_at=now + FIRST_LOOK,
@@ -181,7 +184,7 @@ async def _commit_intent(
         not_after=change.not_after,
         return_url=new.return_url,
         keep_card=True,
-        authenticate=known["authenticate"],
+        authenticate=known.authenticate,
         mark=card_mark(begun, shop, subscription),
     )
     return _Intent(change, check, counts)
@@ -219,6 +222,12 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
         desk.database, **_names(change), challenge_url=answer.url, lookup_at=now + CHALLENGE_LOOK
     )
     return ConfirmWithBank(answer.url) if asked else Unsettled()
+
+
+class _Prepared(guarding.Try, frozen=True):
+    """A try that was counted, and the id that its card change will have."""
+
+    change_id: int
 
 
 class _ToRecord(SubscriptionRow, frozen=True):

@@ -8,16 +8,16 @@ no money.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 from paydesk.core.errors import Unavailable
 from paydesk.core.paging import LATEST, Page, Place
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 
@@ -89,13 +89,13 @@ class Posting:
 async def balances(database: Database, shop: Shop) -> list[Balance]:
     """The shop's balances by currency, of all that is written."""
     rows = queries.balances(database, merchant_id=shop.merchant_id, live=shop.live)
-    return [Balance(row["currency"], row["pending"], row["available"], row["reserve"]) async for row in rows]
+    return await records_of(Balance, rows)
 
 
 async def reserve_calendar(database: Database, shop: Shop) -> list[Release]:
     """When the shop's reserve is released, day by day."""
     rows = queries.reserve_calendar(database, merchant_id=shop.merchant_id, live=shop.live)
-    return [Release(row["day"], row["currency"], row["amount"]) async for row in rows]
+    return await records_of(Release, rows)
 
 
 async def browse_postings(database: Database, shop: Shop, page: Page) -> list[Posting]:
@@ -106,7 +106,7 @@ async def browse_postings(database: Database, shop: Shop, page: Page) -> list[Po
     if page.until < LATEST:
         await _over(database, page.until)
     rows = queries.postings(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
-    return [_posting(row) async for row in rows]
+    return await records_of(Posting, rows)
 
 
 async def count_postings(database: Database, shop: Shop, *, since: datetime, until: datetime) -> int:
@@ -131,7 +131,7 @@ async def statement(database: Database, shop: Shop, *, since: datetime, until: d
     place: Place | None = Place(since, 0)
     while place is not None:
         after = {"after_at": place.at, "after_id": place.id, "most": _BATCH}
-        found = [_posting(row) async for row in queries.statement(database, **side, **period, **after)]
+        found = await records_of(Posting, queries.statement(database, **side, **period, **after))
         for one in found:
             yield one
         place = Place(found[-1].at, found[-1].id) if len(found) == _BATCH else None
@@ -148,8 +148,3 @@ async def _over(database: Database, until: datetime) -> None:
             return
         await asyncio.sleep(_BETWEEN_LOOKS)
     raise Unavailable("a payment of this period is just being recorded; ask for the statement again in a minute")
-
-
-def _posting(row: Mapping[str, Any]) -> Posting:
-    values = {name: row[name] for name in Posting.__slots__}
-    return Posting(**{**values, "kind": PostingKind(row["kind"])})

@@ -13,8 +13,10 @@ from paydesk.core.money import written
 from paydesk.core.paging import Page
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import surely
+from paydesk.domain.ledger.balances import Balance
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "balances.sql")
@@ -85,6 +87,29 @@ async def record_sent(database: Database, record: Callable[[Connection], Awaitab
     return await surely(database, write, look, unsure=_UNSURE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Merchant:
+    """A merchant, as far as it says whether it is paid out; its row is locked."""
+
+    id: int
+    suspended_at: datetime | None
+    unaccepted: bool
+    payouts_from: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    merchant_id: int
+    live: bool
+    id: int
+    currency: str
+    amount: Decimal
+    reference: str
+    recorded_by: str
+    at: datetime
+    request_key: str | None
+
+
 async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
     """Record that money was sent to the merchant, out of what it has available, on a transaction.
     Moves none itself.
@@ -100,44 +125,47 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
         )
     sent = replace(sent, reference=sent.reference.strip())
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
-    merchant = await queries.lock_merchant(connection, merchant_id=shop.merchant_id)
+    merchant = record_if_any(_Merchant, await queries.lock_merchant(connection, merchant_id=shop.merchant_id))
     if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
     before = await _recorded_before(connection, side, sent)
     if before is not None:
         return before
-    row = await queries.record_payout(
-        connection,
-        **side,
-        currency=sent.currency,
-        amount=sent.amount,
-        reference=sent.reference,
-        recorded_by=sent.recorded_by,
-        request_key=sent.request_key,
-        despite_wait=bool(sent.despite_wait),
-        now=now,
+    row = record_if_any(
+        _Row,
+        await queries.record_payout(
+            connection,
+            **side,
+            currency=sent.currency,
+            amount=sent.amount,
+            reference=sent.reference,
+            recorded_by=sent.recorded_by,
+            request_key=sent.request_key,
+            despite_wait=bool(sent.despite_wait),
+            now=now,
+        ),
     )
     if row is None and shop.live:
         _require_free(merchant, sent, now)
     if row is None:
-        found = [one async for one in queries.balances(connection, **side)]
-        known = {one["currency"]: one["available"] for one in found}
+        found = await records_of(Balance, queries.balances(connection, **side))
+        known = {one.currency: one.available for one in found}
         available = known.get(sent.currency, Decimal(0))
         raise Conflict(f"only {available} {sent.currency} are available, not {sent.amount}")
     return _payout(row)
 
 
-def _require_free(merchant: Mapping[str, Any], sent: Sent, now: datetime) -> None:
+def _require_free(merchant: _Merchant, sent: Sent, now: datetime) -> None:
     """Raises: Conflict, saying why nothing live is paid out to the merchant for now."""
-    name = f"merchant {merchant['id']}"
-    if merchant["suspended_at"] is not None:
+    name = f"merchant {merchant.id}"
+    if merchant.suspended_at is not None:
         raise Conflict(f"{name} is suspended: its money stays where it is until the suspension is lifted")
     if sent.despite_wait:
         return
-    if merchant["unaccepted"]:
+    if merchant.unaccepted:
         raise Conflict(f"{name} has changed its business profile, and nobody has accepted it yet: {_UNLESS}")
-    if merchant["payouts_from"] is not None and merchant["payouts_from"] > now:
-        until = f"{merchant['payouts_from']:%Y-%m-%d %H:%M} UTC"
+    if merchant.payouts_from is not None and merchant.payouts_from > now:
+        until = f"{merchant.payouts_from:%Y-%m-%d %H:%M} UTC"
         raise Conflict(f"{name} has a new bank account, to which payouts wait until {until}: {_UNLESS}")
 
 
@@ -147,13 +175,16 @@ async def _recorded_before(connection: Connection, side: Mapping[str, Any], sent
     Raises: Conflict if its key or its reference belongs to another.
     """
     if sent.request_key is not None:
-        row = await queries.payout_of_request(connection, **side, request_key=sent.request_key)
+        row = record_if_any(_Row, await queries.payout_of_request(connection, **side, request_key=sent.request_key))
         if row is not None:
             return _same(row, sent, "key")
     if sent.repeats:
         return None
-    row = await queries.payout_of_reference(
-        connection, **side, reference=sent.reference, currency=sent.currency, amount=sent.amount
+    row = record_if_any(
+        _Row,
+        await queries.payout_of_reference(
+            connection, **side, reference=sent.reference, currency=sent.currency, amount=sent.amount
+        ),
     )
     if row is None:
         return None
@@ -162,17 +193,17 @@ async def _recorded_before(connection: Connection, side: Mapping[str, Any], sent
     return _same(row, sent, "reference")
 
 
-def _same(row: Mapping[str, Any], sent: Sent, named_by: str) -> Payout:
+def _same(row: _Row, sent: Sent, named_by: str) -> Payout:
     """The payout, if it is what was sent. Raises: Conflict."""
-    if (row["amount"], row["currency"], row["reference"]) != (sent.amount, sent.currency, sent.reference):
+    if (row.amount, row.currency, row.reference) != (sent.amount, sent.currency, sent.reference):
         raise _taken(row, named_by)
     return replace(_payout(row), again=True)
 
 
-def _taken(row: Mapping[str, Any], named_by: str) -> Conflict:
+def _taken(row: _Row, named_by: str) -> Conflict:
     return Conflict(
-        f"payout {row['id']} of {written(row['amount'], row['currency'])} {row['currency']}, recorded at "
-        f"{row['at']:%Y-%m-%d %H:%M} UTC, has this {named_by} already; another transfer needs a {named_by} of its own"
+        f"payout {row.id} of {written(row.amount, row.currency)} {row.currency}, recorded at "
+        f"{row.at:%Y-%m-%d %H:%M} UTC, has this {named_by} already; another transfer needs a {named_by} of its own"
     )
 
 
@@ -186,8 +217,8 @@ async def browse_payouts(database: Database, shop: Shop, page: Page) -> list[Pay
         before_id=page.before.id,
         most=page.most,
     )
-    return [_payout(row) async for row in rows]
+    return [_payout(row) for row in await records_of(_Row, rows)]
 
 
-def _payout(row: Mapping[str, Any]) -> Payout:
-    return Payout(**{name: row[name] for name in Payout.__slots__ if name != "again"})
+def _payout(row: _Row) -> Payout:
+    return Payout(row.id, row.currency, row.amount, row.reference, row.recorded_by, row.at)

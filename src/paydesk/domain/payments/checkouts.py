@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
+from paydesk.core.periods import Unit
 from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
@@ -55,7 +56,7 @@ class Attempt:
 
     id: int
     payment_id: int
-    checkout_id: int
+    checkout_id: int | None
     key: str
     acquirer: str
     not_after: datetime
@@ -159,6 +160,65 @@ def _digest(form: Mapping[str, Value], key_id: int) -> bytes:
     return hashlib.sha256(msgspec.json.encode([key_id, form], order="sorted")).digest()
 
 
+class CheckoutRow(msgspec.Struct, frozen=True):
+    """A row of `find_checkout`: where nobody has paid yet, all of the payment is null.
+
+    What a payment or a subscription has at all is typed as if it were there.
+    """
+
+    merchant_id: int
+    live: bool
+    id: int
+    seed: str
+    merchant_order_id: str
+    amount: Decimal
+    currency: str
+    description: str
+    success_url: str
+    email: str
+    first_name: str
+    last_name: str
+    country: str
+    created_at: datetime
+    expires_at: datetime
+    merchant_name: str
+    app_schemes: list[str]
+    merchant_confirmed: bool
+    city: str | None
+    zip: str | None
+    branded_at: datetime | None
+    has_logo: bool
+    clock: timedelta
+    suspended: bool
+    payment_id: int | None
+    payment_state: PaymentState | None
+    paying_checkout_id: int | None
+    attempt_id: int | None
+    idempotency_key: str
+    acquirer: str
+    not_after: datetime
+    decline_reason: str
+    challenge_url: str
+    client_address: str
+    entered_email: str
+    entered_country: str
+    entered_holder: str
+    entered_month: int
+    entered_year: int
+    package_version_id: int | None
+    package_id: int
+    sku_id: str
+    subscriptions_count: int
+    package_name: str
+    price: Decimal
+    period_length: int
+    period_unit: Unit
+    trial_price: Decimal
+    trial_length: int
+    trial_unit: Unit
+    payment_limit: int
+
+
 async def find_checkout(database: Database, link: Link | OpenedLink, *, now: datetime) -> Checkout:
     """The checkout behind a customer's link.
 
@@ -166,31 +226,34 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
     """
     shop = link.shop
     checkout_id = await _old_link(database, link) if link.row_id is None else link.row_id
-    row = await queries.find_checkout(database, merchant_id=shop.merchant_id, live=shop.live, checkout_id=checkout_id)
-    if row is None or not link.fits(row["seed"]):
+    row = record_if_any(
+        CheckoutRow,
+        await queries.find_checkout(database, merchant_id=shop.merchant_id, live=shop.live, checkout_id=checkout_id),
+    )
+    if row is None or not link.fits(row.seed):
         raise wrong_link()
     return Checkout(
         shop=shop,
-        id=row["id"],
-        merchant_name=row["merchant_name"],
-        branded_at=row["branded_at"],
-        has_logo=row["has_logo"],
-        app_schemes=tuple(row["app_schemes"]),
-        merchant_confirmed=row["merchant_confirmed"],
-        merchant_order_id=row["merchant_order_id"],
-        amount=row["amount"],
-        currency=row["currency"],
-        description=row["description"],
-        success_url=row["success_url"],
-        first_name=row["first_name"],
-        last_name=row["last_name"],
-        expires_at=row["expires_at"],
-        standing=standing(row, now + row["clock"]),
-        now=now + row["clock"],
-        created_at=row["created_at"],
+        id=row.id,
+        merchant_name=row.merchant_name,
+        branded_at=row.branded_at,
+        has_logo=row.has_logo,
+        app_schemes=tuple(row.app_schemes),
+        merchant_confirmed=row.merchant_confirmed,
+        merchant_order_id=row.merchant_order_id,
+        amount=row.amount,
+        currency=row.currency,
+        description=row.description,
+        success_url=row.success_url,
+        first_name=row.first_name,
+        last_name=row.last_name,
+        expires_at=row.expires_at,
+        standing=standing(row, now + row.clock),
+        now=now + row.clock,
+        created_at=row.created_at,
         attempt=_attempt(row),
         entered=_entered(row),
-        terms=package_in(row).terms if row["package_version_id"] is not None else None,
+        terms=package_in(msgspec.structs.asdict(row)).terms if row.package_version_id is not None else None,
     )
 
 
@@ -202,45 +265,45 @@ async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
     return None if found is None else int(found)
 
 
-def standing(row: Mapping[str, Any], now: datetime) -> Standing:
+def standing(row: CheckoutRow, now: datetime) -> Standing:
     """Where a checkout stands, by its order's payment and, while that is open, by its own age."""
-    state = row["payment_state"]
+    state = row.payment_state
     if state == PaymentState.PROCESSING:
         return Standing.PROCESSING
     if state == PaymentState.CHALLENGED:
         return Standing.CHALLENGED
     if state is not None and state != PaymentState.DECLINED:
         # One whose checkout the database forgot was paid by the shop's form that came again here.
-        if row["paying_checkout_id"] not in (None, row["id"]):
+        if row.paying_checkout_id not in (None, row.id):
             return Standing.CLOSED
         return Standing.REVERSED if state in REVERSED else Standing.PAID
-    if row["expires_at"] <= now:
+    if row.expires_at <= now:
         return Standing.EXPIRED
-    return Standing.SUSPENDED if row["suspended"] else Standing.OPEN
+    return Standing.SUSPENDED if row.suspended else Standing.OPEN
 
 
-def _attempt(row: Mapping[str, Any]) -> Attempt | None:
-    if row["attempt_id"] is None:
+def _attempt(row: CheckoutRow) -> Attempt | None:
+    if row.attempt_id is None or row.payment_id is None:
         return None
     return Attempt(
-        id=row["attempt_id"],
-        payment_id=row["payment_id"],
-        checkout_id=row["paying_checkout_id"],
-        key=row["idempotency_key"],
-        acquirer=row["acquirer"],
-        not_after=row["not_after"],
-        decline_reason=row["decline_reason"],
-        challenge_url=row["challenge_url"],
-        client_address=row["client_address"],
+        id=row.attempt_id,
+        payment_id=row.payment_id,
+        checkout_id=row.paying_checkout_id,
+        key=row.idempotency_key,
+        acquirer=row.acquirer,
+        not_after=row.not_after,
+        decline_reason=row.decline_reason,
+        challenge_url=row.challenge_url,
+        client_address=row.client_address,
     )
 
 
-def _entered(row: Mapping[str, Any]) -> Entered:
+def _entered(row: CheckoutRow) -> Entered:
     """What was typed in this very checkout comes back;
     another checkout of the order may be another person's.
     """
-    place = {"city": prefill(row["city"] or "", "city"), "postal_code": prefill(row["zip"] or "", "zip")}
-    if row["paying_checkout_id"] == row["id"]:
-        expiry = f"{row['entered_month']:02} / {row['entered_year'] % 100:02}"
-        return Entered(row["entered_email"], row["entered_holder"], row["entered_country"], expiry, **place)
-    return Entered(row["email"], f"{row['first_name']} {row['last_name']}".strip(), row["country"], **place)
+    place = {"city": prefill(row.city or "", "city"), "postal_code": prefill(row.zip or "", "zip")}
+    if row.paying_checkout_id == row.id:
+        expiry = f"{row.entered_month:02} / {row.entered_year % 100:02}"
+        return Entered(row.entered_email, row.entered_holder, row.entered_country, expiry, **place)
+    return Entered(row.email, f"{row.first_name} {row.last_name}".strip(), row.country, **place)

@@ -10,19 +10,21 @@ asked for 3-D Secure, and if that does not end it, pauses.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Network, ip_address
 from typing import Any
 
+import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.interface import Approved, CardDetails, Declined, DeclineReason, Outcome
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -203,9 +205,18 @@ def count_row(limits: Limits, counts: Sequence[Count]) -> dict[str, Any]:
     }
 
 
-def is_refused(known: Mapping[str, Any]) -> bool:
+class Try(msgspec.Struct, frozen=True):
+    """What counting a try came to: who refuses it, and whether the bank is to see the customer."""
+
+    card_id: int
+    refused: list[str]
+    authenticate: bool
+    paused: bool
+
+
+def is_refused(known: Try) -> bool:
     """Whether what was counted lets no further try pass."""
-    refused = ["paused"] if known["paused"] else known["refused"]
+    refused = ["paused"] if known.paused else known.refused
     for guard in refused:
         metrics.GUARDED.labels(guard).inc()
     return bool(refused)
@@ -273,6 +284,17 @@ async def take_back(database: Database, shop: Shop, counts: Sequence[Count], *, 
     await queries.untry(database, merchant_id=shop.merchant_id, live=shop.live, counted_at=counted_at)
 
 
+class _Rate(msgspec.Struct, frozen=True):
+    """How the tries of one side of a merchant have gone lately."""
+
+    merchant_id: int
+    live: bool
+    authenticate: bool
+    own_limit: int | None
+    tries: int
+    declines: int
+
+
 async def count_declines(
     database: Database, shops: Sequence[Shop], limits_of: Callable[[Shop], Limits], *, now: datetime
 ) -> None:
@@ -291,33 +313,33 @@ async def count_declines(
         now=now,
         since=now - RATE_WINDOW,
     )
-    found = [row async for row in rows]
-    tested = [row for row in found if _is_tested(row, limits_of(Shop(row["merchant_id"], row["live"])))]
-    if first := [row for row in tested if not row["authenticate"]]:
-        names = {"merchant_ids": [row["merchant_id"] for row in first], "lives": [row["live"] for row in first]}
+    found = await records_of(_Rate, rows)
+    tested = [row for row in found if _is_tested(row, limits_of(Shop(row.merchant_id, row.live)))]
+    if first := [row for row in tested if not row.authenticate]:
+        names = {"merchant_ids": [row.merchant_id for row in first], "lives": [row.live for row in first]}
         new = queries.demand_authentication(database, **names, now=now, until=now + AUTHENTICATE_FOR)
         metrics.GUARD_STEPS.labels("authenticate").inc(len([row async for row in new]))
-    if again := [row for row in tested if row["authenticate"]]:
+    if again := [row for row in tested if row.authenticate]:
         await _pause(database, again, now=now)
 
 
-def _is_tested(row: Mapping[str, Any], limits: Limits) -> bool:
+def _is_tested(row: _Rate, limits: Limits) -> bool:
     """Whether there are many declines, and most tries are declined."""
-    many = min(limits.declines_before_challenge, row["own_limit"] or limits.declines_before_challenge)
-    return bool(row["declines"] >= many and row["declines"] >= MOSTLY * row["tries"])
+    many = min(limits.declines_before_challenge, row.own_limit or limits.declines_before_challenge)
+    return row.declines >= many and row.declines >= MOSTLY * row.tries
 
 
-async def _pause(database: Database, tested: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
+async def _pause(database: Database, tested: Sequence[_Rate], *, now: datetime) -> None:
     until = now + PAUSE_FOR
     rows = queries.pause(
         database,
-        merchant_ids=[row["merchant_id"] for row in tested],
-        lives=[row["live"] for row in tested],
+        merchant_ids=[row.merchant_id for row in tested],
+        lives=[row.live for row in tested],
         now=now,
         until=until,
         authenticate_until=until + AUTHENTICATE_FOR,
     )
-    new = [Shop(row["merchant_id"], row["live"]) async for row in rows]
+    new = await records_of(Shop, rows)
     metrics.GUARD_STEPS.labels("pause").inc(len(new))
     reason = (
         f"most cards are declined although everybody is asked for 3-D Secure; no card is taken until {until:%H:%M} UTC"

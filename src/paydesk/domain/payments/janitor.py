@@ -7,12 +7,11 @@ voids and refunds without an outcome are finished in the same rounds (movements.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
+import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.interface import (
@@ -30,6 +29,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, side_by_side
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -136,7 +136,7 @@ async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     Moves money only to undo an approval that turned up after the attempt had been given up.
     """
     rows = queries.claim_lookups(desk.database, now=now, most=most, lease=LEASE)
-    lookups = [_lookup(row) async for row in rows]
+    lookups = [_lookup(row) for row in await records_of(_Row, rows)]
     findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
     found = list(zip(lookups, findings, strict=True))
     settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
@@ -145,24 +145,46 @@ async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     return len(lookups)
 
 
-def _lookup(row: Mapping[str, Any]) -> Lookup:
+class _Row(msgspec.Struct, frozen=True):
+    """A row of `claim_lookups`; its times but `not_after` are the shop's."""
+
+    merchant_id: int
+    live: bool
+    attempt_id: int
+    payment_id: int
+    checkout_id: int | None
+    state: AttemptState
+    idempotency_key: str
+    acquirer: str
+    not_after: datetime
+    created_at: datetime
+    finished_at: datetime | None
+    lookups: int
+    alerted_at: datetime | None
+    amount: Decimal
+    currency: str
+    capture: bool
+    clock: timedelta
+
+
+def _lookup(row: _Row) -> Lookup:
     return Lookup(
-        shop=Shop(row["merchant_id"], row["live"]),
-        attempt_id=row["attempt_id"],
-        payment_id=row["payment_id"],
-        state=AttemptState(row["state"]),
-        key=row["idempotency_key"],
-        acquirer=row["acquirer"],
-        not_after=row["not_after"],
-        created_at=max(row["created_at"] - row["clock"], row["not_after"] - KEY_LIFETIME),
-        finished_at=row["finished_at"] and max(row["finished_at"] - row["clock"], row["not_after"]),
-        number=row["lookups"],
-        alerted=row["alerted_at"] is not None,
-        renewal=row["checkout_id"] is None,
-        clock=row["clock"],
-        amount=row["amount"],
-        currency=row["currency"],
-        capture=row["capture"],
+        shop=Shop(row.merchant_id, row.live),
+        attempt_id=row.attempt_id,
+        payment_id=row.payment_id,
+        state=row.state,
+        key=row.idempotency_key,
+        acquirer=row.acquirer,
+        not_after=row.not_after,
+        created_at=max(row.created_at - row.clock, row.not_after - KEY_LIFETIME),
+        finished_at=row.finished_at and max(row.finished_at - row.clock, row.not_after),
+        number=row.lookups,
+        alerted=row.alerted_at is not None,
+        renewal=row.checkout_id is None,
+        clock=row.clock,
+        amount=row.amount,
+        currency=row.currency,
+        capture=row.capture,
     )
 
 

@@ -28,7 +28,7 @@ from paydesk.core.cards import split_name
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone
 from paydesk.database.pool import AWAY
-from paydesk.database.records import record_if_any
+from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
@@ -96,6 +96,14 @@ class Unsettled:
 Result = Paid | Refused | ConfirmWithBank | Unsettled
 
 
+class _Prepared(guarding.Try, frozen=True):
+    """A try that was counted, and the id that its attempt will have."""
+
+    shipped_goods: bool
+    suspended: bool
+    attempt_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Intent:
     """An attempt that is committed: what to ask of the acquirer,
@@ -155,25 +163,28 @@ async def _commit_intent(
     is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
     counts = guarding.counts_of(desk.vault, payer.card, payer.client_address, live=shop.live, is_check=is_check)
     row = guarding.count_row(desk.limits_of(shop), counts)
-    known = await queries.prepare_attempt(
-        desk.database,
-        merchant_id=shop.merchant_id,
-        live=shop.live,
-        checkout_id=checkout.id,
-        client_address=payer.client_address,
-        declined_since=now - guarding.HOUR,
-        **row,
-        now=now,
+    known = record_of(
+        _Prepared,
+        await queries.prepare_attempt(
+            desk.database,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            checkout_id=checkout.id,
+            client_address=payer.client_address,
+            declined_since=now - guarding.HOUR,
+            **row,
+            now=now,
+        ),
     )
-    if known["suspended"]:
+    if known.suspended:
         return Refused("suspended")
     if guarding.is_refused(known):
         return Refused("too_many_attempts")
-    capture = checkout.terms is not None or not known["shipped_goods"]
+    capture = checkout.terms is not None or not known.shipped_goods
     if not capture:
         require_holds(acquirer)
     keep = checkout.terms is not None and not acquirer.keeps_cards
-    attempt_id = known["attempt_id"]
+    attempt_id = known.attempt_id
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
     begun = record_if_any(
@@ -189,7 +200,7 @@ async def _commit_intent(
             pads=desk.pads,
             acquirer=acquirer.name,
             capture=capture,
-            **card_row(desk.vault, payer.card, shop.merchant_id, known["card_id"], keep=keep),
+            **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
             **_customer_row(checkout, payer),
             client_address=payer.client_address,
             not_after=not_after,
@@ -209,7 +220,7 @@ async def _commit_intent(
         not_after=not_after,
         return_url=return_url,
         keep_card=checkout.terms is not None,
-        authenticate=known["authenticate"],
+        authenticate=known.authenticate,
         mark=order_mark(begun, checkout.terms),
     )
     return _Intent(attempt_id, purchase, begun, counts)
