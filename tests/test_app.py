@@ -12,12 +12,12 @@ import asyncpg
 import httpx
 import pytest
 from structlog.testing import capture_logs
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import open_page, press_pay
 
 from paydesk import app as application
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, RemoteSimulator, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.app import create_app, payment_desk
 from paydesk.core.errors import SetupError
 from paydesk.database import waiting

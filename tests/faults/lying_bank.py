@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import cast
 
 import uvicorn
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.server import bank_app
 
 

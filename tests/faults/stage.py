@@ -229,7 +229,8 @@ def planted_env(cast: Cast) -> dict[str, str]:
 def bank_process(port: int, record: Path, env: Mapping[str, str], cast: Cast, seed: int) -> Kept:
     """The simulated bank, as reliable as the cast says."""
     orders = [port, record, BANK_LATENCY if cast.unreliable else 0.0, cast.hides_for, LOSES * cast.unreliable, seed]
-    return Kept("bank", [sys.executable, str(HERE / "lying_bank.py"), *map(str, orders)], env, ready_event="")
+    command = [sys.executable, str(HERE / "lying_bank.py"), *map(str, orders)]
+    return Kept("bank", command, {**env, "PYTHONPATH": str(ROOT)}, ready_event="")
 
 
 async def bank_open(address: str) -> None:

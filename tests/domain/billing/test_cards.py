@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from tests import set_back, shopfront
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

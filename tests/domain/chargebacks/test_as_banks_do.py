@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import (
@@ -23,7 +24,6 @@ from paydesk.adapters.acquirers.interface import (
     DisputeStatus,
     OutcomeUnknown,
 )
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.paging import Page

@@ -13,11 +13,11 @@ from typing import Any
 import asyncpg
 import pytest
 from tests import set_back
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import Page

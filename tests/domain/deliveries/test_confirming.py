@@ -6,10 +6,10 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now

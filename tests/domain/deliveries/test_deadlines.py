@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests import set_back
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Captured, Voided
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.clock import utc_now

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 from tests import set_back, shopfront
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import Place

@@ -19,10 +19,10 @@ import asyncpg
 import httpx
 import pytest
 import structlog
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.database.embedded import binary
 from paydesk.database.pool import Database, connected
 from paydesk.logs import set_up_logs

@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.interface import Moved, Refused
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from stdnum import luhn
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import payer
 
 from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period

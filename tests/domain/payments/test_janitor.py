@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -19,7 +20,6 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database

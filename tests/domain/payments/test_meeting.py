@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
@@ -27,7 +28,6 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.marks import PurchaseKind
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.interface import Approved, DeclineReason
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan

@@ -8,10 +8,10 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import payer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, Outcome, Purchase
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import set_back
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.lengths import at_length
 from tests.shopfront import buy, ship, ships
 
@@ -22,7 +23,6 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

@@ -2,10 +2,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.interface import Approved, CardDetails, Moved, NothingHeld, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 

@@ -1,6 +1,4 @@
-"""An acquirer that loses messages and is slow to know what it did;
-for tests of how Paydesk copes.
-"""
+"""An acquirer that loses messages and is slow to know what it did, to see how Paydesk copes."""
 
 from __future__ import annotations
 
