@@ -232,15 +232,6 @@ async def look_at(gate: Gate, session: Session, merchant_id: int, *, live: bool 
         raise NotFound("you are not in this merchant's team")
 
 
-async def look_at_side(gate: Gate, session: Session, *, live: bool) -> None:
-    """Look at the live or the test side of the merchant that is looked at,
-    from the next request on.
-
-    Raises: NotFound if the person is not in its team (any more).
-    """
-    await look_at(gate, session, session.merchant_id or 0, live=live)
-
-
 async def list_sessions(gate: Gate, session: Session, *, now: datetime) -> list[OpenSession]:
     """The person's sessions that are alive, the last used first.
 

@@ -21,7 +21,6 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
     "number": {
         "empty": mark("Enter the card number."),
         "invalid": mark("This card number is not right. Check its digits."),
-        "unknown": mark("We do not know this kind of card. Try another card."),
     },
     "expiry": {
         "empty": mark("Enter the expiry date."),

@@ -41,7 +41,7 @@ class LyingAcquirer(PassingAcquirer):
         super().__init__(honest)
         self._lies = lies
         self._clock = clock
-        self._chance = random.Random(lies.seed)  # noqa: S311 - repeatable on purpose
+        self._chance = random.Random(lies.seed)
         self._hidden_until: dict[str, float] = {}
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
