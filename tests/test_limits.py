@@ -27,7 +27,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
-from paydesk.domain.business.made_up_events import sample
+from paydesk.domain.business.made_up_events import make_up
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.merchants.merchant import create_merchant
@@ -149,7 +149,7 @@ class TestRetriesOfACharge:
         once = failed(begun(), at=at)
         assert once.date_next == at + timedelta(hours=2)
         assert failed(once, at=at).date_stopped == at
-        stopped = msgspec.json.decode(sample("subscription_stopped", at))
+        stopped = msgspec.json.decode(make_up("subscription_stopped", at))
         assert stopped["subscription"]["failures"] == 2
 
     async def test_the_check_allows_the_pause(self, monkeypatch: pytest.MonkeyPatch, desk: Desk, shop: Shop) -> None:

@@ -20,6 +20,7 @@ or something that a visitor does there."""
 
 ACROSS = {
     "adapters/acquirers": ("contract",),
+    "adapters/acquirers/simulator": ("lying",),
     "adapters/acquirers/stripe": ("errors", "sending"),
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
     "database": ("columns_by_name", "statements_prepared", "steps_beside_work"),

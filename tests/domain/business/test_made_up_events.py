@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from paydesk.domain.business.integration import EXTRA_EVENTS
-from paydesk.domain.business.made_up_events import EMAIL, EVENTS, NOBODYS_ID, ORDER, sample
+from paydesk.domain.business.made_up_events import EMAIL, EVENTS, NOBODYS_ID, ORDER, make_up
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 def made(event: str) -> dict[str, Any]:
-    return dict(msgspec.json.decode(sample(event, NOW)))
+    return dict(msgspec.json.decode(make_up(event, NOW)))
 
 
 def test_every_event_that_a_merchant_may_be_told_of_can_be_tried() -> None:

@@ -12,7 +12,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.business.test_events import A_MINUTE, TestEvent, Trial, count_test_event, find_target, send
+from paydesk.domain.business.test_events import A_MINUTE, SentTestEvent, TestEvent, count_test_event, find_target, send
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import BodyFormat, Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
@@ -21,7 +21,7 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk_client import Gateway
 
 
-async def attempt(database: Database, vault: Vault, sender: PingbackSender, shop: Shop, **fields: str) -> Trial:
+async def attempt(database: Database, vault: Vault, sender: PingbackSender, shop: Shop, **fields: str) -> SentTestEvent:
     wanted = TestEvent(**{"event": "payment", "url": "", "sign_version": "v2", **fields})
     target = await find_target(database, shop)
     return await send(database, vault, sender, target, shop.merchant_id, wanted, now=utc_now())
@@ -34,15 +34,15 @@ async def test_a_test_event_is_genuine_for_the_shops_own_client_and_marked(
     version: str, body_format: BodyFormat,
 ) -> None:  # fmt: skip
     await change_merchant(database, merchant.id, pingback_format=body_format)
-    trial = await attempt(database, vault, sender, shop, url=f"{receiver.base}/x", sign_version=version)
+    sent = await attempt(database, vault, sender, shop, url=f"{receiver.base}/x", sign_version=version)
     (got,) = receiver.received
     public, private = (await pairs_of(database, vault, merchant.id))[0]
     parsed = Gateway(public, private).pingback().parse(got.body, got.headers)
     assert parsed["payment_order"]["merchant_order_id"] == "paydesk-test-event"
     assert got.headers["X-Service-Test-Event"] == "1"
-    assert (trial.why, trial.status, trial.response_body) == (None, 200, "ok")
-    assert trial.request_body == got.body.decode()
-    assert private not in str(trial)
+    assert (sent.why, sent.status, sent.response_body) == (None, 200, "ok")
+    assert sent.request_body == got.body.decode()
+    assert private not in str(sent)
 
 
 async def test_what_came_back_and_why_it_does_not_count_is_told(
@@ -51,9 +51,9 @@ async def test_what_came_back_and_why_it_does_not_count_is_told(
     receiver.answers |= {"/nok": [(200, b"NOK")], "/long": [(200, b" " * 4200)], "/odd": [(500, b"\x00\xff")]}
     expected = {"/nok": Why.REJECTED, "/long": Why.EMPTY, "/odd": Why.SERVER_ERROR}
     for path, reason in expected.items():
-        trial = await attempt(database, vault, sender, shop, url=f"{receiver.base}{path}")
-        assert trial.why is reason
-    assert "\x00" not in trial.response_body
+        sent = await attempt(database, vault, sender, shop, url=f"{receiver.base}{path}")
+        assert sent.why is reason
+    assert "\x00" not in sent.response_body
 
 
 async def test_no_private_network_is_reached(database: Database, vault: Vault, receiver: Any, shop: Shop) -> None:
@@ -61,8 +61,8 @@ async def test_no_private_network_is_reached(database: Database, vault: Vault, r
     try:
         guarded = PingbackSender(database, vault, outbound)
         for url in (f"{receiver.base}/x", "http://169.254.169.254/", "http://[::1]/", "http://10.0.0.1/"):
-            trial = await attempt(database, vault, guarded, shop, url=url)
-            assert (trial.why, trial.status) == (Why.ADDRESS, None), url
+            sent = await attempt(database, vault, guarded, shop, url=url)
+            assert (sent.why, sent.status) == (Why.ADDRESS, None), url
     finally:
         await outbound.close()
     assert receiver.received == []

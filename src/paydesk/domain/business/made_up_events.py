@@ -40,7 +40,7 @@ _SPLIT = Split(Decimal("10.00"), Decimal("8.93"), Decimal("0.50"), Decimal("0.57
 _TERMS = Terms("Test event", ORDER, "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 
 
-def sample(event: str, now: datetime) -> str:
+def make_up(event: str, now: datetime) -> str:
     """The made-up pingback of an event, as JSON text without `pingback_ts`;
     `now` is when it would have happened.
 

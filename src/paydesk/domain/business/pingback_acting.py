@@ -14,10 +14,10 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
-from paydesk.domain.business import test_events as trying
+from paydesk.domain.business import test_events
 from paydesk.domain.business.integration import parse_pingback_url
 from paydesk.domain.business.made_up_events import EVENTS
-from paydesk.domain.business.test_events import Target, TestEvent, Trial
+from paydesk.domain.business.test_events import SentTestEvent, Target, TestEvent
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import resending
 from paydesk.domain.pingbacks.resending import Exhausted, Pingback
@@ -60,7 +60,7 @@ async def resend_failed(
 
 async def send_test_event(
     gate: Gate, session: Session, sender: PingbackSender, wanted: TestEvent, *, now: datetime
-) -> Trial:
+) -> SentTestEvent:
     """Send a made-up pingback and wait for the answer; `now` is real time.
 
     Where the account's own pingbacks go, who may resend them may send one. To any other URL it
@@ -71,14 +71,14 @@ async def send_test_event(
         none; TooMany.
     """
     shop = require(session, Permission.resend_pingback)
-    target = await trying.find_target(gate.database, shop)
+    target = await test_events.find_target(gate.database, shop)
     _check(session, target, wanted, now)
-    await trying.count_test_event(gate.database, shop.merchant_id, now=now)
+    await test_events.count_test_event(gate.database, shop.merchant_id, now=now)
     # The log has it before anybody else hears of it: who dies while waiting for the answer has sent
     # it all the same.
     details = {"event": wanted.event, "sign_version": wanted.sign_version}
     await _note(gate.database, session, shop, Action.test_event_sent, wanted.url, details, now)
-    return await trying.send(gate.database, gate.vault, sender, target, shop.merchant_id, wanted, now=now)
+    return await test_events.send(gate.database, gate.vault, sender, target, shop.merchant_id, wanted, now=now)
 
 
 def _check(session: Session, target: Target, wanted: TestEvent, now: datetime) -> None:

@@ -13,7 +13,7 @@ from paydesk.core.errors import NotFound, TooMany
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
-from paydesk.domain.business.made_up_events import sample
+from paydesk.domain.business.made_up_events import make_up
 from paydesk.domain.merchants.keys import private_key_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, destination
@@ -44,7 +44,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TestEvent:
-    """What to send, and where: an event of `samples.EVENTS`, version 1 or 2 of the signature."""
+    """What to send, and where: an event of `EVENTS`, version 1 or 2 of the signature."""
 
     __test__ = False
 
@@ -54,7 +54,7 @@ class TestEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SentTestEvent:
     """What was sent (private key masked) and what came back;
     `why` is None if it was acknowledged.
     """
@@ -113,14 +113,14 @@ async def send(
     wanted: TestEvent,
     *,
     now: datetime,
-) -> Trial:
+) -> SentTestEvent:
     """Send a test event and wait for the answer; nothing is stored.
     `now` (real time) is when it is said to happen.
     """
     private_key = await private_key_of(database, vault, merchant_id, target.key_id)
     body, answer = await sender.try_out(
         wanted.url,
-        sample(wanted.event, now),
+        make_up(wanted.event, now),
         sign_version=wanted.sign_version,
         body_format=target.body_format if wanted.sign_version == "v1" else "json",
         private_key=private_key,
@@ -129,7 +129,7 @@ async def send(
     said = storable(answer.body_start)
     # An answer that is longer than what is read of it is no `ok`, whatever it begins with.
     reason = why(answer.status, answer.error or "", said) or (None if answer.complete else Why.BODY)
-    return Trial(
+    return SentTestEvent(
         masked(answer.sent),
         body.decode(),
         answer.status,

@@ -26,7 +26,7 @@ from paydesk.web.account import (
     shops,
     subscriptions,
     team,
-    trial_events,
+    test_events,
 )
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Access, Section
@@ -49,7 +49,7 @@ routes: list[Route] = [
     *overview.section.routes,
     *payments.section.routes,
     *pingbacks.section.routes,
-    *trial_events.section.routes,
+    *test_events.section.routes,
     *subscriptions.section.routes,
     *deliveries.section.routes,
     *balance.section.routes,

@@ -1,3 +1,5 @@
+"""The lying acquirer of the tests loses what it is told to lose, and nothing else."""
+
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 

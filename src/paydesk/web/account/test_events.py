@@ -9,7 +9,7 @@ from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import pingback_acting
 from paydesk.domain.business.made_up_events import EVENTS, ORDER
-from paydesk.domain.business.test_events import TestEvent, Trial, find_target
+from paydesk.domain.business.test_events import SentTestEvent, TestEvent, find_target
 from paydesk.web.account.face import FACE
 from paydesk.web.account.pingback_words import REASONS
 from paydesk.web.console.guards import Section, field_errors
@@ -33,18 +33,18 @@ async def send(visit: Visit) -> Response:
     wanted = TestEvent(text("event", 40), text("url", 4000), text("sign_version", 4))
     try:
         async with visit.services.sender() as sender:
-            trial = await pingback_acting.send_test_event(visit.gate, visit.session, sender, wanted, now=visit.now)
+            sent = await pingback_acting.send_test_event(visit.gate, visit.session, sender, wanted, now=visit.now)
     except ConfirmationNeeded:
         raise
     except PaydeskError as error:
         return await _form(visit, wanted, errors=field_errors(error, *_FIELDS), status=error.status)
-    return await _form(visit, wanted, trial)
+    return await _form(visit, wanted, sent)
 
 
 async def _form(
     visit: Visit,
     wanted: TestEvent | None = None,
-    trial: Trial | None = None,
+    sent: SentTestEvent | None = None,
     *,
     errors: dict[str, str] | None = None,
     status: int = 200,
@@ -57,7 +57,7 @@ async def _form(
         target=target,
         events=[(event, event) for event in EVENTS],
         versions=[(version, version) for version in ("v2", "v1")],
-        trial=trial,
+        sent=sent,
         order=ORDER,
         reasons=REASONS,
         errors=errors or {},
