@@ -21,7 +21,8 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
-from paydesk.domain.business.integration import parse_pingback_url, public_keys
+from paydesk.domain.business.key_pairs import public_keys
+from paydesk.domain.business.pingback_settings import parse_pingback_url
 from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
 from paydesk.domain.merchants.keys import Scope, pairs_of
 from paydesk.domain.merchants.merchant import (

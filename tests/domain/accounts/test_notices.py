@@ -10,14 +10,8 @@ from tests.domain.accounts.someone import Someone
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.business.integration import (
-    GRACE_PERIODS,
-    end_key,
-    find_integration,
-    public_keys,
-    rotate_keys,
-    save_integration,
-)
+from paydesk.domain.business.key_pairs import GRACE_PERIODS, end_key, public_keys, rotate_keys
+from paydesk.domain.business.pingback_settings import find_pingback_settings, save_pingback_settings
 from paydesk.domain.business.profiles import Details, save_profile
 
 
@@ -47,10 +41,10 @@ async def test_all_owners_hear_of_another_pingback_url_but_not_of_the_first(
 ) -> None:
     now = utc_now() + timedelta(seconds=1)
     partner, developer = await joined(ada, Role.owner), await joined(ada, Role.developer)
-    present = await find_integration(gate.database, ada.merchant_id)
+    present = await find_pingback_settings(gate.database, ada.merchant_id)
     for number, url in enumerate(("https://shop.example/a", "https://shop.example/b", None)):
         wanted = replace(present, pingback_url=url)
-        await save_integration(gate, developer.session, wanted, now=now + timedelta(seconds=number))
+        await save_pingback_settings(gate, developer.session, wanted, now=now + timedelta(seconds=number))
     for one in (ada, partner, developer):
         assert await whats(mails, one) == ["pingback_url_changed"] * 2
     urls = [one["facts"].get("pingback_url") for one in await mails(ada.email) if one["kind"] == "security_notice"]
@@ -59,8 +53,8 @@ async def test_all_owners_hear_of_another_pingback_url_but_not_of_the_first(
 
 async def test_the_first_pingback_url_of_a_live_shop_is_told(ada: Someone, gate: Gate, mails: Mails) -> None:
     await set_back.went_live(gate.database, ada.merchant_id, test_mode=True)
-    wanted = replace(await find_integration(gate.database, ada.merchant_id), pingback_url="https://evil.example/")
-    await save_integration(gate, await ada.again(), wanted, now=utc_now())
+    wanted = replace(await find_pingback_settings(gate.database, ada.merchant_id), pingback_url="https://evil.example/")
+    await save_pingback_settings(gate, await ada.again(), wanted, now=utc_now())
     assert await whats(mails, ada) == ["pingback_url_changed"]
 
 

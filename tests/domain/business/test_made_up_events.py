@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from paydesk.domain.business.integration import EXTRA_EVENTS
 from paydesk.domain.business.made_up_events import EMAIL, EVENTS, NOBODYS_ID, ORDER, make_up
+from paydesk.domain.business.pingback_settings import EXTRA_EVENTS
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

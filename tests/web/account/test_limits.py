@@ -9,7 +9,7 @@ from tests.changing import change
 from tests.web.account.conftest import Visitor, text_of
 
 SHIPPING = "paydesk.domain.payments.hold_periods"
-KEYS = "paydesk.domain.business.integration"
+KEYS = "paydesk.domain.business.key_pairs"
 
 
 @pytest.mark.parametrize(("days", "words"), [(7, "7 days"), (9, "9 days"), (1, "1 day")])

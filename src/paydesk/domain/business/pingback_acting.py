@@ -15,8 +15,8 @@ from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import test_events
-from paydesk.domain.business.integration import parse_pingback_url
 from paydesk.domain.business.made_up_events import EVENTS
+from paydesk.domain.business.pingback_settings import parse_pingback_url
 from paydesk.domain.business.test_events import SentTestEvent, Target, TestEvent
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import resending

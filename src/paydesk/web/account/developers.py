@@ -12,8 +12,8 @@ from paydesk.core.errors import Malformed, PaydeskError, Unavailable
 from paydesk.core.periods import parse_period
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.business import integration
-from paydesk.domain.business.integration import EXTRA_EVENTS, Integration
+from paydesk.domain.business import clock, key_pairs, pingback_settings
+from paydesk.domain.business.pingback_settings import EXTRA_EVENTS, PingbackSettings
 from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.domain.merchants.keys import Scope
@@ -88,19 +88,19 @@ async def show_integration(visit: Visit) -> Response:
 
 
 async def _integration(
-    visit: Visit, wanted: Integration | None = None, errors: dict[str, str] | None = None, status: int = 200
+    visit: Visit, wanted: PingbackSettings | None = None, errors: dict[str, str] | None = None, status: int = 200
 ) -> Response:
     return visit.page(
         "developers.html",
         status=status,
         views=_views(visit),
-        keys=await integration.public_keys(visit.database, visit.merchant_id),
+        keys=await key_pairs.public_keys(visit.database, visit.merchant_id),
         scopes=SCOPES,
-        chosen=wanted or await integration.find_integration(visit.database, visit.merchant_id),
+        chosen=wanted or await pingback_settings.find_pingback_settings(visit.database, visit.merchant_id),
         extra=EXTRA_EVENTS,
         mutable=MUTABLE_EVENTS,
         events=EVENTS,
-        signs_with_v1=await integration.signs_with_v1(visit.database, visit.shop),
+        signs_with_v1=await pingback_settings.signs_with_v1(visit.database, visit.shop),
         errors=errors or {},
     )
 
@@ -109,7 +109,7 @@ async def _integration(
 async def save(visit: Visit) -> Response:
     """Take new settings."""
     form = visit.form
-    wanted = Integration(
+    wanted = PingbackSettings(
         form.text("pingback_url", 4000) or None,
         form.text("test_pingback_url", 4000) or None,
         "form" if form.text("pingback_format") == "form" else "json",
@@ -118,7 +118,7 @@ async def save(visit: Visit) -> Response:
         tuple(event for event in MUTABLE_EVENTS if event not in form.all("event")),
     )
     try:
-        sent = await integration.save_integration(visit.gate, visit.session, wanted, now=visit.now)
+        sent = await pingback_settings.save_pingback_settings(visit.gate, visit.session, wanted, now=visit.now)
     except Malformed as error:
         return await _integration(visit, wanted, field_errors(error, *_FIELDS), error.status)
     said = visit.texts.get("Saved. Pingbacks that waited for the URL are sent now.")
@@ -128,7 +128,7 @@ async def save(visit: Visit) -> Response:
 @section.page(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)
 async def ask_for_keys(visit: Visit) -> Response:
     """Whether to make new keys, and how long the old ones may go on."""
-    keys = await integration.public_keys(visit.database, visit.merchant_id)
+    keys = await key_pairs.public_keys(visit.database, visit.merchant_id)
     may_move = visit.can(Permission.refund) or not visit.session.went_live_at
     return visit.page(
         "developers_keys.html", newest=keys[0], scopes=SCOPES, may_move=may_move, periods=_grace_periods(visit.texts)
@@ -139,7 +139,7 @@ def _grace_periods(texts: Texts) -> list[tuple[int, str]]:
     """How long old keys may go on, in hours, with its words;
     the shortest first, but at once is the last.
     """
-    periods = sorted(integration.GRACE_PERIODS, key=lambda period: (not period, period))
+    periods = sorted(key_pairs.GRACE_PERIODS, key=lambda period: (not period, period))
     return [(hours := round(period / timedelta(hours=1)), _ending(hours, texts)) for period in periods]
 
 
@@ -159,7 +159,7 @@ async def make_keys(visit: Visit) -> Response:
     hours = visit.form.number("grace")
     if hours is None:
         raise Malformed("choose how long the old keys may go on", "grace")
-    pair = await integration.rotate_keys(
+    pair = await key_pairs.rotate_keys(
         visit.gate,
         visit.session,
         replaces=visit.form.number("replaces") or 0,
@@ -176,7 +176,7 @@ _END = f"{_DEVELOPERS}/keys/{{key_id}}/end"
 @section.page(_END, needs=Permission.manage_keys, recent=True)
 async def ask_to_end(visit: Visit) -> Response:
     """Whether to end an old key before its time."""
-    key = await integration.old_key(visit.database, visit.merchant_id, visit.number("key_id"), now=visit.now)
+    key = await key_pairs.old_key(visit.database, visit.merchant_id, visit.number("key_id"), now=visit.now)
     text = visit.texts.get(
         "Forms and calls with the key %(key)s are refused at once, on every server that still has it. What was paid "
         "with it goes on; its pingbacks are signed with the newest key. This can't be taken back."
@@ -192,15 +192,15 @@ async def ask_to_end(visit: Visit) -> Response:
 @section.action(_END, needs=Permission.manage_keys, recent=True)
 async def end_key(visit: Visit) -> Response:
     """End it."""
-    await integration.end_key(visit.gate, visit.session, visit.number("key_id"), now=visit.now)
+    await key_pairs.end_key(visit.gate, visit.session, visit.number("key_id"), now=visit.now)
     return visit.go(visit.url("developers"), visit.texts.get("The old key has ended."))
 
 
 @section.page(f"{_DEVELOPERS}/code", needs=Permission.manage_integration)
 async def show_code(visit: Visit) -> Response:
     """Programs to copy, with the merchant's own public key."""
-    keys = await integration.public_keys(visit.database, visit.merchant_id)
-    chosen = await integration.find_integration(visit.database, visit.merchant_id)
+    keys = await key_pairs.public_keys(visit.database, visit.merchant_id)
+    chosen = await pingback_settings.find_pingback_settings(visit.database, visit.merchant_id)
     asked = visit.form.text("version", 2)
     version = asked if asked in ("v1", "v2") else chosen.sign_version
     services = visit.services
@@ -245,7 +245,7 @@ async def move_clock(visit: Visit) -> Response:
     try:
         by = parse_period(visit.form.text("period", 20) or visit.form.text("by", 20), "by")
         async with visit.services.sender() as sender:
-            summary = await integration.move_clock(
+            summary = await clock.move_clock(
                 visit.services.desk, sender, visit.session, by, client_address=visit.client.address, now=visit.now
             )
     except (ConfirmationNeeded, Unavailable):
@@ -273,7 +273,7 @@ async def ask_to_reset(visit: Visit) -> Response:
 @section.action(f"{_DEVELOPERS}/clock/reset", needs=Permission.move_test_clock)
 async def reset(visit: Visit) -> Response:
     """Begin anew."""
-    await integration.start_anew(visit.database, visit.session, now=visit.now)
+    await clock.start_anew(visit.database, visit.session, now=visit.now)
     return visit.go(visit.url("developers/clock"), visit.texts.get("The test side is empty, its time is real time."))
 
 

@@ -20,18 +20,3 @@ select sign_version
  where merchant_id = :merchant_id and live = :live
  order by created_at desc
  limit 1;
-
--- name: public_keys(merchant_id, most)
--- Newest first, with those that have ended; nothing of a private key.
-select id, public_key, created_at, valid_until, scopes, moves_live
-  from merchant_key
- where merchant_id = :merchant_id
- order by id desc
- limit :most;
-
--- name: end_key(merchant_id, id, now)$
--- Only one that was replaced: what takes its place is valid. Of several that end it at once, one gets the row.
-update merchant_key
-   set valid_until = :now
- where merchant_id = :merchant_id and id = :id and valid_until > :now
-returning public_key;

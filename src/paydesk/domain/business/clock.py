@@ -1,0 +1,69 @@
+"""The test clock, as a team moves it, and its test side, as it is started anew."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from paydesk.core.errors import Conflict
+from paydesk.core.periods import Period
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require
+from paydesk.domain.merchants.shares import Asker, Work, take_share
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.test_clock.advancing import MOST_SECONDS, HeldUp, Stopped, Summary, advance
+from paydesk.domain.test_clock.resetting import reset_test_side
+
+PATIENCE = 20.0
+"""Seconds that moving the clock waits, all in all, for outcomes that are unknown:
+somebody looks at an empty page."""
+
+
+async def move_clock(
+    desk: Desk, sender: PingbackSender, session: Session, by: Period, *, client_address: str, now: datetime
+) -> Summary:
+    """Move the test side forward, as `advancing.advance` does. Moves (simulated) money.
+
+    Raises: Forbidden; Conflict for the live side, which has no clock, and while somebody else moves
+    it; Malformed; TooMany if too many clocks are being moved for them, or if there is more to do
+    than there is time for; Held.
+    """
+    merchant_id = _test_side(session)
+    asker = Asker(client_address, Shop(merchant_id, live=False), session.person.id)
+    share = await take_share(desk.database, Work.TEST_CLOCK, asker)
+    reached: Summary | Stopped | HeldUp
+    async with share.held():
+        try:
+            reached = await advance(desk, sender, merchant_id, by, patience=PATIENCE, most_seconds=MOST_SECONDS)
+        except (Stopped, HeldUp) as stopped:
+            reached = stopped
+    details = {"from": reached.started_at, "to": reached.now}
+    await record(
+        desk.database, session.actor, Action.test_clock_moved, now=now, merchant_id=merchant_id, details=details
+    )
+    if isinstance(reached, Stopped | HeldUp):
+        raise reached
+    return reached
+
+
+async def start_anew(database: Database, session: Session, *, now: datetime) -> int:
+    """Delete all test data and return the test clock to real time; returns how many rows went.
+
+    Raises: Forbidden; Conflict for the live side, and while the test side is in use.
+    """
+    merchant_id = _test_side(session)
+    rows = sum((await reset_test_side(database, merchant_id)).values())
+    await record(
+        database, session.actor, Action.test_side_reset, now=now, merchant_id=merchant_id, details={"rows": rows}
+    )
+    return rows
+
+
+def _test_side(session: Session) -> int:
+    shop = require(session, Permission.move_test_clock)
+    if shop.live:
+        raise Conflict("live data has no test clock; switch to test mode")
+    return shop.merchant_id

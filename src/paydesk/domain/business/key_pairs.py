@@ -1,0 +1,137 @@
+"""A merchant's key pairs, as its team replaces and ends them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from paydesk.core.errors import Malformed, NotFound
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.notices import warn_owners
+from paydesk.domain.accounts.roles import Permission, allows
+from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.merchants import keys
+from paydesk.domain.merchants.keys import ALL_SCOPES, KeyPair, Scope, in_order
+
+queries = load_statements(__package__ or "", "key_pairs.sql")
+
+GRACE_PERIODS = (timedelta(0), timedelta(hours=24), timedelta(days=7))
+"""How long the old keys may go on after new ones are made."""
+
+_MOST_KEYS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """The public half of a pair; `valid_until` is None while no newer one has taken its place.
+    Times are UTC.
+    """
+
+    id: int
+    public_key: str
+    created_at: datetime
+    valid_until: datetime | None
+    scopes: tuple[Scope, ...]
+    moves_live: bool
+
+
+async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
+    """A merchant's newest public keys, newest first."""
+    rows = [row async for row in queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS)]
+    return [PublicKey(**{**dict(row), "scopes": in_order(row["scopes"])}) for row in rows]
+
+
+async def old_key(database: Database, merchant_id: int, key_id: int, *, now: datetime) -> PublicKey:
+    """A key that was replaced and is still valid.
+
+    Raises: NotFound for every other: the newest one is never ended.
+    """
+    known = {key.id: key for key in await public_keys(database, merchant_id)}
+    key = known.get(key_id)
+    if key is None or key.valid_until is None or key.valid_until <= now:
+        raise _no_old_key()
+    return key
+
+
+def _no_old_key() -> NotFound:
+    return NotFound("there is no old key like this that is still valid; it may have ended already")
+
+
+async def rotate_keys(
+    gate: Gate,
+    session: Session,
+    *,
+    replaces: int,
+    grace: timedelta,
+    now: datetime,
+    scopes: frozenset[Scope] = ALL_SCOPES,
+) -> KeyPair:
+    """Make a new pair; the others end after a while.
+    The private key is in the result and never shown again.
+
+    Once a shop is live, a key that moves money is made by who may refund, and one that somebody
+    else made before moves test money alone: they would get by the key what their role withholds.
+
+    Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as
+        `keys.rotate` does.
+    """
+    merchant_id = require(session, Permission.manage_keys).merchant_id
+    require_recent(session, now=now)
+    if grace not in GRACE_PERIODS:
+        raise Malformed("choose how long the old keys may go on", "grace")
+    if not scopes:
+        raise Malformed("choose what the new key may do", "scopes")
+    if Scope.move in scopes and session.went_live_at:
+        require(session, Permission.refund)
+    async with gate.database.acquire() as connection, connection.transaction():
+        pair = await keys.rotate(
+            connection,
+            gate.vault,
+            merchant_id,
+            replaces=replaces,
+            grace=grace,
+            now=now,
+            scopes=scopes,
+            moves_live=allows(session.role, Permission.refund),
+        )
+        await record(
+            connection,
+            session.actor,
+            Action.key_rotated,
+            now=now,
+            merchant_id=merchant_id,
+            subject=f"key {pair.id}",
+            details={"public_key": pair.public, "scopes": sorted(scopes), "old_keys_until": now + grace},
+        )
+        await warn_owners(connection, Action.key_rotated, session.actor, merchant_id=merchant_id, now=now)
+    return pair
+
+
+async def end_key(gate: Gate, session: Session, key_id: int, *, now: datetime) -> None:
+    """End an old key now, instead of at the end of its grace period:
+    forms and calls with it are refused at once.
+
+    What it signed before, such as the pingbacks of running subscriptions, goes on being signed
+    with it.
+
+    Raises: Forbidden; ConfirmationNeeded; NotFound as `old_key` does.
+    """
+    merchant_id = require(session, Permission.manage_keys).merchant_id
+    require_recent(session, now=now)
+    async with gate.database.acquire() as connection, connection.transaction():
+        ended = await queries.end_key(connection, merchant_id=merchant_id, id=key_id, now=now)
+        if ended is None:
+            raise _no_old_key()
+        await record(
+            connection,
+            session.actor,
+            Action.key_ended,
+            now=now,
+            merchant_id=merchant_id,
+            subject=f"key {key_id}",
+            details={"public_key": ended},
+        )
+        await warn_owners(connection, Action.key_ended, session.actor, merchant_id=merchant_id, now=now)

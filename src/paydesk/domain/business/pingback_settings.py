@@ -1,0 +1,129 @@
+"""Where a merchant's pingbacks go, which of them, and how they are written and signed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.urls import check_url
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.notices import warn_owners
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.accounts.sessions import Session, require
+from paydesk.domain.merchants.merchant import MUTABLE_EVENTS, BodyFormat, find_merchant
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.requests import LONGEST
+from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
+
+queries = load_statements(__package__ or "", "pingback_settings.sql")
+
+SignVersion = Literal["v1", "v2"]
+
+EXTRA_EVENTS = (EXPIRED_EVENT,)
+"""Pingbacks that are sent only to who asks for them."""
+
+PINGBACKS_MOVED = "pingback_url_changed"
+"""What the owners are told of another address for pingbacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PingbackSettings:
+    """What an account has set; `sign_version` is that of the code it is shown,
+    each form says its own.
+    """
+
+    pingback_url: str | None
+    test_pingback_url: str | None
+    pingback_format: BodyFormat
+    sign_version: SignVersion
+    extra_events: tuple[str, ...]
+    muted_events: tuple[str, ...]
+
+
+def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
+    """Check a URL as the checkout form's is checked; empty stays empty.
+
+    Raises: Malformed, naming the field.
+    """
+    if not url:
+        return url
+    longest = LONGEST["pingback_url"]
+    if len(url) > longest:
+        raise Malformed(f"{called} has {len(url)} characters, at most {longest} are accepted", field)
+    try:
+        scheme = check_url(url, called)
+    except Malformed as error:
+        raise Malformed(error.message, field) from None
+    if scheme not in ("http", "https"):
+        raise Malformed(f"{called} must be an absolute http or https URL", field)
+    if "@" in urlsplit(url).netloc:
+        raise Malformed(f"{called} must not carry a user name or password", field)
+    return url
+
+
+async def find_pingback_settings(database: Database, merchant_id: int) -> PingbackSettings:
+    """What an account has set. Raises: NotFound."""
+    row = await queries.find(database, merchant_id=merchant_id)
+    if row is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+    events = {name: tuple(row[name]) for name in ("extra_events", "muted_events")}
+    return PingbackSettings(**{**dict(row), **events})
+
+
+async def signs_with_v1(database: Database, shop: Shop) -> bool:
+    """Whether the shop's newest payment on this side came by a form of signature version 1."""
+    return bool(await queries.newest_sign_version(database, merchant_id=shop.merchant_id, live=shop.live) == "v1")
+
+
+async def save_pingback_settings(gate: Gate, session: Session, wanted: PingbackSettings, *, now: datetime) -> int:
+    """Take new settings; pingbacks that waited for a URL are sent. Returns how many those are.
+
+    Raises: Forbidden; Malformed for a URL that is none or an event that can't be chosen.
+    """
+    merchant_id = require(session, Permission.manage_integration).merchant_id
+    _check(wanted)
+    before = await find_pingback_settings(gate.database, merchant_id)
+    changed = {name: value for name, value in asdict(wanted).items() if value != getattr(before, name)}
+    if not changed:
+        return 0
+    async with gate.database.acquire() as connection, connection.transaction():
+        events = {name: list(getattr(wanted, name)) for name in ("extra_events", "muted_events")}
+        await queries.save(connection, merchant_id=merchant_id, **{**asdict(wanted), **events})
+        await record(
+            connection,
+            session.actor,
+            Action.integration_changed,
+            now=now,
+            merchant_id=merchant_id,
+            details=changed,
+        )
+        if "pingback_url" in changed and (before.pingback_url or session.went_live_at):
+            # The first one of a shop that only tries things is no news.
+            url = wanted.pingback_url or ""
+            await warn_owners(
+                connection, PINGBACKS_MOVED, session.actor, merchant_id=merchant_id, now=now, pingback_url=url
+            )
+    if not changed.keys() & {"pingback_url", "test_pingback_url"}:
+        return 0
+    return await send_waiting(gate.database, await find_merchant(gate.database, merchant_id), now=now)
+
+
+def _check(wanted: PingbackSettings) -> None:
+    parse_pingback_url(wanted.pingback_url or "", "the pingback URL")
+    parse_pingback_url(wanted.test_pingback_url or "", "the test pingback URL", "test_pingback_url")
+    known = {
+        "pingback_format": (("json", "form"), (wanted.pingback_format,)),
+        "sign_version": (("v1", "v2"), (wanted.sign_version,)),
+        "extra_events": (EXTRA_EVENTS, wanted.extra_events),
+        "muted_events": (MUTABLE_EVENTS, wanted.muted_events),
+    }
+    for name, (possible, chosen) in known.items():
+        if not set(chosen) <= set(possible):
+            raise Malformed(f"choose among {', '.join(possible)}", name)
