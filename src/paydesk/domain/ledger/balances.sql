@@ -79,11 +79,13 @@ select m.id, m.suspended_at, p.status <> 'accepted' as unaccepted, p.payouts_fro
    for no key update of m;
 
 -- name: payout_of_request(merchant_id, live, request_key)^
-select * from payout where merchant_id = :merchant_id and live = :live and request_key = :request_key;
+select merchant_id, live, id, currency, amount, reference, recorded_by, at, request_key
+  from payout
+ where merchant_id = :merchant_id and live = :live and request_key = :request_key;
 
 -- name: payout_of_reference(merchant_id, live, reference, currency, amount)^
 -- The payout that a reference was recorded with before, the very same one first: older ones may share a reference.
-select *
+select merchant_id, live, id, currency, amount, reference, recorded_by, at, request_key
   from payout
  where merchant_id = :merchant_id and live = :live and reference = :reference
  order by currency = :currency and amount = :amount::numeric desc, id desc
@@ -114,10 +116,10 @@ with available as (
       from posting
      cross join lateral (values ('available', amount), ('bank', -amount)) as e (account, amount)
 )
-select * from paid;
+select merchant_id, live, id, currency, amount, reference, recorded_by, at, request_key from paid;
 
 -- name: payouts(merchant_id, live, before_at, before_id, most)
-select *
+select merchant_id, live, id, currency, amount, reference, recorded_by, at, request_key
   from payout
  where merchant_id = :merchant_id and live = :live and (at, id) < (:before_at, :before_id)
  order by at desc, id desc
