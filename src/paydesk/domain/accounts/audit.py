@@ -16,6 +16,7 @@ from paydesk.core.card_numbers import masked_values
 from paydesk.core.paging import Page
 from paydesk.core.storable import storable_json, storable_text
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "", "audit.sql")
@@ -122,7 +123,12 @@ class AuditEntry:
     client_address: str
     action: Action
     subject: str
-    details: Mapping[str, Any]
+    details_json: str
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What else is known, by its names."""
+        return msgspec.json.decode(self.details_json, type=dict[str, Any])
 
 
 async def record(
@@ -173,25 +179,16 @@ async def browse(
         rows = queries.browse_action(database, action=action, **cut)
     else:
         rows = queries.browse(database, **cut)
-    return await _entries(rows)
+    return await records_of(AuditEntry, rows)
 
 
 async def browse_own(database: Database, person_id: int, page: Page) -> list[AuditEntry]:
     """A page of what concerns a person's own account, newest first:
     log-ins, failed ones, changes of the password.
     """
-    return await _entries(queries.browse_own(database, person_id=person_id, **page.parameters()))
+    return await records_of(AuditEntry, queries.browse_own(database, person_id=person_id, **page.parameters()))
 
 
 async def browse_operators(database: Database, page: Page) -> list[AuditEntry]:
     """A page of what operators did, at any merchant, newest first."""
-    return await _entries(queries.browse_operators(database, **page.parameters()))
-
-
-async def _entries(rows: Any) -> list[AuditEntry]:
-    """All rows first: an error amid them would keep the connection from going back to the pool."""
-    return [_entry(row) for row in [row async for row in rows]]
-
-
-def _entry(row: Any) -> AuditEntry:
-    return AuditEntry(**{**dict(row), "action": Action(row["action"]), "details": msgspec.json.decode(row["details"])})
+    return await records_of(AuditEntry, queries.browse_operators(database, **page.parameters()))

@@ -12,7 +12,7 @@ with page as (
      limit :most
 )
 select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coalesce(p.email, '') as email, e.operator,
-       e.client_address, e.action, e.subject, e.details
+       e.client_address, e.action, e.subject, e.details as details_json
   from page e
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
@@ -26,7 +26,7 @@ with page as (
      limit :most
 )
 select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coalesce(p.email, '') as email, e.operator,
-       e.client_address, e.action, e.subject, e.details
+       e.client_address, e.action, e.subject, e.details as details_json
   from page e
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
@@ -41,7 +41,7 @@ with page as (
      limit :most
 )
 select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coalesce(p.email, '') as email, e.operator,
-       e.client_address, e.action, e.subject, e.details
+       e.client_address, e.action, e.subject, e.details as details_json
   from page e
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
@@ -55,7 +55,7 @@ with page as (
      limit :most
 )
 select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coalesce(p.email, '') as email, e.operator,
-       e.client_address, e.action, e.subject, e.details
+       e.client_address, e.action, e.subject, e.details as details_json
   from page e
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
@@ -69,7 +69,7 @@ with page as (
      limit :most
 )
 select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coalesce(p.email, '') as email, e.operator,
-       e.client_address, e.action, e.subject, e.details
+       e.client_address, e.action, e.subject, e.details as details_json
   from page e
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;

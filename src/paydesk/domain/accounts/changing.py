@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import asyncpg
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, TooMany
+from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, Actor, record
@@ -20,13 +21,31 @@ from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.entering import ask_to_confirm, check_password, forgive_account
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.notices import Mail, send_link, send_notice
-from paydesk.domain.accounts.people import findable, parse_language, parse_name, parse_time_zone, queries
+from paydesk.domain.accounts.people import (
+    AccountHolder,
+    find_holder,
+    findable,
+    parse_language,
+    parse_name,
+    parse_time_zone,
+    queries,
+)
 from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_token, require_open, require_recent
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
 
 PACE = 0.25
 """Seconds that asking for a link takes, longer than sending one does:
 the answer comes no sooner where none is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """Whose address it is that a link has just changed or confirmed, and which one was before."""
+
+    email_before: str
+    confirmed_before: datetime | None
+    name: str
+    language: str
 
 
 async def change_profile(
@@ -87,33 +106,33 @@ async def ask_for_reset(gate: Gate, *, email: str, client: Client, now: datetime
     typed = findable(email)
     await pausing.count_try(gate, pausing.RESET_ADDRESS, client.address, now=now)
     ready = asyncio.get_running_loop().time() + PACE
-    row = await queries.find_to_log_in(gate.database, email=typed)
-    whom = await guesser(gate, row["id"] if row else 0, client)
+    holder = await find_holder(gate.database, typed)
+    whom = await guesser(gate, holder.id if holder else 0, client)
     with contextlib.suppress(TooMany):
-        await pausing.count_try(gate, pausing.RESET, f"link {whom if row else typed.lower()}", now=now)
-        if row is not None:
-            await _send_reset(gate, row, client, now)
+        await pausing.count_try(gate, pausing.RESET, f"link {whom if holder else typed.lower()}", now=now)
+        if holder is not None:
+            await _send_reset(gate, holder, client, now)
     await asyncio.sleep(ready - asyncio.get_running_loop().time())
 
 
-async def _send_reset(gate: Gate, row: Any, client: Client, now: datetime) -> None:
+async def _send_reset(gate: Gate, holder: AccountHolder, client: Client, now: datetime) -> None:
     """Queue the link, and write down that it was asked for."""
     async with gate.database.acquire() as connection, connection.transaction():
-        row_id, token = await add_token(connection, gate, row["id"], Purpose.reset, email=row["email"], now=now)
+        row_id, token = await add_token(connection, gate, holder.id, Purpose.reset, email=holder.email, now=now)
         await send_link(
             connection,
             gate,
             Mail.reset_password,
-            to=row["email"],
-            language=row["language"],
+            to=holder.email,
+            language=holder.language,
             token=token,
             row_id=row_id,
             now=now,
-            name=row["name"],
+            name=holder.name,
             client_address=client.address,
         )
         asked = Actor(None, client.address)
-        await record(connection, asked, Action.password_reset_asked, now=now, subject=f"person {row['id']}")
+        await record(connection, asked, Action.password_reset_asked, now=now, subject=f"person {holder.id}")
 
 
 async def find_reset(gate: Gate, token: str, *, now: datetime) -> LinkHolder:
@@ -189,21 +208,23 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
     try:
         async with gate.database.acquire() as connection, connection.transaction():
             used = await use_token(connection, gate, token, Purpose.email, now=now)
-            before = await queries.set_email(connection, person_id=used.person_id, email=used.email, now=now)
-            changed = before["email_before"].lower() != used.email.lower()
+            before = record_of(
+                _Before, await queries.set_email(connection, person_id=used.person_id, email=used.email, now=now)
+            )
+            changed = before.email_before.lower() != used.email.lower()
             action = Action.email_changed if changed else Action.email_confirmed
             await record(connection, Actor(used.person_id, client.address), action, now=now)
             if changed:
                 await queries.drop_begun_second_factor(connection, person_id=used.person_id)
                 await queries.end_tokens(connection, person_id=used.person_id, now=now)
-            if changed and before["confirmed_before"] is not None:
+            if changed and before.confirmed_before is not None:
                 await send_notice(
                     connection,
                     action,
                     person_id=used.person_id,
-                    to=before["email_before"],
-                    language=before["language"],
-                    name=before["name"],
+                    to=before.email_before,
+                    language=before.language,
+                    name=before.name,
                     client_address=client.address,
                     now=now,
                 )

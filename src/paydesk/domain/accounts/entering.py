@@ -7,7 +7,6 @@ hashing included.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict
@@ -20,7 +19,7 @@ from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
 from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.notices import queries as notice_queries
 from paydesk.domain.accounts.passwords import Verdict
-from paydesk.domain.accounts.people import findable, parse_language, parse_name, queries
+from paydesk.domain.accounts.people import AccountHolder, find_holder, findable, parse_language, parse_name, queries
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, find_session
 from paydesk.domain.accounts.sessions import queries as session_queries
@@ -78,7 +77,7 @@ async def add_person(
 
     Raises: Conflict if somebody has this address already.
     """
-    row = await queries.add_person(
+    person_id = await queries.add_person(
         connection,
         email=email,
         name=name,
@@ -89,9 +88,9 @@ async def add_person(
         email_confirmed_at=email_confirmed_at,
         now=now,
     )
-    if row is None:
+    if person_id is None:
         raise Conflict(f"{email} has an account already; log in, or reset the password")
-    return int(row["id"])
+    return int(person_id)
 
 
 async def ask_to_confirm(
@@ -121,20 +120,20 @@ async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: 
     """
     typed = findable(email)
     await pausing.count_try(gate, pausing.ADDRESS, client.address, now=now)
-    row = await queries.find_to_log_in(gate.database, email=typed)
-    account = await _account(gate, row, typed, client)
+    holder = await find_holder(gate.database, typed)
+    account = await _account(gate, holder, typed, client)
     tries = await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
-    verdict = await gate.passwords.verify(password, row["password_hash"] if row else "")
-    if not verdict.right:
-        await _failed(gate, Actor(row["id"] if row else None, client.address), tries, now)
+    verdict = await gate.passwords.verify(password, holder.password_hash if holder else "")
+    if holder is None or not verdict.right:
+        await _failed(gate, Actor(holder.id if holder else None, client.address), tries, now)
         raise NotLetIn("e-mail address or password is wrong")
     async with gate.database.acquire() as connection, connection.transaction():
         await pausing.forgive_one(connection, gate, pausing.ADDRESS, client.address)
         await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
-        await _rehash(connection, row, verdict)
-        halfway = row["second_factor"] or row["operator"]
-        token = await begin_session(connection, gate, row["id"], client, halfway=halfway, now=now)
-        await record(connection, Actor(row["id"], client.address), Action.logged_in, now=now)
+        await _rehash(connection, holder, verdict)
+        halfway = holder.second_factor or holder.operator
+        token = await begin_session(connection, gate, holder.id, client, halfway=halfway, now=now)
+        await record(connection, Actor(holder.id, client.address), Action.logged_in, now=now)
     return LoggedIn(token, await find_session(gate, token, client, now=now))
 
 
@@ -200,15 +199,15 @@ async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now
     return merchant.id
 
 
-async def _account(gate: Gate, row: Any, typed: str, client: Client) -> str:
+async def _account(gate: Gate, holder: AccountHolder | None, typed: str, client: Client) -> str:
     """For whom failures are counted: an account by its id, so that another spelling
     of the address is no new count.
     """
-    known = await guesser(gate, row["id"] if row else 0, client)
-    return known if row else f"nobody {typed.lower()}"
+    known = await guesser(gate, holder.id if holder else 0, client)
+    return known if holder else f"nobody {typed.lower()}"
 
 
-async def _rehash(connection: Connection, row: Any, verdict: Verdict) -> None:
+async def _rehash(connection: Connection, holder: AccountHolder, verdict: Verdict) -> None:
     """Store the hash by today's parameters, now that the password is at hand."""
     if verdict.rehashed is not None:
-        await queries.rehash_password(connection, person_id=row["id"], old=row["password_hash"], new=verdict.rehashed)
+        await queries.rehash_password(connection, person_id=holder.id, old=holder.password_hash, new=verdict.rehashed)

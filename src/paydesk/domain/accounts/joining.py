@@ -32,7 +32,7 @@ async def sign_up_invited(
         accepted = await use_invitation(connection, gate, token, now=now)
         person_id = await add_person(
             connection,
-            email=accepted["email"],
+            email=accepted.email,
             name=person_name,
             password_hash=password_hash,
             language=tag,

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, NotFound
+from paydesk.database.records import records_of
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, record
 from paydesk.domain.accounts.entering import add_person
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.lockout import SECOND_FACTOR, forgive_all
 from paydesk.domain.accounts.notices import send_notice
-from paydesk.domain.accounts.people import Person, findable, parse_name, person_of, queries
+from paydesk.domain.accounts.people import AccountHolder, Person, find_holder, findable, parse_name, queries
 from paydesk.domain.accounts.sessions import end_all_sessions
 from paydesk.domain.accounts.tokens import FIRST_PASSWORD, Purpose, add_token
 
@@ -45,7 +45,7 @@ async def create_operator(
     person_name = parse_name(name or address.partition("@")[0].replace(".", " "))
     password_hash = "" if password is None else await gate.passwords.choose(password, email=address)
     async with gate.database.acquire() as connection, connection.transaction():
-        found = await queries.find_to_log_in(connection, email=address)
+        found = await find_holder(connection, address)
         if found is None:
             person_id = await add_person(
                 connection,
@@ -56,7 +56,7 @@ async def create_operator(
                 now=now,
             )
         else:
-            person_id, password_hash = _promotable(found, password), found["password_hash"]
+            person_id, password_hash = _promotable(found, password), found.password_hash
         if await queries.set_operator(connection, person_id=person_id, operator=True) is None:
             raise Conflict(f"{address} is an operator already; see: paydesk operator list")
         await queries.drop_begun_second_factor(connection, person_id=person_id)
@@ -71,18 +71,18 @@ async def create_operator(
     return NewOperator(person_id, address, token)
 
 
-def _promotable(found: Any, password: str | None) -> int:
+def _promotable(found: AccountHolder, password: str | None) -> int:
     """The id of somebody who has an account, if it surely is theirs."""
     if password is not None:
-        raise Conflict(f"{found['email']} has an account already; leave the password out, it keeps its own")
-    if found["email_confirmed_at"] is None:
-        raise Conflict(f"{found['email']} has an account but never confirmed the address, so it may be a stranger's")
-    return int(found["id"])
+        raise Conflict(f"{found.email} has an account already; leave the password out, it keeps its own")
+    if found.email_confirmed_at is None:
+        raise Conflict(f"{found.email} has an account but never confirmed the address, so it may be a stranger's")
+    return found.id
 
 
 async def list_operators(gate: Gate) -> list[Person]:
     """All operators, oldest first."""
-    return [person_of(row) async for row in queries.list_operators(gate.database)]
+    return await records_of(Person, queries.list_operators(gate.database))
 
 
 async def remove_operator(gate: Gate, *, email: str, now: datetime) -> None:
@@ -91,12 +91,12 @@ async def remove_operator(gate: Gate, *, email: str, now: datetime) -> None:
     Raises: NotFound if nobody with this address is an operator.
     """
     async with gate.database.acquire() as connection, connection.transaction():
-        found = await queries.find_to_log_in(connection, email=findable(email))
-        if found is None or not found["operator"]:
+        found = await find_holder(connection, findable(email))
+        if found is None or not found.operator:
             raise NotFound(f"{email} is no operator; see: paydesk operator list")
-        await queries.set_operator(connection, person_id=found["id"], operator=False)
-        await end_all_sessions(connection, found["id"])
-        subject = f"person {found['id']} ({found['email']})"
+        await queries.set_operator(connection, person_id=found.id, operator=False)
+        await end_all_sessions(connection, found.id)
+        subject = f"person {found.id} ({found.email})"
         await record(connection, COMMAND_LINE, Action.operator_removed, now=now, subject=subject)
 
 
@@ -110,24 +110,24 @@ async def reset_second_factor(gate: Gate, *, email: str, now: datetime) -> bool:
     Raises: NotFound if nobody has this address; Conflict if no second factor is set up.
     """
     async with gate.database.acquire() as connection, connection.transaction():
-        found = await queries.find_to_log_in(connection, email=findable(email))
+        found = await find_holder(connection, findable(email))
         if found is None:
             raise NotFound(f"nobody has an account with the address {email}")
-        await queries.drop_begun_second_factor(connection, person_id=found["id"])
-        if await queries.reset_second_factor(connection, person_id=found["id"]) is None:
-            raise Conflict(f"{found['email']} has no second factor set up")
-        await forgive_all(connection, gate, SECOND_FACTOR, f"person {found['id']}")
-        await end_all_sessions(connection, found["id"])
-        subject = f"person {found['id']} ({found['email']})"
+        await queries.drop_begun_second_factor(connection, person_id=found.id)
+        if await queries.reset_second_factor(connection, person_id=found.id) is None:
+            raise Conflict(f"{found.email} has no second factor set up")
+        await forgive_all(connection, gate, SECOND_FACTOR, f"person {found.id}")
+        await end_all_sessions(connection, found.id)
+        subject = f"person {found.id} ({found.email})"
         await record(connection, COMMAND_LINE, Action.second_factor_reset, now=now, subject=subject)
         await send_notice(
             connection,
             Action.second_factor_reset,
-            person_id=found["id"],
-            to=found["email"],
-            language=found["language"],
-            name=found["name"],
+            person_id=found.id,
+            to=found.email,
+            language=found.language,
+            name=found.name,
             client_address="",
             now=now,
         )
-    return bool(found["operator"])
+    return found.operator

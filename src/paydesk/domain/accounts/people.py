@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any
 from zoneinfo import available_timezones
 
 from paydesk.core.errors import Malformed
-from paydesk.database.statements import load_statements
+from paydesk.database.records import record_if_any
+from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "")
 
@@ -44,9 +44,25 @@ class Person:
     created_at: datetime
 
 
-def person_of(row: Any) -> Person:
-    """The person in a row that has the columns of `person_public`."""
-    return Person(**{name: row[name] for name in Person.__slots__})
+@dataclass(frozen=True, slots=True)
+class AccountHolder:
+    """Whom an e-mail address leads to, and what lets them in;
+    `password_hash` is empty while none was chosen.
+    """
+
+    id: int
+    email: str
+    name: str
+    password_hash: str = field(repr=False)
+    operator: bool
+    second_factor: bool
+    language: str
+    email_confirmed_at: datetime | None
+
+
+async def find_holder(connection: Connection, email: str) -> AccountHolder | None:
+    """Who has an account with this address, however its letters are written."""
+    return record_if_any(AccountHolder, await queries.find_to_log_in(connection, email=email))
 
 
 def parse_name(text: str, field: str = "name") -> str:

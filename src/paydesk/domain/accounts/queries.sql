@@ -28,7 +28,7 @@ select id, email, name, password_hash, operator, totp_confirmed_at is not null a
   from person
  where lower(email) = lower(:email);
 
--- name: add_person(email, name, password_hash, operator, language, time_zone, email_confirmed_at, now)^
+-- name: add_person(email, name, password_hash, operator, language, time_zone, email_confirmed_at, now)$
 -- No row: somebody has this address already.
 insert into person (email, name, password_hash, operator, language, time_zone, email_confirmed_at, created_at)
 values (:email, :name, :password_hash, :operator, :language, :time_zone, :email_confirmed_at, :now)
@@ -70,8 +70,7 @@ select :person_id, :purpose, :token_hash, :email, :now, :expires_at
 returning id;
 
 -- name: find_token(token_hash, purpose, now)^
-select t.id, t.person_id, t.email, t.expires_at, p.name, p.language,
-       p.password_hash = '' as first_password
+select t.person_id, t.email, t.expires_at, p.name, p.language, p.password_hash = '' as first_password
   from person_token t
   join person p on p.id = t.person_id
  where t.token_hash = :token_hash and t.purpose = :purpose and t.used_at is null and t.expires_at > :now;
@@ -90,7 +89,7 @@ update person_token t
   from holder
  where t.token_hash = :token_hash and t.person_id = holder.id and t.purpose = :purpose and t.used_at is null
    and t.expires_at > :now
-returning t.id, t.person_id, t.email;
+returning t.person_id, t.email;
 
 -- name: end_tokens(person_id, now)!
 -- Links to choose a password, and those that would take another address, which may be a stranger's wish.
@@ -128,7 +127,7 @@ update person
 returning id;
 
 -- name: second_factor_of(person_id)^
-select totp_sealed, vault_key_id, totp_confirmed_at, totp_step, totp_session from person where id = :person_id;
+select totp_sealed, vault_key_id, totp_confirmed_at, totp_session from person where id = :person_id;
 
 -- name: drop_begun_second_factor(person_id)!
 -- Somebody else may have begun it and know its secret.

@@ -8,7 +8,6 @@ import io
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import pyotp
 import segno
@@ -16,6 +15,7 @@ from pyotp.exceptions import OTPVerificationError
 
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import Action, record
@@ -55,6 +55,16 @@ class Enrolled:
 
     codes: tuple[str, ...] = field(repr=False)
     token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A person's second factor as it rests: begun in a session, then confirmed; or none."""
+
+    totp_sealed: bytes | None = field(repr=False)
+    vault_key_id: str
+    totp_confirmed_at: datetime | None
+    totp_session: int | None
 
 
 async def begin_enrolment(gate: Gate, session: Session, *, now: datetime) -> Enrolment:
@@ -97,7 +107,7 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
     Raises: Malformed if the code is wrong; Conflict if a second factor is set up, or another was
         begun meanwhile.
     """
-    row, secret = await _begun(gate, session)
+    begun, secret = await _begun(gate, session)
     step = _step(secret, code, now)
     if step is None:
         raise Malformed("this code is not right; type the one that the app shows now", "code")
@@ -107,7 +117,7 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
             connection,
             person_id=session.person.id,
             session_id=session.id,
-            totp_sealed=row["totp_sealed"],
+            totp_sealed=begun.totp_sealed,
             step=step,
             recovery_codes=[_code_hash(gate, session.person.id, one) for one in codes],
             now=now,
@@ -182,10 +192,10 @@ async def _use_code(connection: Connection, gate: Gate, session: Session, typed:
     """Use a code up, if it is right."""
     person_id, code = session.person.id, "".join(typed.split())
     if code.isascii() and code.isdigit():
-        row = await queries.second_factor_of(connection, person_id=person_id)
-        step = _step(_secret(gate, session, row), code, now) if row["totp_confirmed_at"] else None
+        stored = record_of(_Stored, await queries.second_factor_of(connection, person_id=person_id))
+        step = _step(_secret(gate, session, stored), code, now) if stored.totp_confirmed_at else None
         used = step is not None and await queries.use_step(
-            connection, person_id=person_id, totp_sealed=row["totp_sealed"], step=step
+            connection, person_id=person_id, totp_sealed=stored.totp_sealed, step=step
         )
         return bool(used)
     hashed = _code_hash(gate, person_id, code)
@@ -226,24 +236,24 @@ def _enrolment(secret: str, email: str) -> Enrolment:
     return Enrolment(secret, uri, drawn.getvalue().decode())
 
 
-async def _begun(gate: Gate, session: Session) -> tuple[Any, str]:
+async def _begun(gate: Gate, session: Session) -> tuple[_Stored, str]:
     """What the session began with and its secret:
     what another one was shown, somebody else may know.
 
     Raises: Conflict if a second factor is set up or none was begun here.
     """
-    row = await queries.second_factor_of(gate.database, person_id=session.person.id)
-    if row["totp_confirmed_at"] is not None:
+    stored = record_of(_Stored, await queries.second_factor_of(gate.database, person_id=session.person.id))
+    if stored.totp_confirmed_at is not None:
         raise _is_set_up()
-    if row["totp_session"] != session.id:
+    if stored.totp_session != session.id:
         raise _not_begun()
-    return row, _secret(gate, session, row)
+    return stored, _secret(gate, session, stored)
 
 
-def _secret(gate: Gate, session: Session, row: Any) -> str:
-    if row["totp_sealed"] is None:
+def _secret(gate: Gate, session: Session, stored: _Stored) -> str:
+    if stored.totp_sealed is None:
         raise _not_begun()
-    sealed = Sealed(row["vault_key_id"], row["totp_sealed"])
+    sealed = Sealed(stored.vault_key_id, stored.totp_sealed)
     return gate.vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=session.person.id).decode()
 
 

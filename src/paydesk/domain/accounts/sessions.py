@@ -9,14 +9,14 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from paydesk.core.errors import Forbidden, NotFound
 from paydesk.core.storable import storable_text
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
-from paydesk.domain.accounts.people import Person, person_of
+from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.merchants.shop import Shop
 
@@ -86,6 +86,26 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class _Found(Person):
+    """The person of a token, with the session that it opens and what they look at."""
+
+    session_id: int
+    session_created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    confirmed_at: datetime | None
+    second_factor_at: datetime | None
+    live: bool
+    merchant_id: int | None
+    merchant_name: str
+    test_mode: bool
+    went_live_at: datetime | None
+    suspended_at: datetime | None
+    suspended_reason: str
+    role: Role | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedIn:
     """A new session and its token, for the cookie; the token is stored nowhere."""
 
@@ -141,18 +161,21 @@ async def find_session(gate: Gate, token: str, client: Client, *, now: datetime,
 
     Raises: NotLoggedIn.
     """
-    row = await queries.find_session(
-        gate.database,
-        token_hash=_hash(gate, token),
-        client_address=client.address,
-        now=now,
-        idle=IDLE,
-        operator_idle=OPERATOR_IDLE,
-        by_itself=by_itself,
+    found = record_if_any(
+        _Found,
+        await queries.find_session(
+            gate.database,
+            token_hash=_hash(gate, token),
+            client_address=client.address,
+            now=now,
+            idle=IDLE,
+            operator_idle=OPERATOR_IDLE,
+            by_itself=by_itself,
+        ),
     )
-    if row is None:
+    if found is None:
         raise NotLoggedIn("this session has ended; log in")
-    return _session(row, client)
+    return _session(found, client)
 
 
 def form_token(gate: Gate, token: str) -> str:
@@ -239,8 +262,8 @@ async def list_sessions(gate: Gate, session: Session, *, now: datetime) -> list[
     """
     require_open(session)
     idle = OPERATOR_IDLE if session.person.operator else IDLE
-    rows = queries.list_sessions(gate.database, person_id=session.person.id, now=now, idle=idle)
-    return [OpenSession(**dict(row), current=row["id"] == session.id) async for row in rows]
+    rows = queries.list_sessions(gate.database, person_id=session.person.id, own_id=session.id, now=now, idle=idle)
+    return await records_of(OpenSession, rows)
 
 
 async def end_session(gate: Gate, session: Session, session_id: int, *, now: datetime) -> None:
@@ -283,17 +306,46 @@ async def forget_sessions(database: Connection, *, now: datetime) -> None:
     await queries.forget_sessions(database, now=now, idle=IDLE)
 
 
-def _session(row: Any, client: Client) -> Session:
-    given = {name: row[name] for name in Session.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
-    given |= {"id": row["session_id"], "created_at": row["session_created_at"], "client": client}
-    role = Role(row["role"]) if row["role"] else None
-    return Session(**{**given, "person": person_of(row), "stage": _stage(row), "role": role})
+def _session(found: _Found, client: Client) -> Session:
+    return Session(
+        id=found.session_id,
+        person=_person(found),
+        stage=_stage(found),
+        merchant_id=found.merchant_id,
+        merchant_name=found.merchant_name,
+        test_mode=found.test_mode,
+        went_live_at=found.went_live_at,
+        role=found.role,
+        live=found.live,
+        client=client,
+        created_at=found.session_created_at,
+        last_seen_at=found.last_seen_at,
+        expires_at=found.expires_at,
+        confirmed_at=found.confirmed_at,
+        suspended_at=found.suspended_at,
+        suspended_reason=found.suspended_reason,
+    )
 
 
-def _stage(row: Any) -> Stage:
-    if row["second_factor"]:
-        return Stage.open if row["second_factor_at"] else Stage.second_factor
-    return Stage.enrolment if row["operator"] else Stage.open
+def _person(found: _Found) -> Person:
+    return Person(
+        id=found.id,
+        email=found.email,
+        name=found.name,
+        email_confirmed_at=found.email_confirmed_at,
+        second_factor=found.second_factor,
+        codes_left=found.codes_left,
+        operator=found.operator,
+        language=found.language,
+        time_zone=found.time_zone,
+        created_at=found.created_at,
+    )
+
+
+def _stage(found: _Found) -> Stage:
+    if found.second_factor:
+        return Stage.open if found.second_factor_at else Stage.second_factor
+    return Stage.enrolment if found.operator else Stage.open
 
 
 def _hash(gate: Gate, token: str) -> bytes:

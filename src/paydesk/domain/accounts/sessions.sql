@@ -56,8 +56,9 @@ update account_session s
  where s.id = :id and b.person_id = s.person_id and b.merchant_id = :merchant_id
 returning s.id;
 
--- name: list_sessions(person_id, now, idle)
-select id, created_at, last_seen_at, client_address, user_agent
+-- name: list_sessions(person_id, own_id, now, idle)
+-- The one that looks is marked.
+select id, created_at, last_seen_at, client_address, user_agent, id = :own_id as current
   from account_session
  where person_id = :person_id and expires_at > :now and last_seen_at > :now::timestamptz - :idle::interval
  order by last_seen_at desc, id desc;

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Forbidden, NotFound
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts import lockout as pausing
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
@@ -66,6 +66,24 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedInvitation:
+    """An invitation that was just used up."""
+
+    merchant_id: int
+    id: int
+    email: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A person's role in a team that is locked."""
+
+    person_id: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
 class SentInvitation:
     """An invitation that was just made, and its link's token, which is stored nowhere."""
 
@@ -93,20 +111,17 @@ async def add_member(connection: Connection, merchant_id: int, person_id: int, r
 
 async def memberships_of(gate: Gate, person_id: int) -> list[Membership]:
     """The merchants in whose team a person is, by name."""
-    rows = [row async for row in queries.memberships_of(gate.database, person_id=person_id)]
-    return [Membership(row["merchant_id"], row["merchant_name"], Role(row["role"])) for row in rows]
+    return await records_of(Membership, queries.memberships_of(gate.database, person_id=person_id))
 
 
 async def members_of(gate: Gate, merchant_id: int) -> list[Member]:
     """A merchant's team, by name."""
-    rows = [row async for row in queries.members_of(gate.database, merchant_id=merchant_id)]
-    return [_member(row) for row in rows]
+    return await records_of(Member, queries.members_of(gate.database, merchant_id=merchant_id))
 
 
 async def invitations_of(gate: Gate, merchant_id: int, *, now: datetime) -> list[Invitation]:
     """A merchant's open invitations, oldest first."""
-    rows = [row async for row in queries.invitations_of(gate.database, merchant_id=merchant_id, now=now)]
-    return [_invitation(row) for row in rows]
+    return await records_of(Invitation, queries.invitations_of(gate.database, merchant_id=merchant_id, now=now))
 
 
 async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: datetime) -> int:
@@ -216,10 +231,12 @@ async def find_invitation(gate: Gate, token: str, *, now: datetime) -> Invitatio
 
     Raises: Gone if it is unknown, used, withdrawn or expired.
     """
-    row = await queries.find_invitation(gate.database, token_hash=_hash(gate, token), now=now)
-    if row is None:
+    invitation = record_if_any(
+        Invitation, await queries.find_invitation(gate.database, token_hash=_hash(gate, token), now=now)
+    )
+    if invitation is None:
         raise link_gone()
-    return _invitation(row)
+    return invitation
 
 
 async def accept_invitation(gate: Gate, session: Session, token: str, *, now: datetime) -> int:
@@ -230,26 +247,23 @@ async def accept_invitation(gate: Gate, session: Session, token: str, *, now: da
     require_open(session)
     async with gate.database.acquire() as connection, connection.transaction():
         accepted = await use_invitation(connection, gate, token, now=now)
-        if accepted["email"].lower() != session.person.email.lower():
-            raise Forbidden(f"this invitation is for {accepted['email']}; log in with that address to accept it")
-        await people_queries.confirm_own_email(
-            connection, person_id=session.person.id, email=accepted["email"], now=now
-        )
+        if accepted.email.lower() != session.person.email.lower():
+            raise Forbidden(f"this invitation is for {accepted.email}; log in with that address to accept it")
+        await people_queries.confirm_own_email(connection, person_id=session.person.id, email=accepted.email, now=now)
         await join(connection, session.person.id, session.client.address, accepted, now=now)
-        merchant_id = int(accepted["merchant_id"])
-        await session_queries.look_at(connection, id=session.id, merchant_id=merchant_id, live=False)
-    return merchant_id
+        await session_queries.look_at(connection, id=session.id, merchant_id=accepted.merchant_id, live=False)
+    return accepted.merchant_id
 
 
-async def use_invitation(connection: Connection, gate: Gate, token: str, *, now: datetime) -> Any:
-    """Use an invitation's link up; returns its merchant_id, id, email and role.
+async def use_invitation(connection: Connection, gate: Gate, token: str, *, now: datetime) -> UsedInvitation:
+    """Use an invitation's link up.
 
     Raises: Gone.
     """
-    row = await queries.accept(connection, token_hash=_hash(gate, token), now=now)
-    if row is None:
+    used = record_if_any(UsedInvitation, await queries.accept(connection, token_hash=_hash(gate, token), now=now))
+    if used is None:
         raise link_gone()
-    return row
+    return used
 
 
 async def change_role(gate: Gate, session: Session, person_id: int, role: Role, *, now: datetime) -> None:
@@ -284,18 +298,19 @@ async def remove_member(gate: Gate, session: Session, person_id: int, *, now: da
         await _record(connection, session, Action.member_removed, _who(member), now, role=member.role)
 
 
-async def join(connection: Connection, person_id: int, client_address: str, invitation: Any, *, now: datetime) -> None:
+async def join(
+    connection: Connection, person_id: int, client_address: str, used: UsedInvitation, *, now: datetime
+) -> None:
     """Put a person into the team of an invitation that was just used up, and write it down."""
-    merchant_id, role = invitation["merchant_id"], Role(invitation["role"])
-    await add_member(connection, merchant_id, person_id, role, now=now)
+    await add_member(connection, used.merchant_id, person_id, used.role, now=now)
     await record(
         connection,
         Actor(person_id, client_address),
         Action.member_joined,
         now=now,
-        merchant_id=merchant_id,
+        merchant_id=used.merchant_id,
         subject=f"person {person_id}",
-        details={"role": role, "email": invitation["email"]},
+        details={"role": used.role, "email": used.email},
     )
 
 
@@ -304,16 +319,15 @@ async def _locked_member(connection: Connection, session: Session, merchant_id: 
 
     Raises: NotFound; Forbidden if who acts has lost the right to meanwhile.
     """
-    roles = {
-        row["person_id"]: Role(row["role"]) async for row in queries.lock_team(connection, merchant_id=merchant_id)
-    }
+    places = await records_of(_Place, queries.lock_team(connection, merchant_id=merchant_id))
+    roles = {place.person_id: place.role for place in places}
     own = person_id == session.person.id
     if not own and not allows(roles.get(session.person.id), Permission.manage_team):
         raise Forbidden("your role here has changed; you may not do this any more")
-    row = await queries.member_of(connection, merchant_id=merchant_id, person_id=person_id)
-    if row is None:
+    member = record_if_any(Member, await queries.member_of(connection, merchant_id=merchant_id, person_id=person_id))
+    if member is None:
         raise NotFound(f"there is no person {person_id} in this team")
-    return _member(row)
+    return member
 
 
 async def _record(
@@ -329,14 +343,6 @@ def _who(member: Member) -> str:
 
 def _last_owner() -> Conflict:
     return Conflict("a team needs an owner; make somebody else one first")
-
-
-def _member(row: Any) -> Member:
-    return Member(**{**dict(row), "role": Role(row["role"])})
-
-
-def _invitation(row: Any) -> Invitation:
-    return Invitation(**{**dict(row), "role": Role(row["role"])})
 
 
 def _hash(gate: Gate, token: str) -> bytes:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from paydesk.core.errors import Gone, TooMany
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.people import queries
@@ -87,10 +88,12 @@ async def find_token(gate: Gate, token: str, purpose: Purpose, *, now: datetime)
 
     Raises: Gone if it is unknown, used or expired.
     """
-    row = await queries.find_token(gate.database, token_hash=_hash(gate, token), purpose=purpose, now=now)
-    if row is None:
+    holder = record_if_any(
+        LinkHolder, await queries.find_token(gate.database, token_hash=_hash(gate, token), purpose=purpose, now=now)
+    )
+    if holder is None:
         raise link_gone()
-    return LinkHolder(**{name: row[name] for name in LinkHolder.__slots__})
+    return holder
 
 
 async def use_token(connection: Connection, gate: Gate, token: str, purpose: Purpose, *, now: datetime) -> UsedLink:
@@ -99,10 +102,12 @@ async def use_token(connection: Connection, gate: Gate, token: str, purpose: Pur
 
     Raises: Gone if it is unknown, used or expired.
     """
-    row = await queries.use_token(connection, token_hash=_hash(gate, token), purpose=purpose, now=now)
-    if row is None:
+    used = record_if_any(
+        UsedLink, await queries.use_token(connection, token_hash=_hash(gate, token), purpose=purpose, now=now)
+    )
+    if used is None:
         raise link_gone()
-    return UsedLink(row["person_id"], row["email"])
+    return used
 
 
 def link_gone() -> Gone:
