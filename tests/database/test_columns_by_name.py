@@ -33,7 +33,6 @@ FILES = sorted([*SOURCE.rglob("*.sql"), *SOURCE.rglob("*.py")])
 
 PICKED = {
     "domain/operations/merchants.py: inspect",
-    "domain/business/profiles.py: find",
 }
 """Statements that give whole rows to a module which fills classes:
 it picks these by name, others it takes whole."""

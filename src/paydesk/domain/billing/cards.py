@@ -33,7 +33,7 @@ from paydesk.core.errors import Conflict
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.billing.marking import card_mark
+from paydesk.domain.billing.marking import BegunCheck, card_mark
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
@@ -160,17 +160,20 @@ async def _commit_intent(
         acquirer=acquirer.name,
         not_after=now + KEY_LIFETIME,
     )
-    begun = await queries.begin_card_change(
-        desk.database,
-        **names,
-        change_id=change.id,
-        idempotency_key=change.key,
-        acquirer=change.acquirer,
-        **card_row(desk.vault, new.card, shop.merchant_id, known.card_id, keep=not acquirer.keeps_cards),
-        client_address=new.client_address,
-        not_after=change.not_after,
-        lookup_at=now + FIRST_LOOK,
-        now=now,
+    begun = record_if_any(
+        BegunCheck,
+        await queries.begin_card_change(
+            desk.database,
+            **names,
+            change_id=change.id,
+            idempotency_key=change.key,
+            acquirer=change.acquirer,
+            **card_row(desk.vault, new.card, shop.merchant_id, known.card_id, keep=not acquirer.keeps_cards),
+            client_address=new.client_address,
+            not_after=change.not_after,
+            lookup_at=now + FIRST_LOOK,
+            now=now,
+        ),
     )
     if begun is None:
         desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))

@@ -4,14 +4,26 @@ from the rows of their intents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import RenewalRow, package_of
+
+
+@dataclass(frozen=True, slots=True)
+class BegunCheck:
+    """The check of a new card whose intent has just been committed:
+    a row of `begin_card_change`.
+    """
+
+    id: int
+    init_merchant_order_id: str
+    key_tag: str
+    deployment: str
+    epoch: int
 
 
 def renewal_mark(row: RenewalRow) -> Mark:
@@ -31,15 +43,15 @@ def renewal_mark(row: RenewalRow) -> Mark:
     )
 
 
-def card_mark(row: Mapping[str, Any], shop: Shop, subscription: Subscription) -> Mark:
-    """The mark of a new card's check, from a row of `begin_card_change`."""
+def card_mark(row: BegunCheck, shop: Shop, subscription: Subscription) -> Mark:
+    """The mark of a new card's check."""
     return Mark(
-        deployment=row["deployment"],
-        epoch=row["epoch"],
-        merchant=row["key_tag"],
+        deployment=row.deployment,
+        epoch=row.epoch,
+        merchant=row.key_tag,
         live=shop.live,
         kind=PurchaseKind.CARD,
-        order=row["init_merchant_order_id"],
+        order=row.init_merchant_order_id,
         subscription_id=subscription.id,
         terms=digest_of(subscription.package.terms),
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
@@ -70,16 +71,15 @@ def parse_logo(content: bytes) -> Logo:
 
 async def find_branding(database: Database, merchant_id: int) -> Branding:
     """What a merchant has chosen."""
-    row = await queries.find(database, merchant_id=merchant_id)
-    return Branding(row["accent"], bool(row["logo_type"]), row["changed_at"]) if row else Branding()
+    return record_if_any(Branding, await queries.find(database, merchant_id=merchant_id)) or Branding()
 
 
 async def find_logo(database: Database, merchant_id: int) -> Logo:
     """A merchant's logo. Raises: NotFound if there is none."""
-    row = await queries.find_logo(database, merchant_id=merchant_id)
-    if row is None:
+    logo = record_if_any(Logo, await queries.find_logo(database, merchant_id=merchant_id))
+    if logo is None:
         raise NotFound(f"merchant {merchant_id} has no logo")
-    return Logo(bytes(row["logo"]), row["logo_type"])
+    return logo
 
 
 async def save_branding(

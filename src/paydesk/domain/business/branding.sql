@@ -1,8 +1,8 @@
 -- name: find(merchant_id)^
-select accent, logo_type, changed_at from branding where merchant_id = :merchant_id;
+select accent, logo is not null as has_logo, changed_at from branding where merchant_id = :merchant_id;
 
 -- name: find_logo(merchant_id)^
-select logo, logo_type, changed_at from branding where merchant_id = :merchant_id and logo is not null;
+select logo as content, logo_type as media_type from branding where merchant_id = :merchant_id and logo is not null;
 
 -- name: save(merchant_id, accent, logo, logo_type, keep_logo, now)!
 insert into branding as b (merchant_id, accent, logo, logo_type, changed_at)

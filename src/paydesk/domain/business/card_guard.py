@@ -15,6 +15,7 @@ import msgspec
 
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -93,26 +94,40 @@ class CardGuard:
         return min(most, self.own.limits.get(kind, most))
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    limits: str
+    always_authenticate: bool
+
+    @property
+    def parsed(self) -> OwnLimits:
+        """What is stored; a limit that only another release knows counts there."""
+        stored: dict[str, int] = msgspec.json.decode(self.limits)
+        return OwnLimits({kind: stored[kind] for kind in Counted if kind in stored}, self.always_authenticate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(_Own):
+    authenticate_since: datetime | None
+    authenticate_until: datetime | None
+    paused_until: datetime | None
+
+
 async def find_card_guard(database: Database, shop: Shop, operators: Limits, *, now: datetime) -> CardGuard:
     """How a side is guarded at a real time. Raises: NotFound."""
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, now=now)
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    row = record_if_any(_Found, await queries.find(database, **side, now=now))
     if row is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
-    figures = queries.figures(database, merchant_id=shop.merchant_id, live=shop.live, windows=list(WINDOWS), now=now)
+    figures = await records_of(Figures, queries.figures(database, **side, windows=list(WINDOWS), now=now))
     return CardGuard(
         operators=operators,
-        own=OwnLimits(_parsed(row["limits"]), row["always_authenticate"]),
-        figures=tuple([Figures(**dict(one)) async for one in figures]),
-        authenticate_since=row["authenticate_since"],
-        authenticate_until=row["authenticate_until"],
-        paused_until=row["paused_until"],
+        own=row.parsed,
+        figures=tuple(figures),
+        authenticate_since=row.authenticate_since,
+        authenticate_until=row.authenticate_until,
+        paused_until=row.paused_until,
     )
-
-
-def _parsed(limits: str) -> dict[Counted, int]:
-    """Limits as they are stored; one that another release knows counts there."""
-    stored: dict[str, int] = msgspec.json.decode(limits)
-    return {kind: stored[kind] for kind in Counted if kind in stored}
 
 
 async def tighten(
@@ -128,8 +143,7 @@ async def tighten(
     names = {"merchant_id": shop.merchant_id, "live": shop.live}
     async with database.acquire() as connection, connection.transaction():
         await queries.begin(connection, **names)
-        row = await queries.lock(connection, **names)
-        before = OwnLimits(_parsed(row["limits"]), row["always_authenticate"])
+        before = record_of(_Own, await queries.lock(connection, **names)).parsed
         if not (changes := _changes(before, wanted)):
             return
         limits = msgspec.json.encode({str(kind): most for kind, most in wanted.limits.items()}).decode()

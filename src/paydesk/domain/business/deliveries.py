@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from paydesk.core.paging import EARLIEST, LARGEST_ID, Place
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.deliveries.states import DeliveryStatus
 from paydesk.domain.merchants.shop import Shop
@@ -67,16 +68,7 @@ async def orders_to_ship(
     rows = queries.orders_to_ship(
         database, merchant_id=shop.merchant_id, live=shop.live, after_at=begin.at, after_id=begin.id, most=most
     )
-    return [
-        WaitingOrder(
-            **{
-                **dict(row),
-                "moving": MovementKind(row["moving"]) if row["moving"] else None,
-                "description": row["description"] or "",
-            }
-        )
-        async for row in rows
-    ]
+    return await records_of(WaitingOrder, rows)
 
 
 async def newest_deliveries(
@@ -86,16 +78,4 @@ async def newest_deliveries(
     rows = queries.newest_deliveries(
         database, merchant_id=shop.merchant_id, live=shop.live, before_id=before, most=most
     )
-    return [
-        ListedDelivery(
-            id=row["id"],
-            status=DeliveryStatus(row["status"]),
-            at=row["created_at"],
-            state=PaymentState(row["state"]),
-            **{name: row[name] for name in _PLAIN},
-        )
-        async for row in rows
-    ]
-
-
-_PLAIN = ("carrier", "tracking_id", "tracking_url", "payment_id", "merchant_order_id", "amount", "currency")
+    return await records_of(ListedDelivery, rows)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
@@ -38,10 +40,23 @@ class PublicKey:
     moves_live: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    id: int
+    public_key: str
+    created_at: datetime
+    valid_until: datetime | None
+    scopes: Sequence[str]
+    moves_live: bool
+
+
 async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
     """A merchant's newest public keys, newest first."""
-    rows = [row async for row in queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS)]
-    return [PublicKey(**{**dict(row), "scopes": in_order(row["scopes"])}) for row in rows]
+    rows = await records_of(_Row, queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS))
+    return [
+        PublicKey(row.id, row.public_key, row.created_at, row.valid_until, in_order(row.scopes), row.moves_live)
+        for row in rows
+    ]
 
 
 async def old_key(database: Database, merchant_id: int, key_id: int, *, now: datetime) -> PublicKey:

@@ -4,18 +4,17 @@ Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.for_api import SeenCard, SeenPayment, payment_of
+from paydesk.domain.payments.for_api import PaymentRow, SeenCard, SeenPayment, payment_of
 from paydesk.domain.payments.refunding import REFUNDABLE
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 from paydesk.domain.pingbacks.states import PingbackState
@@ -94,7 +93,13 @@ class Try:
     client_address: str
     created_at: datetime
     finished_at: datetime | None
-    card: SeenCard
+    brand: str
+    last4: str
+
+    @property
+    def card(self) -> SeenCard:
+        """The card that it was made with."""
+        return SeenCard(self.brand, self.last4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +169,56 @@ class History:
     tellings: list[Telling]
 
 
+class _Inspected(PaymentRow, frozen=True):
+    exp_month: int
+    exp_year: int
+    holder: str
+    description: str
+    captured_at: datetime | None
+    ship_by: datetime | None
+    settled_at: datetime | None
+    reserve_released_at: datetime | None
+    refunding: Decimal
+    charged_back: Decimal
+    moving: MovementKind | None
+    fees_returned: bool
+    settles_at: datetime | None
+    reserve_due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Balance:
+    account: str
+    amount: Decimal
+
+
 async def inspect_payment(database: Database, shop: Shop, payment_id: int) -> InspectedPayment:
     """A payment with what was bought and where its money is.
 
     Raises: NotFound if the shop has no such payment in this mode.
     """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live}
-    row = await queries.inspect(database, **asked, id=payment_id)
+    row = record_if_any(_Inspected, await queries.inspect(database, **asked, id=payment_id))
     if row is None:
         raise NotFound(f"there is no payment {payment_id}")
-    balances = queries.balances_of(database, **asked, payment_id=payment_id)
-    names = (
-        "holder", "exp_month", "exp_year", "captured_at", "ship_by", "settled_at", "reserve_released_at", "settles_at",
-        "reserve_due_at", "refunding", "charged_back", "fees_returned",
-    )  # fmt: skip
+    balances = await records_of(_Balance, queries.balances_of(database, **asked, payment_id=payment_id))
     return InspectedPayment(
         seen=payment_of(row),
-        description=row["description"] or "",
-        **{name: row[name] for name in names},
-        moving=MovementKind(row["moving"]) if row["moving"] else None,
-        money=Whereabouts(**{one["account"]: one["amount"] async for one in balances if _is_merchants(one["account"])}),
+        description=row.description,
+        holder=row.holder,
+        exp_month=row.exp_month,
+        exp_year=row.exp_year,
+        captured_at=row.captured_at,
+        ship_by=row.ship_by,
+        settled_at=row.settled_at,
+        reserve_released_at=row.reserve_released_at,
+        settles_at=row.settles_at,
+        reserve_due_at=row.reserve_due_at,
+        refunding=row.refunding,
+        charged_back=row.charged_back,
+        fees_returned=row.fees_returned,
+        moving=row.moving,
+        money=Whereabouts(**{one.account: one.amount for one in balances if _is_merchants(one.account)}),
     )
 
 
@@ -198,25 +233,8 @@ async def history_of(database: Database, shop: Shop, payment_id: int) -> History
     """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id, "most": MOST}
     return History(
-        [_try(row) async for row in queries.tries_of(database, **asked)],
-        [_movement(row) async for row in queries.movements_of(database, **asked)],
-        [_dispute(row) async for row in queries.disputes_of(database, **asked)],
-        [_telling(row) async for row in queries.tellings_of(database, **asked)],
+        await records_of(Try, queries.tries_of(database, **asked)),
+        await records_of(SeenMovement, queries.movements_of(database, **asked)),
+        await records_of(SeenDispute, queries.disputes_of(database, **asked)),
+        await records_of(Telling, queries.tellings_of(database, **asked)),
     )
-
-
-def _try(row: Mapping[str, Any]) -> Try:
-    values = {name: row[name] for name in Try.__slots__ if name != "card"}
-    return Try(**{**values, "state": AttemptState(row["state"])}, card=SeenCard(row["brand"], row["last4"]))
-
-
-def _movement(row: Mapping[str, Any]) -> SeenMovement:
-    return SeenMovement(**{**dict(row), "kind": MovementKind(row["kind"]), "state": MovementState(row["state"])})
-
-
-def _dispute(row: Mapping[str, Any]) -> SeenDispute:
-    return SeenDispute(**{**dict(row), "state": ChargebackState(row["state"])})
-
-
-def _telling(row: Mapping[str, Any]) -> Telling:
-    return Telling(**{**dict(row), "state": PingbackState(row["state"])})

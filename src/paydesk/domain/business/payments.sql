@@ -1,7 +1,7 @@
 -- name: inspect(merchant_id, live, id)^
 -- A payment with what was bought, how its money is divided, and when the parts of it become available.
-select w.*, d.exp_month, d.exp_year, d.holder, c.description, p.captured_at, p.ship_by, p.settled_at,
-       p.reserve_released_at, p.refunding, p.charged_back, m.kind as moving, f.fees_returned,
+select w.*, d.exp_month, d.exp_year, d.holder, coalesce(c.description, '') as description, p.captured_at, p.ship_by,
+       p.settled_at, p.reserve_released_at, p.refunding, p.charged_back, m.kind as moving, f.fees_returned,
        p.captured_at + make_interval(days => s.settlement_days) as settles_at,
        p.captured_at + make_interval(days => s.reserve_days) as reserve_due_at
   from payment_whole w

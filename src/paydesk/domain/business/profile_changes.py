@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor
 from paydesk.domain.accounts.gate import Gate
@@ -17,7 +18,7 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import profiles
-from paydesk.domain.business.profiles import Details, Profile, ProfileStatus, find_profile, record_profile
+from paydesk.domain.business.profiles import Details, DetailsRow, Profile, ProfileStatus, find_profile, record_profile
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
 
@@ -62,16 +63,26 @@ class ProfileChange:
         return changed + ([("iban", accepted.iban_last4, self.iban_last4)] if self.iban_last4 else [])
 
 
+@dataclass(frozen=True, slots=True)
+class _Row(DetailsRow):
+    status: ChangeStatus
+    iban_last4: str
+    proposed_at: datetime
+    decided_at: datetime | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    payouts_from: datetime | None
+
+
 async def newest_change(database: Database, merchant_id: int) -> ProfileChange | None:
     """The change that was proposed last, whatever became of it."""
-    row = await queries.newest(database, merchant_id=merchant_id)
+    row = record_if_any(_Row, await queries.newest(database, merchant_id=merchant_id))
     if row is None:
         return None
-    return ProfileChange(
-        status=ChangeStatus(row["status"]),
-        details=Details(**{name: row[name] for name in Details.__slots__}),
-        **{name: row[name] for name in ("iban_last4", "proposed_at", "decided_at", "reason")},
-    )
+    return ProfileChange(row.status, row.details, row.iban_last4, row.proposed_at, row.decided_at, row.reason)
 
 
 async def waiting_change(database: Database, merchant_id: int) -> ProfileChange | None:
@@ -169,13 +180,13 @@ async def accept(
     """
     async with database.acquire() as connection, connection.transaction():
         parts = {"merchant_id": merchant_id, "seen": seen, "person_id": actor.person_id, "wait": iban_wait, "now": now}
-        changed = await queries.accept(connection, **parts)
-        if changed is None:
+        accepted = record_if_any(_Accepted, await queries.accept(connection, **parts))
+        if accepted is None:
             await profiles.accept_profile(connection, actor, merchant_id, seen=seen, iban_wait=iban_wait, now=now)
             return
         await record_profile(connection, actor, Action.profile_change_approved, merchant_id, now)
-        facts = {"payouts_from": changed["payouts_from"]}
-        await tell_owners(connection, merchant_id, Kind.profile_change_accepted, now=now, **facts)
+        from_then = accepted.payouts_from
+        await tell_owners(connection, merchant_id, Kind.profile_change_accepted, now=now, payouts_from=from_then)
 
 
 async def refuse(

@@ -1,5 +1,10 @@
 -- name: newest(merchant_id)^
-select * from profile_change where merchant_id = :merchant_id order by id desc limit 1;
+select legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone,
+       description, goods, account_holder, status, iban_last4, proposed_at, decided_at, reason
+  from profile_change
+ where merchant_id = :merchant_id
+ order by id desc
+ limit 1;
 
 -- name: propose(merchant_id, based_on, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, person_id, now)$
 -- Beside the accepted version, and only over the one that it was compared with; one waits at a time.

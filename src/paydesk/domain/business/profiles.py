@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from stdnum import iban as iban_numbers
 from stdnum.exceptions import ValidationError
@@ -19,6 +18,7 @@ from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.urls import check_url
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
@@ -117,6 +117,52 @@ class WaitingProfile:
     submitted_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class DetailsRow:
+    """The details in a row of a profile, or of a change of one."""
+
+    legal_name: str
+    street: str
+    postal_code: str
+    city: str
+    country: str
+    registration: str
+    vat_number: str
+    website: str
+    support_email: str
+    support_phone: str
+    description: str
+    goods: str
+    account_holder: str
+
+    @property
+    def details(self) -> Details:
+        """The same, as it is looked at."""
+        return Details(**{name: getattr(self, name) for name in Details.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(DetailsRow):
+    """A merchant with its profile; without one everything but `went_live_at` is null."""
+
+    merchant_id: int | None
+    status: ProfileStatus
+    iban_last4: str
+    changed_at: datetime
+    submitted_at: datetime | None
+    decided_at: datetime | None
+    reason: str
+    payouts_from: datetime | None
+    went_live_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _BankAccount:
+    account_holder: str
+    vault_key_id: str
+    iban_sealed: bytes = field(repr=False)
+
+
 def parse_details(fields: Mapping[str, str]) -> tuple[Details, dict[str, str]]:
     """What can be said of the fields, and what is wrong with the others, by name.
     An empty field is not wrong.
@@ -178,20 +224,22 @@ async def find_profile(database: Database, merchant_id: int) -> Profile:
 
     Raises: NotFound if there is no such merchant.
     """
-    row = await queries.find(database, merchant_id=merchant_id)
+    row = record_if_any(_Found, await queries.find(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-    if row["merchant_id"] is None:
-        return Profile(merchant_id, ProfileStatus.draft, Details(), "", None, None, None, "", None, row["went_live_at"])
+    if row.merchant_id is None:
+        return Profile(merchant_id, ProfileStatus.draft, Details(), "", None, None, None, "", None, row.went_live_at)
     return Profile(
         merchant_id=merchant_id,
-        status=ProfileStatus(row["status"]),
-        details=Details(**{name: row[name] for name in Details.__slots__}),
-        **{
-            name: row[name]
-            for name in ("iban_last4", "changed_at", "submitted_at", "decided_at", "reason", "payouts_from")
-        },
-        went_live_at=row["went_live_at"],
+        status=row.status,
+        details=row.details,
+        iban_last4=row.iban_last4,
+        changed_at=row.changed_at,
+        submitted_at=row.submitted_at,
+        decided_at=row.decided_at,
+        reason=row.reason,
+        payouts_from=row.payouts_from,
+        went_live_at=row.went_live_at,
     )
 
 
@@ -304,7 +352,7 @@ async def refuse_profile(
 
 async def waiting_profiles(database: Database, most: int = 100) -> list[WaitingProfile]:
     """The profiles and changes of profiles that wait for the operator, longest first."""
-    return [WaitingProfile(**dict(row)) async for row in queries.waiting(database, most=most)]
+    return await records_of(WaitingProfile, queries.waiting(database, most=most))
 
 
 async def bank_account_of(database: Database, vault: Vault, merchant_id: int) -> tuple[str, str]:
@@ -312,22 +360,24 @@ async def bank_account_of(database: Database, vault: Vault, merchant_id: int) ->
 
     Who shows them to an operator writes that down. Raises: NotFound.
     """
-    row = await queries.find(database, merchant_id=merchant_id)
-    number = _opened(row, vault, merchant_id)
-    if not number:
+    account = await _bank_account(database, merchant_id)
+    if account is None:
         raise NotFound(f"merchant {merchant_id} has no accepted bank account; see: paydesk profile show {merchant_id}")
-    return row["account_holder"], number
+    return account.account_holder, _opened(account, vault, merchant_id)
 
 
 async def accepted_iban(database: Database, vault: Vault, merchant_id: int) -> str:
     """The accepted bank account's number, empty if there is none; nobody is shown it."""
-    return _opened(await queries.find(database, merchant_id=merchant_id), vault, merchant_id)
+    account = await _bank_account(database, merchant_id)
+    return _opened(account, vault, merchant_id) if account is not None else ""
 
 
-def _opened(row: Mapping[str, Any] | None, vault: Vault, merchant_id: int) -> str:
-    if row is None or row["iban_sealed"] is None or row["status"] != ProfileStatus.accepted:
-        return ""
-    sealed = Sealed(row["vault_key_id"], row["iban_sealed"])
+async def _bank_account(database: Database, merchant_id: int) -> _BankAccount | None:
+    return record_if_any(_BankAccount, await queries.accepted_bank_account(database, merchant_id=merchant_id))
+
+
+def _opened(account: _BankAccount, vault: Vault, merchant_id: int) -> str:
+    sealed = Sealed(account.vault_key_id, account.iban_sealed)
     return vault.open(sealed, purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id).decode()
 
 

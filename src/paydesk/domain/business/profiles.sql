@@ -1,8 +1,17 @@
 -- name: find(merchant_id)^
-select p.*, m.went_live_at
+-- A merchant without a profile is found, too.
+select p.legal_name, p.street, p.postal_code, p.city, p.country, p.registration, p.vat_number, p.website,
+       p.support_email, p.support_phone, p.description, p.goods, p.account_holder, p.merchant_id, p.status,
+       p.iban_last4, p.changed_at, p.submitted_at, p.decided_at, p.reason, p.payouts_from, m.went_live_at
   from merchant m
   left join business_profile p on p.merchant_id = m.id
  where m.id = :merchant_id;
+
+-- name: accepted_bank_account(merchant_id)^
+-- Where a merchant is paid out to, as it rests.
+select account_holder, vault_key_id, iban_sealed
+  from business_profile
+ where merchant_id = :merchant_id and status = 'accepted' and iban_sealed is not null;
 
 -- name: save(merchant_id, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, now)$
 -- What waits for the operator stays as it was handed in, and what was accepted as it is: no row. A null IBAN keeps the

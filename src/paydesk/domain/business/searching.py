@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from paydesk.core.paging import LARGEST_ID, Page, Place
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.for_api import PaymentFilter, SeenPayment, browse_payments, payment_of
+from paydesk.domain.payments.for_api import PaymentFilter, PaymentRow, SeenPayment, browse_payments, payment_of
 from paydesk.domain.payments.states import PaymentState
 
 queries = load_statements(__package__ or "", "searching.sql")
@@ -55,14 +55,14 @@ async def search_payments(database: Database, shop: Shop, wanted: PaymentSearch,
     last4 = text if len(text) == _LAST4 and text.isascii() and text.isdigit() else None
     states = None if wanted.states is None else sorted(wanted.states)
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "last4": last4, "states": states, **page.parameters()}
-    rows: AsyncIterator[Any]
-    if last4 is not None and await _is_common(database, shop, last4):
-        usual = wanted.states is None or PaymentState.CAPTURED in wanted.states
-        rows = (queries.of_common_card if usual else queries.of_common_card_in_states)(database, **asked)
-    else:
+    if last4 is None or not await _is_common(database, shop, last4):
         email = text.lower() if "@" in text else None
         rows = queries.of_text(database, **asked, text=text, email=email, payment_id=id_in(text))
-    return [payment_of(row) async for row in rows]
+    elif wanted.states is None or PaymentState.CAPTURED in wanted.states:
+        rows = queries.of_common_card(database, **asked)
+    else:
+        rows = queries.of_common_card_in_states(database, **asked)
+    return [payment_of(row) for row in await records_of(PaymentRow, rows)]
 
 
 async def _is_common(database: Database, shop: Shop, last4: str) -> bool:

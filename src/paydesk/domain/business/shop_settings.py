@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed, NotFound, Unavailable
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
@@ -44,15 +44,31 @@ class ShopSettings:
     app_schemes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    email: str
+    time_zone: str
+    shipped_goods: bool
+    customer_mails: bool
+    test_mails: bool
+    app_schemes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(_Row):
+    held: int
+
+
 async def find_shop_settings(database: Database, merchant_id: int) -> tuple[ShopSettings, int]:
     """The settings, and how many live orders are held until they are shipped (counted up to 1000).
 
     Raises: NotFound.
     """
-    row = await queries.find(database, merchant_id=merchant_id)
+    row = record_if_any(_Found, await queries.find(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-    return _settings(row), int(row["held"])
+    return _settings(row), row.held
 
 
 async def save_shop_settings(
@@ -71,7 +87,7 @@ async def save_shop_settings(
         app_schemes=parse_app_schemes(wanted.app_schemes),
     )
     async with gate.database.acquire() as connection, connection.transaction():
-        before = _settings(await queries.lock(connection, merchant_id=merchant_id))
+        before = _settings(record_of(_Row, await queries.lock(connection, merchant_id=merchant_id)))
         if checked.name != before.name:
             checked = replace(checked, name=parse_name(checked.name))
         if checked.email != before.email:
@@ -105,6 +121,13 @@ def _difference(before: ShopSettings, after: ShopSettings) -> dict[str, object]:
     return {name: f"{getattr(before, name)} → {getattr(after, name)}" for name in names}
 
 
-def _settings(row: Any) -> ShopSettings:
-    values = {name: row[name] for name in ShopSettings.__slots__}
-    return ShopSettings(**{**values, "app_schemes": tuple(row["app_schemes"])})
+def _settings(row: _Row) -> ShopSettings:
+    return ShopSettings(
+        name=row.name,
+        email=row.email,
+        time_zone=row.time_zone,
+        shipped_goods=row.shipped_goods,
+        customer_mails=row.customer_mails,
+        test_mails=row.test_mails,
+        app_schemes=tuple(row.app_schemes),
+    )

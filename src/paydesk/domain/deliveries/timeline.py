@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.shop import Shop
@@ -41,22 +40,48 @@ class SeenDelivery:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    id: int
+    status: DeliveryStatus
+    type: GoodsType
+    carrier: str
+    tracking_id: str
+    tracking_url: str
+    refundable: bool | None
+    notify_user: bool | None
+    product_description: str
+    details: str
+    reason: str
+    estimated_at: datetime | None
+    attachments: str
+    shipping_address: str | None
+    created_at: datetime
+
+
 async def read_timeline(database: Database, shop: Shop, payment_id: int) -> list[SeenDelivery]:
     """All that was said of an order's goods, first to last; nothing if there is no such payment."""
     rows = queries.deliveries_of(
         database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id, most=MOST
     )
-    return [_seen(row) async for row in rows]
+    return [_seen(row) for row in await records_of(_Row, rows)]
 
 
-def _seen(row: Mapping[str, Any]) -> SeenDelivery:
-    address = row["shipping_address"]
+def _seen(row: _Row) -> SeenDelivery:
     return SeenDelivery(
-        **{
-            **dict(row),
-            "status": DeliveryStatus(row["status"]),
-            "type": GoodsType(row["type"]),
-            "attachments": msgspec.json.decode(row["attachments"]),
-            "shipping_address": None if address is None else msgspec.json.decode(address),
-        }
+        id=row.id,
+        status=row.status,
+        type=row.type,
+        carrier=row.carrier,
+        tracking_id=row.tracking_id,
+        tracking_url=row.tracking_url,
+        refundable=row.refundable,
+        notify_user=row.notify_user,
+        product_description=row.product_description,
+        details=row.details,
+        reason=row.reason,
+        estimated_at=row.estimated_at,
+        attachments=msgspec.json.decode(row.attachments),
+        shipping_address=None if row.shipping_address is None else msgspec.json.decode(row.shipping_address),
+        created_at=row.created_at,
     )

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import Any
 
 from dateutil.relativedelta import relativedelta
 
@@ -22,6 +21,7 @@ from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.simulator.standing import standing_of
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
+from paydesk.database.records import Row
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.janitor import ALERT_AFTER
@@ -267,7 +267,7 @@ def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Dec
                 yield standing.key, standing.currency, *money, bool(standing.dispute)
 
 
-def _has_moved(record: Record, row: Any) -> bool:
+def _has_moved(record: Record, row: Row) -> bool:
     """Whether money has moved at the bank since its record was read:
     then nothing can be said of the purchase yet.
     """

@@ -9,10 +9,12 @@ stands, however many look. `paydesk check` proves that the closings are the sums
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 import structlog
 
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.loops.repeating import repeat
 
@@ -26,14 +28,20 @@ _PATIENCE = 24 * 3600.0
 """Seconds that closing may take: the first time it reads the whole ledger."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Closable:
+    closed_id: int
+    seen_id: int
+
+
 async def close_ledger(database: Database) -> bool:
     """Close what the last look saw, if its writers have ended, and look again;
     says whether anything was closed.
     """
     async with database.acquire() as connection, connection.transaction():
-        found = await queries.closable(connection)
+        found = record_if_any(_Closable, await queries.closable(connection))
         if found is not None:
-            await connection.execute(queries.close_entries.sql, found["closed_id"], found["seen_id"], timeout=_PATIENCE)
+            await connection.execute(queries.close_entries.sql, found.closed_id, found.seen_id, timeout=_PATIENCE)
     async with database.acquire() as connection:
         await queries.look(connection)
     return found is not None

@@ -12,6 +12,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import TAKEN
@@ -110,6 +111,17 @@ class PingbackHealth:
         return self.total - self.waiting - self.due - self.exhausted
 
 
+@dataclass(frozen=True, slots=True)
+class _SalesRow:
+    day: date
+    currency: str
+    successful: int
+    volume: Decimal
+    failed: int
+    refunds: int
+    refunded: Decimal
+
+
 def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Period:
     """The period that ends with today in a time zone:
     whole days, or for a year twelve calendar months.
@@ -137,8 +149,9 @@ async def sales(database: Database, shop: Shop, period: Period) -> list[Currency
         taken=sorted(TAKEN),
     )
     found: dict[str, dict[date, Sales]] = {}
-    async for row in rows:
-        found.setdefault(row["currency"], {})[row["day"]] = Sales(**{name: row[name] for name in Sales.__slots__})
+    for row in await records_of(_SalesRow, rows):
+        one = Sales(row.day, row.successful, row.volume, row.failed, row.refunds, row.refunded)
+        found.setdefault(row.currency, {})[row.day] = one
     return [_whole(currency, days, period) for currency, days in sorted(found.items())]
 
 
@@ -157,16 +170,17 @@ def _whole(currency: str, found: dict[date, Sales], period: Period) -> CurrencyS
 
 async def recurring(database: Database, shop: Shop) -> list[Recurring]:
     """The shop's running subscriptions by currency."""
-    rows = queries.recurring(database, merchant_id=shop.merchant_id, live=shop.live)
-    return [Recurring(**{name: row[name] for name in Recurring.__slots__}) async for row in rows]
+    return await records_of(Recurring, queries.recurring(database, merchant_id=shop.merchant_id, live=shop.live))
 
 
 async def pingback_health(database: Database, shop: Shop, period: Period) -> PingbackHealth:
     """What became of the shop's pingbacks of a period."""
-    row = await queries.pingback_health(
-        database, merchant_id=shop.merchant_id, live=shop.live, since=period.since, until=period.until
+    return record_of(
+        PingbackHealth,
+        await queries.pingback_health(
+            database, merchant_id=shop.merchant_id, live=shop.live, since=period.since, until=period.until
+        ),
     )
-    return PingbackHealth(row["total"], row["waiting"], row["due"], row["exhausted"])
 
 
 async def has_payments(database: Database, shop: Shop) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import written
@@ -169,7 +168,7 @@ def _require_free(merchant: _Merchant, sent: Sent, now: datetime) -> None:
         raise Conflict(f"{name} has a new bank account, to which payouts wait until {until}: {_UNLESS}")
 
 
-async def _recorded_before(connection: Connection, side: Mapping[str, Any], sent: Sent) -> Payout | None:
+async def _recorded_before(connection: Connection, side: Mapping[str, object], sent: Sent) -> Payout | None:
     """The payout that this wish was recorded as before.
 
     Raises: Conflict if its key or its reference belongs to another.

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.storable import refuse_card_number
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
@@ -85,6 +86,15 @@ class ApiCall:
         await queries.hold_call(self.database, **self.name, lease=LEASE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A call that came before; without an answer while it is being made."""
+
+    request_digest: bytes
+    status: int | None
+    answer: str | None
+
+
 def check_request_key(key: str, name: str = "Idempotency-Key") -> str:
     """Check a caller's key, such as an Idempotency-Key: 1 to 255 visible ASCII characters.
 
@@ -133,10 +143,12 @@ async def _begin(call: ApiCall, *, real_now: datetime) -> ApiCall | Answer | Non
     )
     if begun:
         return call
-    row = await queries.find_call(call.database, **call.name)
-    if row is not None and row["request_digest"] != call.digest:
+    first = record_if_any(_Begun, await queries.find_call(call.database, **call.name))
+    if first is not None and first.request_digest != call.digest:
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-    return Answer(row["status"], row["answer"]) if row is not None and row["status"] is not None else None
+    if first is None or first.status is None or first.answer is None:
+        return None
+    return Answer(first.status, first.answer)
 
 
 async def forget_calls(database: Database, *, before: datetime) -> None:

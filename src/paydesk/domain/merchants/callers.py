@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Forbidden, Malformed, TooMany, Unauthorized
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer, refuse_in_a_copy, scopes_there
@@ -30,6 +32,22 @@ class Caller:
     scopes: frozenset[Scope] = ALL_SCOPES
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Whose a private key is, and its client's calls of this minute;
+    without a merchant all of that is null.
+    """
+
+    merchant_id: int | None
+    scopes: Sequence[str]
+    moves_live: bool
+    test_mode: bool
+    went_live_at: datetime | None
+    test_clock: timedelta
+    calls: int
+    in_a_copy: bool
+
+
 async def identify(
     database: Database,
     vault: Vault,
@@ -46,20 +64,23 @@ async def identify(
     Raises: Unauthorized if no merchant has this key now; Conflict for a live side in a copy;
         TooMany if the client has used up its calls of this minute.
     """
-    row = await queries.find_caller(
-        database,
-        private_key_lookup=vault.fingerprint(private_key, purpose=PURPOSE),
-        client_address=client_address,
-        minute=now.replace(second=0, microsecond=0),
-        now=now,
+    found = record_of(
+        _Found,
+        await queries.find_caller(
+            database,
+            private_key_lookup=vault.fingerprint(private_key, purpose=PURPOSE),
+            client_address=client_address,
+            minute=now.replace(second=0, microsecond=0),
+            now=now,
+        ),
     )
-    _refuse_too_many(row["calls"], calls_per_minute, now)
-    if row["merchant_id"] is None:
+    _refuse_too_many(found.calls, calls_per_minute, now)
+    if found.merchant_id is None:
         raise Unauthorized("X-ApiKey is wrong: no merchant has this private key; copy it from your account")
-    live = not sandbox and not row["test_mode"] and row["went_live_at"] is not None
-    refuse_in_a_copy(live=live, in_a_copy=row["in_a_copy"])
-    scopes = scopes_there(row["scopes"], live=live, moves_live=row["moves_live"])
-    return Caller(Shop(row["merchant_id"], live), now if live else now + row["test_clock"], scopes)
+    live = not sandbox and not found.test_mode and found.went_live_at is not None
+    refuse_in_a_copy(live=live, in_a_copy=found.in_a_copy)
+    scopes = scopes_there(found.scopes, live=live, moves_live=found.moves_live)
+    return Caller(Shop(found.merchant_id, live), now if live else now + found.test_clock, scopes)
 
 
 async def identify_signer(

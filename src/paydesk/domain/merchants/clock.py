@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
@@ -40,15 +41,26 @@ class TestClock:
     moving: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    ahead: timedelta
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen(_Row):
+    held: bool
+
+
 async def read_clock(database: Database, merchant_id: int, *, real_now: datetime) -> TestClock:
     """The merchant's test clock.
 
     Raises: NotFound if there is no such merchant.
     """
-    row = await queries.read_clock(database, merchant_id=merchant_id)
+    row = record_if_any(_Seen, await queries.read_clock(database, merchant_id=merchant_id))
     if row is None:
         raise _no_merchant(merchant_id)
-    return TestClock(merchant_id, real_now + row["ahead"], row["ahead"], row["time_zone"], bool(row["held"]))
+    return TestClock(merchant_id, real_now + row.ahead, row.ahead, row.time_zone, row.held)
 
 
 async def shop_time(database: Database, shop: Shop, *, real_now: datetime) -> datetime:
@@ -98,14 +110,14 @@ async def held_clock(database: Database, merchant_id: int) -> AsyncIterator[Held
     Raises: NotFound if there is no such merchant; Conflict if somebody else holds it.
     """
     holder, real_now = secrets.token_hex(8), utc_now()
-    row = await queries.hold_clock(database, merchant_id=merchant_id, holder=holder, lease=LEASE)
+    row = record_if_any(_Row, await queries.hold_clock(database, merchant_id=merchant_id, holder=holder, lease=LEASE))
     if row is None:
         await read_clock(database, merchant_id, real_now=real_now)
         raise Conflict(
             f"the test clock of merchant {merchant_id} is being moved; wait until that is done"
             f" (or {LEASE.seconds} seconds, if it was killed)"
         )
-    clock = HeldClock(database, merchant_id, holder, real_now + row["ahead"], row["time_zone"])
+    clock = HeldClock(database, merchant_id, holder, real_now + row.ahead, row.time_zone)
     try:
         async with renewed("hold on a test clock", clock.keep, every=RENEWAL_SECONDS):
             yield clock

@@ -1,5 +1,5 @@
 -- name: read_clock(merchant_id)^
-select test_clock as ahead, time_zone, clock_held_until > clock_timestamp() as held
+select test_clock as ahead, time_zone, coalesce(clock_held_until > clock_timestamp(), false) as held
   from merchant
  where id = :merchant_id;
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.rejections import storable
 from paydesk.domain.merchants.shop import Shop
@@ -90,5 +91,4 @@ def _shown(name: str) -> str:
 
 async def ignored_fields(database: Database, shop: Shop) -> list[IgnoredField]:
     """The names that one side's shop sends in vain, the latest first."""
-    rows = queries.of_side(database, merchant_id=shop.merchant_id, live=shop.live)
-    return [IgnoredField(**{**dict(row), "sent_with": SentWith(row["sent_with"])}) async for row in rows]
+    return await records_of(IgnoredField, queries.of_side(database, merchant_id=shop.merchant_id, live=shop.live))

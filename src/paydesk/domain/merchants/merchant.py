@@ -13,6 +13,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
+from paydesk.database.records import Row
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
@@ -235,7 +236,7 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
     return _merchant(row)
 
 
-def _merchant(row: Any, **keys_given: Any) -> Merchant:
+def _merchant(row: Row, **keys_given: Any) -> Merchant:
     values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
     values |= {name: tuple(row[name]) for name in ("muted_events", "app_schemes")}
     return Merchant(**{**values, **keys_given})

@@ -13,6 +13,7 @@ from paydesk.core.card_numbers import MASK, masked
 from paydesk.core.errors import PaydeskError
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 
@@ -36,6 +37,21 @@ class RejectedForm:
     status: int
     reason: str
     fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    live: bool
+    id: int
+    at: datetime
+    status: int
+    reason: str
+    fields: str
+
+    @property
+    def form(self) -> RejectedForm:
+        fields = msgspec.json.decode(self.fields)
+        return RejectedForm(self.live, self.id, self.at, self.status, self.reason, fields)
 
 
 async def log_rejected_form(
@@ -70,7 +86,7 @@ def storable(text: str) -> str:
 async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -> list[RejectedForm]:
     """A merchant's newest refused forms, newest first."""
     rows = queries.rejected_forms(database, merchant_id=merchant_id, most=most)
-    return [RejectedForm(**{**dict(row), "fields": msgspec.json.decode(row["fields"])}) async for row in rows]
+    return [row.form for row in await records_of(_Row, rows)]
 
 
 async def browse_rejected_forms(database: Database, shop: Shop, page: Page) -> list[RejectedForm]:
@@ -79,9 +95,7 @@ async def browse_rejected_forms(database: Database, shop: Shop, page: Page) -> l
     """
     cut = page.parameters()
     rows = queries.browse_rejected_forms(database, merchant_id=shop.merchant_id, live=shop.live, **cut)
-    # All rows first: an error amid them would keep the connection from going back to the pool.
-    found = [dict(row) async for row in rows]
-    return [RejectedForm(**{**row, "fields": msgspec.json.decode(row["fields"])}) for row in found]
+    return [row.form for row in await records_of(_Row, rows)]
 
 
 async def forget_form_counts(database: Database, *, before: datetime) -> None:

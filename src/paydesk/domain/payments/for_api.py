@@ -4,16 +4,18 @@ Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+
+import msgspec
 
 from paydesk.core.errors import NotFound
 from paydesk.core.money import Split
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import REPORTED, AttemptState, PaymentState
@@ -67,10 +69,16 @@ class SeenAttempt:
     state: AttemptState
     amount: Decimal
     currency: str
-    card: SeenCard
+    brand: str
+    last4: str
     decline_reason: str
     created_at: datetime
     finished_at: datetime | None
+
+    @property
+    def card(self) -> SeenCard:
+        """The card that it was made with."""
+        return SeenCard(self.brand, self.last4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +93,40 @@ class PaymentFilter:
     subscription_id: int | None = None
 
 
+class PaymentRow(msgspec.Struct, frozen=True):
+    """A row of `payment_whole`."""
+
+    merchant_id: int
+    live: bool
+    id: int
+    merchant_order_id: str
+    state: PaymentState
+    amount: Decimal
+    currency: str
+    net: Decimal
+    reserve: Decimal
+    fees: Decimal
+    subscription_id: int | None
+    created_at: datetime
+    paid_at: datetime | None
+    first_name: str
+    last_name: str
+    username: str
+    country: str
+    email: str
+    brand: str
+    last4: str
+    decline_reason: str
+    refunded: Decimal
+
+
 async def browse_payments(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> list[SeenPayment]:
     """A page of the shop's payments, newest first;
     the narrowest filter leads, by an index of its own.
     """
-    return [payment_of(row) async for row in _rows(database, shop, wanted, page)]
-
-
-def _rows(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> AsyncIterator[Mapping[str, Any]]:
     states = sorted(wanted.states) if wanted.states is not None else None
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
     more = {**common, "states": states, "email": wanted.email.lower() if wanted.email is not None else None}
-    found: AsyncIterator[Mapping[str, Any]]
     if wanted.reference is not None:
         more |= {"reference": wanted.reference, "subscription_id": wanted.subscription_id}
         found = queries.of_reference(database, **more)
@@ -108,7 +138,7 @@ def _rows(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> 
         found = queries.in_states(database, **common, states=states)
     else:
         found = queries.by_time(database, **common, states=states)
-    return found
+    return [payment_of(row) for row in await records_of(PaymentRow, found)]
 
 
 async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple[SeenPayment, list[SeenAttempt]]:
@@ -116,11 +146,13 @@ async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple
 
     Raises: NotFound if the shop has no such payment in this mode.
     """
-    row = await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=payment_id)
+    row = record_if_any(
+        PaymentRow, await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=payment_id)
+    )
     if row is None:
         raise NotFound(f"there is no payment {payment_id}")
     attempts = queries.attempts_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
-    return payment_of(row), [_attempt(attempt) async for attempt in attempts]
+    return payment_of(row), await records_of(SeenAttempt, attempts)
 
 
 async def which_payment(database: Database, shop: Shop, ids: Sequence[int]) -> int:
@@ -131,26 +163,25 @@ async def which_payment(database: Database, shop: Shop, ids: Sequence[int]) -> i
     return ids[0] if found is None else int(found)
 
 
-def payment_of(row: Mapping[str, Any]) -> SeenPayment:
-    """The payment in a row of `payment_whole`."""
-    state = PaymentState(row["state"])
-    names = (
-        "id", "live", "merchant_order_id", "amount", "currency", "subscription_id", "created_at", "paid_at",
-        "first_name", "last_name", "username", "country", "email", "decline_reason",
-    )  # fmt: skip
+def payment_of(row: PaymentRow) -> SeenPayment:
+    """The payment in a row, as it is shown."""
     return SeenPayment(
-        **{name: row[name] for name in names},
-        state=state,
-        split=Split(row["amount"] if state in REPORTED else Decimal(0), row["net"], row["reserve"], row["fees"]),
-        refunded=row["amount"] if state is PaymentState.VOIDED else row["refunded"],
-        card=SeenCard(row["brand"], row["last4"]),
-    )
-
-
-def _attempt(row: Mapping[str, Any]) -> SeenAttempt:
-    names = ("id", "amount", "currency", "decline_reason", "created_at", "finished_at")
-    return SeenAttempt(
-        **{name: row[name] for name in names},
-        state=AttemptState(row["state"]),
-        card=SeenCard(row["brand"], row["last4"]),
+        id=row.id,
+        live=row.live,
+        merchant_order_id=row.merchant_order_id,
+        state=row.state,
+        amount=row.amount,
+        currency=row.currency,
+        split=Split(row.amount if row.state in REPORTED else Decimal(0), row.net, row.reserve, row.fees),
+        refunded=row.amount if row.state is PaymentState.VOIDED else row.refunded,
+        subscription_id=row.subscription_id,
+        created_at=row.created_at,
+        paid_at=row.paid_at,
+        first_name=row.first_name,
+        last_name=row.last_name,
+        username=row.username,
+        country=row.country,
+        email=row.email,
+        card=SeenCard(row.brand, row.last4),
+        decline_reason=row.decline_reason,
     )

@@ -15,6 +15,7 @@ from enum import StrEnum
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Held, Malformed, TooMany, Unavailable
 from paydesk.core.periods import Period, occurrence
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.charging import BillingRun, Pace
 from paydesk.domain.chargebacks.reading import read_disputes
@@ -153,6 +154,39 @@ class _Due:
         return min(self.charge, self.expiry, self.shipping, self.sending)
 
 
+@dataclass(frozen=True, slots=True)
+class _DueRow:
+    """The same as it is read; None for what never falls due."""
+
+    charge_at: datetime | None
+    expire_at: datetime | None
+    ship_at: datetime | None
+    send_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _InHand:
+    attempts: int
+    pingbacks: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsettled:
+    subscription_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Happened:
+    at: datetime
+    what: What
+    subscription_id: int | None
+    payment_id: int | None
+    pingback_id: int | None
+    times: int
+    place: int
+    place_in_kind: int
+
+
 async def advance(
     desk: Desk,
     sender: PingbackSender,
@@ -253,9 +287,8 @@ class _Journey:
         await self._move_funds(self._target)
 
     async def _next_due(self) -> _Due:
-        row = await queries.next_due(self._desk.database, merchant_id=self._merchant_id)
-        names = ("charge_at", "expire_at", "ship_at", "send_at")
-        return _Due(*(row[name] or NEVER for name in names))
+        row = record_of(_DueRow, await queries.next_due(self._desk.database, merchant_id=self._merchant_id))
+        return _Due(row.charge_at or NEVER, row.expire_at or NEVER, row.ship_at or NEVER, row.send_at or NEVER)
 
     async def _act(self, due: _Due, at: datetime) -> int:
         """Charge, expire, void and send what is due at a moment; returns how much that was.
@@ -292,11 +325,11 @@ class _Journey:
         """
         database = self._desk.database
         while self._patience > 0:
-            row = await queries.in_hand(database, merchant_id=self._merchant_id)
-            if not row["attempts"] and not row["pingbacks"]:
+            in_hand = record_of(_InHand, await queries.in_hand(database, merchant_id=self._merchant_id))
+            if not in_hand.attempts and not in_hand.pingbacks:
                 return
             before = time.monotonic()
-            if row["attempts"]:
+            if in_hand.attempts:
                 real_now = utc_now()
                 await queries.look_up_now(database, merchant_id=self._merchant_id, at=at, real_now=real_now)
                 await settle_attempts(self._desk, now=real_now)
@@ -311,22 +344,20 @@ class _Journey:
 async def _summary(desk: Desk, clock: HeldClock, now: datetime, most: int) -> Summary:
     """What the database says happened since the clock's start, whoever did it."""
     merchant_id, database = clock.merchant_id, desk.database
-    rows = [
-        row
-        async for row in queries.happened(database, merchant_id=merchant_id, since=clock.start, until=now, most=most)
-    ]
-    left = [row["subscription_id"] async for row in queries.unsettled(database, merchant_id=merchant_id, most=most)]
-    in_hand = await queries.in_hand(database, merchant_id=merchant_id)
+    happened = queries.happened(database, merchant_id=merchant_id, since=clock.start, until=now, most=most)
+    rows = await records_of(_Happened, happened)
+    left = await records_of(_Unsettled, queries.unsettled(database, merchant_id=merchant_id, most=most))
+    in_hand = record_of(_InHand, await queries.in_hand(database, merchant_id=merchant_id))
     return Summary(
         merchant_id=merchant_id,
         started_at=clock.start,
         now=now,
         events=tuple(
-            Event(row["at"], What(row["what"]), row["subscription_id"], row["payment_id"], row["pingback_id"])
+            Event(row.at, row.what, row.subscription_id, row.payment_id, row.pingback_id)
             for row in rows
-            if row["place"] <= most
+            if row.place <= most
         ),
-        counts={What(row["what"]): row["times"] for row in rows if row["place_in_kind"] == 1},
-        unsettled=tuple(left),
-        pingbacks_in_hand=in_hand["pingbacks"],
+        counts={row.what: row.times for row in rows if row.place_in_kind == 1},
+        unsettled=tuple(row.subscription_id for row in left),
+        pingbacks_in_hand=in_hand.pingbacks,
     )

@@ -98,7 +98,7 @@ with event as (
       join pingback g on g.merchant_id = :merchant_id and g.live = false and g.id = t.pingback_id
       left join payment p on p.merchant_id = g.merchant_id and p.live = g.live and p.id = g.payment_id
 )
-select *
+select at, what, subscription_id, payment_id, pingback_id, times, place, place_in_kind
   from (
       select *, count(*) over (partition by what) as times,
              row_number() over (order by at, rank, subscription_id, pingback_id) as place,
