@@ -31,7 +31,9 @@ async def order(open_page: OpenPage, running: Running, *, version: str = "v1", *
     await page.get_by_role("button", name="Pay 89.00 EUR").click()
     await page.wait_for_url(f"{running.shop}/thanks?order=*")
     await expect(page.get_by_role("status")).to_contain_text("Authorized.", timeout=PATIENCE_MS)
-    await expect(page.get_by_role("status")).to_contain_text(re.compile(r"ship by\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"))
+    await expect(page.get_by_role("status")).to_contain_text(
+        re.compile(r"ship by\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+    )
     return page
 
 

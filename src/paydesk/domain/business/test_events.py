@@ -72,7 +72,7 @@ class SentTestEvent:
 class _Signing:
     """A merchant's URLs, and how its pingbacks are signed."""
 
-    pingback_url: str | None
+    account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
     pingback_format: str
@@ -85,7 +85,7 @@ async def find_target(database: Database, shop: Shop) -> Target:
     merchant = record_if_any(_Signing, await queries.find_target(database, merchant_id=shop.merchant_id))
     if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}")
-    account = Account(merchant.pingback_url, merchant.test_pingback_url, merchant.went_live_at)
+    account = Account(merchant.account_url, merchant.test_pingback_url, merchant.went_live_at)
     own = frozenset(url for url in (account.account_url, account.test_pingback_url) if url)
     url = destination(None, account, live=shop.live)
     return Target(url, own, merchant.sign_version, merchant.pingback_format, merchant.key_id, shop.live)

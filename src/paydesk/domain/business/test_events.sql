@@ -1,6 +1,6 @@
 -- name: find_target(merchant_id)^
 -- Where an account's pingbacks go and how they are signed: with its newest key, as forms from now on would ask for.
-select m.pingback_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.sign_version,
+select m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.sign_version,
        (select max(id) from merchant_key where merchant_id = m.id) as key_id
   from merchant m
  where m.id = :merchant_id;

@@ -134,7 +134,7 @@ select r.*, m.id as movement_id, m.kind, m.amount as moved, coalesce(m.fees_retu
   join fee_plan f on f.merchant_id = m.merchant_id
  where m.state = 'processing';
 
--- name: record_movements(merchant_ids, lives, movement_ids, revisions, references, states, refunded, pending_taken, reserve_taken, fees_taken, funds_due_ats, events, pingback_urls, pingback_formats, payloads, answered, posting_movements, posting_accounts, posting_amounts, now)
+-- name: record_movements(merchant_ids, lives, movement_ids, revisions, references, states, refunded, pending_taken, reserve_taken, fees_taken, funds_due_ats, events, send_to, pingback_formats, payloads, answered, posting_movements, posting_accounts, posting_amounts, now)
 -- Money moved at the acquirer: payment and movement follow, the ledger gets its posting and the merchant the pingback,
 -- or nothing does. Each was worked out from one revision of its payment; rows come back for those that still fit.
 -- Payments are locked first, then movements, each in order, as in all that end one: who ends a movement sees how it stands
@@ -144,9 +144,9 @@ with outcome as (
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[], :revisions::integer[],
                   :references::text[], :states::text[], :refunded::numeric[], :pending_taken::numeric[],
                   :reserve_taken::numeric[], :fees_taken::numeric[], :funds_due_ats::timestamptz[], :events::text[],
-                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[], :answered::boolean[])
+                  :send_to::text[], :pingback_formats::text[], :payloads::text[], :answered::boolean[])
         as o (merchant_id, live, movement_id, revision, reference, state, refunded, pending_taken, reserve_taken,
-              fees_taken, funds_due_at, event, pingback_url, pingback_format, payload, answered)
+              fees_taken, funds_due_at, event, send_to, pingback_format, payload, answered)
 ), held as materialized (
     select p.merchant_id, p.live, p.id
       from (select distinct m.merchant_id, m.live, m.payment_id
@@ -181,7 +181,7 @@ with outcome as (
      where p.merchant_id = m.merchant_id and p.live = m.live and p.id = m.payment_id
        and p.revision = o.revision
        and (m.kind = 'refund' or p.moving_id = m.id)
- returning p.*, m.id as movement_id, m.kind, o.reference, o.event, o.pingback_url as send_to, o.pingback_format,
+ returning p.*, m.id as movement_id, m.kind, o.reference, o.event, o.send_to, o.pingback_format,
            o.payload, o.answered
 ), done as (
     update movement m

@@ -157,7 +157,7 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         nets=[split.net for split in splits],
         reserves=[split.reserve for split in splits],
         fees=[split.fees for split in splits],
-        pingback_urls=[row.send_to for row in rows],
+        send_to=[row.send_to for row in rows],
         pingback_formats=[row.body_format for row in rows],
         payloads=[
             _envelope(row, split, steps.get(row.attempt_id), now) for row, split in zip(rows, splits, strict=True)

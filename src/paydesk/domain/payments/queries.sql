@@ -168,7 +168,7 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
   cross join lateral fees_in(a.merchant_id, a.currency) f
   left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
--- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, pingback_urls, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, time_to_ship, reminded_before, now)
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, send_to, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, time_to_ship, reminded_before, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
 -- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
 -- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from; its card's
@@ -179,9 +179,9 @@ with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
                   :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
-                  :pingback_urls::text[], :pingback_formats::text[], :payloads::text[], :subscription_ids::bigint[],
+                  :send_to::text[], :pingback_formats::text[], :payloads::text[], :subscription_ids::bigint[],
                   :period_numbers::integer[], :leads_back::boolean[])
-        as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, pingback_url,
+        as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, send_to,
               pingback_format, payload, subscription_id, period_number, leads_back)
 ), version as (
     select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
@@ -219,7 +219,7 @@ with outcome as (
        and (o.subscription_id is null
             or exists (select from writable w
                         where w.merchant_id = o.merchant_id and w.live = o.live and w.id = o.subscription_id))
- returning p.*, o.acquirer_reference, o.network_reference, o.pingback_url as send_to, o.pingback_format, o.payload,
+ returning p.*, o.acquirer_reference, o.network_reference, o.send_to, o.pingback_format, o.payload,
            o.leads_back
 ), approved as (
     update payment_attempt a

@@ -233,7 +233,7 @@ async def _write(
         fees_taken=[change.fees_taken for change in changes],
         funds_due_ats=[change.funds_due_at for change in changes],
         events=[change.event for change in changes],
-        pingback_urls=[change.send_to for change in changes],
+        send_to=[change.send_to for change in changes],
         pingback_formats=[change.pingback_format for change in changes],
         payloads=[change.payload for change in changes],
         answered=[done[change.movement_id][0].answered for change in changes],

@@ -45,7 +45,7 @@ class _Over(SubscriptionRow, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Merchant:
-    pingback_url: str | None
+    account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
     pingback_format: str
@@ -83,7 +83,7 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
             return current
         version = cancelled(current, by=by, at=now)
         found = record_of(_Merchant, await queries.account(database, merchant_id=shop.merchant_id))
-        account = Account(found.pingback_url, found.test_pingback_url, found.went_live_at)
+        account = Account(found.account_url, found.test_pingback_url, found.went_live_at)
         event = "subscription_cancelled"
         if await _end(database, row, account, found.pingback_format, version, event=event, now=now):
             return version
@@ -144,7 +144,7 @@ async def _end(
         subscriptions=as_rows([version]),
         event=event or "",
         payload=subscription_envelope(event, subscription_object(version)) if event else None,
-        pingback_url=destination(row.pingback_url, account, live=version.live),
+        send_to=destination(row.pingback_url, account, live=version.live),
         pingback_format=body_format(row.sign_version, pingback_format),
         now=now,
     )

@@ -117,7 +117,7 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
         lookup_ats=[one.lookup_at for one in known],
         hard=[one.reason in HARD_DECLINES for one in known],
         subscriptions=as_rows(versions),
-        pingback_urls=[row.send_to for row in rows],
+        send_to=[row.send_to for row in rows],
         pingback_formats=[body_format(row.sign_version, row.pingback_format) for row in rows],
         payloads=[_told(row, version) for row, version in zip(rows, versions, strict=True)],
         now=now,

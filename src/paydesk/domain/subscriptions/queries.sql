@@ -30,7 +30,7 @@ select id from known union all select id from fresh;
 -- name: find(merchant_id, live, id)^
 select * from subscription_whole where merchant_id = :merchant_id and live = :live and id = :id;
 
--- name: end_subscription(subscriptions, event, payload, pingback_url, pingback_format, now)$
+-- name: end_subscription(subscriptions, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first, together with the pingback that reports it; the number
 -- of its card is erased, since nothing is charged any more. (Each card is of one attempt or one change, so that no
 -- other subscription has it.)
@@ -47,10 +47,10 @@ with fresh as (
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
-    select s.merchant_id, s.live, :event, s.id, :pingback_url::text, s.sign_version, s.key_id, :pingback_format,
+    select s.merchant_id, s.live, :event, s.id, :send_to::text, s.sign_version, s.key_id, :pingback_format,
            :payload,
            case when :event::text = any(m.muted_events) then 'muted'
-                when :pingback_url::text is null then 'waiting' else 'due' end, :now, :now
+                when :send_to::text is null then 'waiting' else 'due' end, :now, :now
       from moved s
       join merchant m on m.id = s.merchant_id
      where :payload::text is not null
@@ -64,7 +64,7 @@ with fresh as (
 select id from moved;
 
 -- name: account(merchant_id)^
-select pingback_url, test_pingback_url, went_live_at, pingback_format, extra_events, time_zone, test_clock
+select pingback_url as account_url, test_pingback_url, went_live_at, pingback_format, extra_events, time_zone, test_clock
   from merchant
  where id = :merchant_id;
 
@@ -89,7 +89,7 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
   join subscription_whole w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
   join merchant m on m.id = a.merchant_id;
 
--- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, pingback_urls, pingback_formats, payloads, now)
+-- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, send_to, pingback_formats, payloads, now)
 -- Renewals end without money: payment and attempt move, the subscription gets its next date or stops, and a stop is
 -- told. The arrays and the versions are in one order; rows come back for those that moved. The number of a card that was
 -- refused for good, or whose subscription stops, is erased: it is not put to the network again. (What the
@@ -101,7 +101,7 @@ with fresh as (
               as (merchant_id bigint, live boolean, id bigint, state text, failures integer, date_next timestamptz,
                   date_cancelled timestamptz, date_stopped timestamptz, cancelled_by text, revision integer),
           unnest(:attempt_ids::bigint[]), unnest(:attempt_states::text[]), unnest(:reasons::text[]),
-          unnest(:lookup_ats::timestamptz[]), unnest(:hard::boolean[]), unnest(:pingback_urls::text[]),
+          unnest(:lookup_ats::timestamptz[]), unnest(:hard::boolean[]), unnest(:send_to::text[]),
           unnest(:pingback_formats::text[]), unnest(:payloads::text[])
       ) as f (merchant_id, live, id, state, failures, date_next, date_cancelled, date_stopped, cancelled_by, revision,
               attempt_id, attempt_state, reason, lookup_at, hard, send_to, pingback_format, payload)
