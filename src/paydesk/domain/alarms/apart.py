@@ -8,16 +8,17 @@ calls gives it a later date, so that it is not met again at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import asyncpg
 import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import Row
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
@@ -163,12 +164,12 @@ async def claimed(
     return worked.results
 
 
-def due_rows(rows: Iterable[Mapping[str, Any]]) -> list[DueRow]:
+def due_rows(rows: Iterable[Row]) -> list[DueRow]:
     """Due rows of a statement that names merchant_id, live and id."""
     return [DueRow(Shop(row["merchant_id"], row["live"]), row["id"]) for row in rows]
 
 
-def names_of(rows: Sequence[DueRow]) -> dict[str, list[Any]]:
+def names_of(rows: Sequence[DueRow]) -> dict[str, list[int]]:
     """Due rows as the arrays that statements take."""
     return {
         "merchant_ids": [row.shop.merchant_id for row in rows],

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
-from paydesk.database.records import records_of
+from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
 from paydesk.domain.payments.desk import Desk
@@ -64,13 +63,13 @@ class _Side:
     shop_now: datetime
 
 
-async def _begin(desk: Desk, asked: Mapping[str, Any], real_now: datetime) -> tuple[int, list[Movement]]:
+async def _begin(desk: Desk, asked: Mapping[str, object], real_now: datetime) -> tuple[int, list[Movement]]:
     """How many reminders were queued, and the voids whose intent was committed;
     what can't be begun stops no other.
     """
     database = desk.database
 
-    async def remind(only: Sequence[int] | None) -> list[Any]:
+    async def remind(only: Sequence[int] | None) -> list[Row]:
         return [row async for row in queries.remind(database, **asked, real_now=real_now, only=only)]
 
     async def begin_voids(only: Sequence[int] | None) -> list[Movement]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import Row
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
 from paydesk.loops.repeating import repeat
@@ -45,7 +45,7 @@ async def settle_due(
     """
     asked = {"real_now": real_now, "at": at, "merchant_id": merchant_id, "most": most}
 
-    async def settle(only: Sequence[int] | None) -> list[Any]:
+    async def settle(only: Sequence[int] | None) -> list[Row]:
         return [row async for row in queries.settle(database, **asked, only=only)]
 
     async def due() -> list[DueRow]:
