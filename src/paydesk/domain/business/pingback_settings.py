@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.urls import check_url
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
@@ -47,6 +49,16 @@ class PingbackSettings:
     muted_events: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    pingback_url: str | None
+    test_pingback_url: str | None
+    pingback_format: BodyFormat
+    sign_version: SignVersion
+    extra_events: Sequence[str]
+    muted_events: Sequence[str]
+
+
 def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
     """Check a URL as the checkout form's is checked; empty stays empty.
 
@@ -70,11 +82,17 @@ def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> st
 
 async def find_pingback_settings(database: Database, merchant_id: int) -> PingbackSettings:
     """What an account has set. Raises: NotFound."""
-    row = await queries.find(database, merchant_id=merchant_id)
+    row = record_if_any(_Row, await queries.find(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-    events = {name: tuple(row[name]) for name in ("extra_events", "muted_events")}
-    return PingbackSettings(**{**dict(row), **events})
+    return PingbackSettings(
+        pingback_url=row.pingback_url,
+        test_pingback_url=row.test_pingback_url,
+        pingback_format=row.pingback_format,
+        sign_version=row.sign_version,
+        extra_events=tuple(row.extra_events),
+        muted_events=tuple(row.muted_events),
+    )
 
 
 async def signs_with_v1(database: Database, shop: Shop) -> bool:
