@@ -106,13 +106,7 @@ class Reader:
         where it is picked by another.
         """
         found = {name for node in ast.walk(self.tree) if (name := self._statement(node))}
-        for node in ast.walk(self.tree):
-            match node:
-                case ast.Call(ast.Name("getattr"), [picked, built]):
-                    begins = _beginning(built)
-                    files = {self.loaded.get(ast.unparse(one)) for one in ast.walk(picked) if isinstance(one, ast.Name)}
-                    found |= {one for one in all_statements() if one[0] in files and one[1].startswith(begins)}
-        return found
+        return found.union(*(self._picked(node) for node in ast.walk(self.tree)))
 
     def fillings(self) -> Iterator[Filling]:
         """The classes that are filled."""
@@ -130,6 +124,17 @@ class Reader:
         if isinstance(node, ast.Attribute) and (path := self.loaded.get(ast.unparse(node.value))):
             return path, node.attr
         return None
+
+    def _picked(self, node: ast.AST) -> set[Name]:
+        """The statements one of which is picked by the rest of its name:
+        `getattr(queries, f"read_{kind}")`.
+        """
+        match node:
+            case ast.Call(ast.Name("getattr"), [picked, built]):
+                begins = _beginning(built)
+                files = {self.loaded.get(ast.unparse(one)) for one in ast.walk(picked) if isinstance(one, ast.Name)}
+                return {one for one in all_statements() if one[0] in files and one[1].startswith(begins)}
+        return set()
 
     def _value(self, node: ast.expr) -> Any:
         """What an expression such as a class's name means to the module."""
@@ -180,6 +185,9 @@ class Reader:
         if isinstance(node, ast.Call) and (statement := self._statement(node.func)):
             return {statement}
         match node:
+            case ast.Call(func):
+                picks = _bound(func.id, function) if isinstance(func, ast.Name) else [func]
+                return set().union(*map(self._picked, picks)) or None
             case ast.Constant(None):
                 return set()
             case ast.IfExp(_, body, orelse):

@@ -13,8 +13,9 @@ from tests.adapters.mail.post_offices import PostOffice, post_office, silent_ser
 from tests.domain.mail.conftest import UNCAPPED, Desk
 
 from paydesk.core.clock import utc_now
+from paydesk.database.records import records_of
 from paydesk.domain.mail.queueing import seal_fact
-from paydesk.domain.mail.sending import KEPT, PAUSES, TOO_OLD, DueMail, MailSender, queries
+from paydesk.domain.mail.sending import KEPT, PAUSES, TOO_OLD, ClaimedMail, DueMail, MailSender, queries
 
 
 def ids(mails: list[EmailMessage]) -> list[str]:
@@ -152,8 +153,8 @@ async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(m
         **UNCAPPED,
     )
     dying = mails.sender(office.url)
-    (row,) = [row async for row in claimed]
-    await dying._mailer.send(dying._write(dying._opened(row)))
+    (taken,) = await records_of(ClaimedMail, claimed)
+    await dying._mailer.send(dying._write(dying._opened(taken)))
     await dying.finish()
     assert await mails.sender(office.url).send_due(now=utc_now()) == 1
     first, second = office.envelopes
@@ -176,7 +177,7 @@ async def test_a_sender_that_lost_its_lease_does_not_undo_what_the_next_one_did(
 ) -> None:
     await mails.queue()
     claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": [], **UNCAPPED}
-    (late,) = [row async for row in queries.claim(mails.database, lease=timedelta(seconds=0), **claim)]
+    (late,) = await records_of(ClaimedMail, queries.claim(mails.database, lease=timedelta(seconds=0), **claim))
     (_next,) = [row async for row in queries.claim(mails.database, lease=timedelta(minutes=3), **claim)]
     await mails.sender(office.url)._delay(late, "451 not now", utc_now())
     (row,) = await mails.mails()

@@ -224,7 +224,7 @@ async def test_what_is_erased_meanwhile_stays_erased(
     subscription = await database.fetchval("select id from subscription where merchant_id = $1", merchant.id)
     await cancel(database, whole.shop, subscription, by="api", now=utc_now())
     written = await queries.write_card_numbers(
-        database, merchant_ids=[merchant.id], ids=[row["id"]], were=[row["sealed"]], blobs=[b"x"], key_id="k"
+        database, merchant_ids=[merchant.id], ids=[row["id"]], were=[row["was"]], blobs=[b"x"], key_id="k"
     )
     assert (written, place.table) == (0, "card")
     assert await database.fetchval("select number_sealed from card where merchant_id = $1", merchant.id) is None

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.storable import storable_json
 from paydesk.database.statements import Connection, load_statements
@@ -20,7 +22,14 @@ from paydesk.database.statements import Connection, load_statements
 queries = load_statements(__package__ or "")
 
 PURPOSE = "mail"
-_SEALED = {"sealed", "vault_key_id", "row_id"}
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    """A sealed value among a mail's facts."""
+
+    sealed: str
+    vault_key_id: str
+    row_id: int
 
 
 async def queue_mail(
@@ -69,7 +78,7 @@ def open_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises: VaultError if one was sealed under a key that is not configured.
     """
-    return {name: _opened(vault, value) if _is_sealed(value) else value for name, value in facts.items()}
+    return {name: _opened(vault, secret) if (secret := _secret(value)) else value for name, value in facts.items()}
 
 
 def reseal_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,20 +87,21 @@ def reseal_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
     Raises: VaultError if one was sealed under a key that is not configured.
     """
     return {
-        name: seal_fact(vault, _opened(vault, value), row_id=value["row_id"]) if _is_sealed(value) else value
+        name: seal_fact(vault, _opened(vault, secret), row_id=secret.row_id) if (secret := _secret(value)) else value
         for name, value in facts.items()
     }
 
 
 def sealed_under(facts: Mapping[str, Any]) -> list[str]:
     """The ids of the keys that sealed what is sealed among the facts."""
-    return [value["vault_key_id"] for value in facts.values() if _is_sealed(value)]
+    return [secret.vault_key_id for value in facts.values() if (secret := _secret(value))]
 
 
-def _is_sealed(value: object) -> bool:
-    return isinstance(value, dict) and set(value) == _SEALED
+def _secret(value: object) -> _Secret | None:
+    is_sealed = isinstance(value, dict) and set(value) == set(_Secret.__struct_fields__)
+    return msgspec.convert(value, _Secret) if is_sealed else None
 
 
-def _opened(vault: Vault, fact: Mapping[str, Any]) -> str:
-    sealed = Sealed(fact["vault_key_id"], base64.b64decode(fact["sealed"]))
-    return vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=fact["row_id"]).decode()
+def _opened(vault: Vault, secret: _Secret) -> str:
+    sealed = Sealed(secret.vault_key_id, base64.b64decode(secret.sealed))
+    return vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=secret.row_id).decode()

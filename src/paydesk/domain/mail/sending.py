@@ -21,6 +21,7 @@ from paydesk.adapters.mail import Letter, MailDelayed, Mailer, MailRefused
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
@@ -91,6 +92,27 @@ class DueMail:
     merchant_name: str
     merchant_email: str
     time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedMail:
+    """A mail under this sender's lease, its facts still as JSON; `over` is the cap that it is over,
+    if any.
+    """
+
+    merchant_id: int
+    live: bool | None
+    id: int
+    kind: str
+    recipient: str
+    language: str
+    facts: str = field(repr=False)
+    attempts: int
+    created_at: datetime
+    merchant_name: str
+    merchant_email: str
+    time_zone: str
+    over: str
 
 
 Write = Callable[[DueMail], Letter]
@@ -175,81 +197,94 @@ class MailSender:
             per_merchant=self._caps.per_merchant,
             per_person=self._caps.per_person,
         )
-        rows = [row async for row in claimed]
-        for row in rows:
-            task = asyncio.create_task(self._send(row))
+        mails = await records_of(ClaimedMail, claimed)
+        for mail in mails:
+            task = asyncio.create_task(self._send(mail))
             self._sending.add(task)
             task.add_done_callback(self._is_sent)
-        return len(rows)
+        return len(mails)
 
     def _is_sent(self, task: asyncio.Task[None]) -> None:
         """There is room for another."""
         self._sending.discard(task)
         self._room.set()
 
-    async def _send(self, row: Mapping[str, Any]) -> None:
+    async def _send(self, mail: ClaimedMail) -> None:
         """Hand one mail over and record what came of it;
         what can't be recorded is left to the lease.
         """
         try:
-            outcome = await self._hand_over(row)
+            outcome = await self._hand_over(mail)
             MAILS.labels(outcome).inc()
         except Exception as error:
-            log.warning("what became of a mail is not recorded", mail_id=row["id"], why=type(error).__name__)
+            log.warning("what became of a mail is not recorded", mail_id=mail.id, why=type(error).__name__)
 
-    async def _hand_over(self, row: Mapping[str, Any]) -> str:
+    async def _hand_over(self, mail: ClaimedMail) -> str:
         now = utc_now()
-        if now - row["created_at"] > TOO_OLD:
-            return await self._give_up(row, f"older than {TOO_OLD.days} days, so it was not sent")
-        if row["over"]:
-            await queries.record_failure(self._database, **_named(row), why=OVER[row["over"]])
-            log.warning("a mail is over a cap", mail_id=row["id"], kind=row["kind"], cap=row["over"])
+        if now - mail.created_at > TOO_OLD:
+            return await self._give_up(mail, f"older than {TOO_OLD.days} days, so it was not sent")
+        if mail.over:
+            await queries.record_failure(self._database, **_named(mail), why=OVER[mail.over])
+            log.warning("a mail is over a cap", mail_id=mail.id, kind=mail.kind, cap=mail.over)
             return "capped"
-        if not row["recipient"]:
-            await queries.record_failure(self._database, **_named(row), why="the address is not confirmed")
+        if not mail.recipient:
+            await queries.record_failure(self._database, **_named(mail), why="the address is not confirmed")
             return "withheld"
         try:
-            await self._mailer.send(self._write(self._opened(row)))
+            await self._mailer.send(self._write(self._opened(mail)))
         except MailRefused as error:
-            return await self._give_up(row, str(error))
+            return await self._give_up(mail, str(error))
         except MailDelayed as error:
-            return await self._delay(row, str(error), now)
+            return await self._delay(mail, str(error), now)
         except Exception as error:
             # A mail that can't be written may be mended by a new release; its facts don't belong
             # into the log.
-            log.error("a mail could not be written", mail_id=row["id"], kind=row["kind"], why=type(error).__name__)
-            return await self._delay(row, f"could not be written: {type(error).__name__}", now)
-        await queries.record_sent(self._database, merchant_id=row["merchant_id"], id=row["id"], now=utc_now())
+            log.error("a mail could not be written", mail_id=mail.id, kind=mail.kind, why=type(error).__name__)
+            return await self._delay(mail, f"could not be written: {type(error).__name__}", now)
+        await queries.record_sent(self._database, merchant_id=mail.merchant_id, id=mail.id, now=utc_now())
         return "sent"
 
-    def _opened(self, row: Mapping[str, Any]) -> DueMail:
-        values = {name: row[name] for name in DueMail.__slots__ if name != "facts"}
-        facts = open_facts(self._vault, msgspec.json.decode(row["facts"]))
-        return DueMail(**values, facts=facts | self._portal(row, facts.get("portal")))
+    def _opened(self, mail: ClaimedMail) -> DueMail:
+        facts = open_facts(self._vault, msgspec.json.decode(mail.facts))
+        return DueMail(
+            merchant_id=mail.merchant_id,
+            live=mail.live,
+            id=mail.id,
+            kind=mail.kind,
+            recipient=mail.recipient,
+            language=mail.language,
+            facts=facts | self._portal(mail, facts.get("portal")),
+            attempts=mail.attempts,
+            created_at=mail.created_at,
+            merchant_name=mail.merchant_name,
+            merchant_email=mail.merchant_email,
+            time_zone=mail.time_zone,
+        )
 
-    def _portal(self, row: Mapping[str, Any], portal: Mapping[str, Any] | None) -> dict[str, str]:
+    def _portal(self, mail: ClaimedMail, portal: Mapping[str, Any] | None) -> dict[str, str]:
         """The token of the portal's link, which rests in no mail;
         none of one that an older version made.
         """
         if not portal or not portal["seed"]:
             return {}
-        link = Link(LinkTo.PORTAL, Shop(row["merchant_id"], row["live"]), portal["id"], portal["seed"])
+        shop = Shop(mail.merchant_id, bool(mail.live))
+        link = Link(LinkTo.PORTAL, shop, portal["id"], portal["seed"])
         return {"portal_token": link.token(self._vault)}
 
-    async def _delay(self, row: Mapping[str, Any], why: str, now: datetime) -> str:
+    async def _delay(self, mail: ClaimedMail, why: str, now: datetime) -> str:
         """Try again after a pause that grows; after the last one the mail is given up."""
-        if row["attempts"] > len(PAUSES):
-            return await self._give_up(row, why)
-        due_at = now + PAUSES[row["attempts"] - 1]
-        await queries.record_delay(self._database, **_named(row), due_at=due_at, why=why)
-        log.warning("a mail is sent again later", mail_id=row["id"], kind=row["kind"], attempts=row["attempts"])
+        if mail.attempts > len(PAUSES):
+            return await self._give_up(mail, why)
+        due_at = now + PAUSES[mail.attempts - 1]
+        await queries.record_delay(self._database, **_named(mail), due_at=due_at, why=why)
+        log.warning("a mail is sent again later", mail_id=mail.id, kind=mail.kind, attempts=mail.attempts)
         return "delayed"
 
-    async def _give_up(self, row: Mapping[str, Any], why: str) -> str:
-        await queries.record_failure(self._database, **_named(row), why=why)
-        log.error("a mail was given up", mail_id=row["id"], kind=row["kind"], attempts=row["attempts"])
+    async def _give_up(self, mail: ClaimedMail, why: str) -> str:
+        await queries.record_failure(self._database, **_named(mail), why=why)
+        log.error("a mail was given up", mail_id=mail.id, kind=mail.kind, attempts=mail.attempts)
         return "failed"
 
 
-def _named(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"merchant_id": row["merchant_id"], "id": row["id"], "attempts": row["attempts"]}
+def _named(mail: ClaimedMail) -> dict[str, Any]:
+    return {"merchant_id": mail.merchant_id, "id": mail.id, "attempts": mail.attempts}

@@ -20,6 +20,7 @@ import structlog
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, one_by_one, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -69,6 +70,13 @@ class _Told:
 
     mails: int
     seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Whose events are told, from a place on."""
+
+    merchant_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,7 @@ class _Telling:
         tell = getattr(marked, f"tell_{kind}")
 
         async def claim(only: Sequence[int] | None) -> list[_Told]:
-            row = await tell(
+            looked = await tell(
                 self.database,
                 **self.options,
                 since=self.real_now - TOLD_FOR,
@@ -137,7 +145,7 @@ class _Telling:
                 only=only,
                 prefix=f"{noun} ",
             )
-            return [_Told(row["mails"], row["seen"])]
+            return [record_of(_Told, looked)]
 
         async def due() -> list[DueRow]:
             return due_rows([row async for row in marked.marked_to_tell(self.database, kind=kind)])
@@ -151,7 +159,7 @@ class _Telling:
     async def _pingbacks(
         self, *, only: Sequence[int] | None, events: Sequence[int] | None = None, since: datetime | None = None
     ) -> _Told:
-        row = await queries.tell_pingbacks(
+        told = await queries.tell_pingbacks(
             self.database,
             **self.options,
             since=since or self.real_now - TOLD_FOR,
@@ -162,7 +170,7 @@ class _Telling:
             events=events,
             prefix=_EVENT,
         )
-        return _Told(row["mails"], row["places"])
+        return record_of(_Told, told)
 
     async def _set_events_aside(self, merchant_id: int) -> list[DueRow]:
         """Find the events of a merchant that can't be told,
@@ -253,8 +261,8 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
 
 async def _merchants(database: Database) -> list[DueRow]:
     """Everybody who may be told something, the longest untold first."""
-    rows = queries.merchants_to_tell(database)
-    return [DueRow(Shop(row["merchant_id"], live=True), row["merchant_id"]) async for row in rows]
+    places = await records_of(_Place, queries.merchants_to_tell(database))
+    return [DueRow(Shop(place.merchant_id, live=True), place.merchant_id) for place in places]
 
 
 async def choose_mails(database: Database, merchant_id: int, *, customer_mails: bool, test_mails: bool) -> None:

@@ -173,7 +173,7 @@ with place as materialized (
         on conflict (merchant_id, once) do nothing
  returning id
 )
-select (select count(*) from place) as places,
+select (select count(*) from place) as seen,
        (select count(*) from paid) + (select count(*) from ended) as mails;
 
 -- name: failing_renewals(keep_test)

@@ -5,11 +5,12 @@ by e-mail address or by an order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from paydesk.core.errors import Malformed
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 
@@ -45,14 +46,28 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The ids of one person's rows on one side, by table, and `patterns` by which `like` finds them
-    in texts.
-    """
+class Address:
+    """An e-mail address that is stored somewhere, in lower case."""
 
-    shop: Shop
-    emails: tuple[str, ...]
-    patterns: tuple[str, ...]
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order, by the shop's own reference."""
+
+    merchant_order_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """The ids of one person's rows on one side, by table."""
+
     customers: Sequence[int]
     payments: Sequence[int]
     subscriptions: Sequence[int]
@@ -64,6 +79,15 @@ class Found:
     deliveries: Sequence[int]
     chargebacks: Sequence[int]
     movements: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Ids):
+    """One person's rows on one side, and `patterns` by which `like` finds them in texts."""
+
+    shop: Shop
+    emails: tuple[str, ...]
+    patterns: tuple[str, ...]
 
     @property
     def side(self) -> dict[str, Any]:
@@ -84,20 +108,25 @@ async def find_person(connection: Connection, subject: Subject) -> list[Found]:
     emails: set[str] = {subject.email.lower()} if subject.email else set()
     for shop in subject.sides if subject.order else ():
         rows = queries.emails_of_order(connection, **_side(shop), order_reference=subject.order)
-        emails |= {row["email"] async for row in rows}
+        emails |= {address.email for address in await records_of(Address, rows)}
     return [await _on_side(connection, shop, subject, tuple(sorted(emails))) for shop in subject.sides]
 
 
 async def _on_side(connection: Connection, shop: Shop, subject: Subject, emails: tuple[str, ...]) -> Found:
     asked = {"emails": list(emails), "order_reference": subject.order or None}
-    row = await queries.rows_of(connection, **_side(shop), **asked, patterns=list(patterns(emails)))
-    ids = {name: list(row[name]) for name in row.keys()}  # noqa: SIM118 (a record is no mapping)
+    ids = record_of(Ids, await queries.rows_of(connection, **_side(shop), **asked, patterns=list(patterns(emails))))
     names = queries.names_of(
-        connection, **_side(shop), customers=ids["customers"], cards=ids["cards"], checkouts=ids["checkouts"]
+        connection, **_side(shop), customers=ids.customers, cards=ids.cards, checkouts=ids.checkouts
     )
-    known = {row["name"] async for row in names}
+    known = {one.name for one in await records_of(_Name, names)}
     longer = tuple(sorted(name for name in known if len(name) >= _SHORTEST_NAME and " " in name))
-    return Found(shop, emails, (*patterns(emails), *patterns(longer)), **ids)
+    return Found(**asdict(ids), shop=shop, emails=emails, patterns=(*patterns(emails), *patterns(longer)))
+
+
+async def orders_of(connection: Connection, found: Found) -> list[str]:
+    """The shop's references to a person's orders on one side."""
+    rows = queries.orders_of(connection, **found.side, payments=found.payments, checkouts=found.checkouts)
+    return [order.merchant_order_id for order in await records_of(Order, rows)]
 
 
 def patterns(values: Sequence[str]) -> tuple[str, ...]:

@@ -107,6 +107,13 @@ select lower(concat_ws(' ', nullif(first_name, ''), nullif(last_name, '')))
   from checkout
  where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[]) and first_name <> 'erased';
 
+-- name: orders_of(merchant_id, live, payments, checkouts)
+select merchant_order_id from payment
+ where merchant_id = :merchant_id and live = :live and id = any(:payments::bigint[])
+ union
+select merchant_order_id from checkout
+ where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[]);
+
 -- name: standing_in_the_way(merchant_id, live, subscriptions, attempts, movements, changes, pingbacks)^
 -- What is not over: it still has to tell somebody, or to charge.
 select array(select id from subscription

@@ -4,7 +4,7 @@ Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -14,10 +14,11 @@ import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.merchants.clock import shop_time
-from paydesk.domain.privacy.belongings import ERASED, Found, Subject, find_person
+from paydesk.domain.privacy.belongings import ERASED, Found, Order, Subject, find_person, orders_of
 from paydesk.domain.privacy.belongings import queries as finding
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED
@@ -50,6 +51,27 @@ class Erasure:
     orders_left: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _InTheWay:
+    """Subscriptions that run, how many pingbacks are due, and of how many outcomes nobody knows."""
+
+    running: Sequence[int]
+    due: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pingback:
+    id: int
+    payload: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mail:
+    id: int
+    facts: str = field(repr=False)
+
+
 async def erase(
     database: Database,
     subject: Subject,
@@ -79,7 +101,7 @@ async def erase(
         counts: dict[str, int] = {}
         left: set[str] = set()
         for found in sides:
-            left |= {row["merchant_order_id"] async for row in _orders_left(connection, found)}
+            left |= await _orders_left(connection, found)
             for kind, rows in (await _erase_side(connection, found, now)).items():
                 counts[kind] = counts.get(kind, 0) + rows
         if not any(counts.values()):
@@ -96,42 +118,41 @@ async def _end_subscriptions(database: Database, subject: Subject, *, now: datet
     """Cancel what runs, and tell the merchant, as for any cancellation."""
     async with database.acquire() as connection:
         sides = await find_person(connection, subject)
-        running = [(found.shop, one) for found in sides for one in (await _in_the_way(connection, found))["running"]]
+        running = [(found.shop, one) for found in sides for one in (await _in_the_way(connection, found)).running]
     for shop, subscription_id in running:
         at = await shop_time(database, shop, real_now=now)
         await cancel(database, shop, subscription_id, by="merchant", now=at)
 
 
-async def _in_the_way(connection: Connection, found: Found) -> Mapping[str, Any]:
+async def _in_the_way(connection: Connection, found: Found) -> _InTheWay:
     names = ("subscriptions", "attempts", "movements", "changes", "pingbacks")
     asked = {name: getattr(found, name) for name in names}
-    row: Mapping[str, Any] = await finding.standing_in_the_way(connection, **found.side, **asked)
-    return row
+    return record_of(_InTheWay, await finding.standing_in_the_way(connection, **found.side, **asked))
 
 
 async def _refuse_open(connection: Connection, found: Found) -> None:
     """Raises: Conflict, saying what has to be over first."""
-    row = await _in_the_way(connection, found)
-    if row["running"]:
-        ids = ", ".join(map(str, row["running"]))
+    there = await _in_the_way(connection, found)
+    if there.running:
+        ids = ", ".join(map(str, there.running))
         raise Conflict(f"still running: subscription {ids}; cancel first, or call this with --end")
-    if row["open"]:
+    if there.open:
         raise Conflict("the outcome of a payment, refund or change of card is not known yet; try again when it is")
-    if row["due"]:
-        raise Conflict(f"pingbacks still to be sent: {row['due']}; try again when they are acknowledged or exhausted")
+    if there.due:
+        raise Conflict(f"pingbacks still to be sent: {there.due}; try again when they are acknowledged or exhausted")
 
 
-def _orders_left(connection: Connection, found: Found) -> Any:
+async def _orders_left(connection: Connection, found: Found) -> set[str]:
     asked = {"payments": found.payments, "checkouts": found.checkouts, "patterns": found.patterns}
-    return queries.orders_left(connection, **found.side, **asked)
+    rows = queries.orders_left(connection, **found.side, **asked)
+    return {order.merchant_order_id for order in await records_of(Order, rows)}
 
 
 async def _erase_side(connection: Connection, found: Found, now: datetime) -> dict[str, int]:
     """One side's rows, kind by kind; how many of each."""
     side, patterns = found.side, {"patterns": found.patterns}
     kept = {"kept": list(KEPT_FIELDS)}
-    asked = {"payments": found.payments, "checkouts": found.checkouts}
-    orders = [row["merchant_order_id"] async for row in queries.orders_of(connection, **side, **asked)]
+    orders = await orders_of(connection, found)
     done = {
         "customers": await queries.erase_customers(connection, **side, ids=found.customers, now=now),
         "cards": await queries.erase_cards(connection, **side, ids=found.cards, now=now),
@@ -156,9 +177,10 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
 
 
 async def _erase_pingbacks(connection: Connection, found: Found) -> str:
-    rows = [row async for row in queries.pingbacks_to_erase(connection, **found.side, ids=found.pingbacks)]
-    payloads = [_without(found, row["payload"]) for row in rows]
-    ids = [row["id"] for row in rows]
+    rows = queries.pingbacks_to_erase(connection, **found.side, ids=found.pingbacks)
+    pingbacks = await records_of(_Pingback, rows)
+    payloads = [_without(found, pingback.payload) for pingback in pingbacks]
+    ids = [pingback.id for pingback in pingbacks]
     status: str = await queries.erase_pingbacks(
         connection, **found.side, ids=ids, payloads=payloads, patterns=found.patterns
     )
@@ -167,9 +189,9 @@ async def _erase_pingbacks(connection: Connection, found: Found) -> str:
 
 async def _erase_mails(connection: Connection, found: Found) -> str:
     asked = {"merchant_id": found.shop.merchant_id, "patterns": found.patterns}
-    rows = [row async for row in queries.mails_to_erase(connection, **asked)]
-    facts = [_without(found, row["facts"]) for row in rows]
-    status: str = await queries.erase_mails(connection, **asked, ids=[row["id"] for row in rows], facts=facts)
+    mails = await records_of(_Mail, queries.mails_to_erase(connection, **asked))
+    facts = [_without(found, mail.facts) for mail in mails]
+    status: str = await queries.erase_mails(connection, **asked, ids=[mail.id for mail in mails], facts=facts)
     return status
 
 

@@ -145,10 +145,3 @@ select merchant_order_id
   from checkout
  where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[])
    and lower(merchant_order_id) like any(:patterns::text[]);
-
--- name: orders_of(merchant_id, live, payments, checkouts)
-select merchant_order_id from payment
- where merchant_id = :merchant_id and live = :live and id = any(:payments::bigint[])
- union
-select merchant_order_id from checkout
- where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[]);

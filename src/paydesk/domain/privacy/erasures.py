@@ -18,8 +18,9 @@ import msgspec
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.privacy.belongings import Subject
+from paydesk.domain.privacy.belongings import Address, Order, Subject
 
 queries = load_statements(__package__ or "", "belongings.sql")
 
@@ -100,8 +101,8 @@ async def still_there(
 
 
 async def _known(database: Database, merchant_id: int) -> AsyncIterator[Subject]:
-    async for row in queries.emails_known(database, merchant_id=merchant_id):
-        if "@" in row["email"]:
-            yield Subject(merchant_id, email=row["email"].strip())
-    async for row in queries.orders_known(database, merchant_id=merchant_id):
-        yield Subject(merchant_id, order=row["merchant_order_id"])
+    for address in await records_of(Address, queries.emails_known(database, merchant_id=merchant_id)):
+        if "@" in address.email:
+            yield Subject(merchant_id, email=address.email.strip())
+    for order in await records_of(Order, queries.orders_known(database, merchant_id=merchant_id)):
+        yield Subject(merchant_id, order=order.merchant_order_id)

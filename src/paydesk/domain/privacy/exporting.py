@@ -4,7 +4,7 @@ Moves no money, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,10 +12,10 @@ import msgspec
 
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import Row
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
-from paydesk.domain.privacy.belongings import Found, Subject, find_person
-from paydesk.domain.privacy.erasing import queries as erasing
+from paydesk.domain.privacy.belongings import Found, Subject, find_person, orders_of
 
 queries = load_statements(__package__ or "", "exporting.sql")
 
@@ -54,8 +54,7 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
 
 async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, Any]]]:
     side, patterns = found.side, found.patterns
-    asked = {"payments": found.payments, "checkouts": found.checkouts}
-    orders = [row["merchant_order_id"] async for row in erasing.orders_of(connection, **side, **asked)]
+    orders = await orders_of(connection, found)
     rows = {
         kind: await _read(getattr(queries, f"export_{kind}")(connection, **side, ids=getattr(found, kind)))
         for kind in BY_ID
@@ -69,5 +68,5 @@ async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mappi
     }
 
 
-async def _read(rows: Any) -> list[Mapping[str, Any]]:
+async def _read(rows: AsyncIterator[Row]) -> list[Mapping[str, Any]]:
     return [msgspec.json.decode(row["row"]) for row in [row async for row in rows]]

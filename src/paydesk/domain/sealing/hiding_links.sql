@@ -52,7 +52,7 @@ with looked as materialized (
        and s.portal_seed is not null
  returning 1
 )
-select count(*) as seen, (select count(*) from hidden) as hidden,
+select count(*) as seen,
        (select merchant_id from looked order by merchant_id desc, id desc limit 1) as merchant_id,
        (select id from looked order by merchant_id desc, id desc limit 1) as id
   from looked;

@@ -4,11 +4,14 @@ at a charge or a payout.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import structlog
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.sealing.resealing import PLACES
 
@@ -16,13 +19,21 @@ log = structlog.get_logger()
 queries = load_statements(__package__ or "", "needing.sql")
 
 
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """Something in a place rests under a key."""
+
+    place: str
+    key_id: str
+
+
 async def keys_needed(database: Database) -> dict[str, list[str]]:
     """The ids of the keys that anything rests under, each with the names of its places;
     cheap at any size.
     """
     found: dict[str, list[str]] = {}
-    async for row in queries.keys_needed(database):
-        found.setdefault(row["key_id"], []).append(row["place"])
+    for need in await records_of(_Need, queries.keys_needed(database)):
+        found.setdefault(need.key_id, []).append(need.place)
     return found
 
 

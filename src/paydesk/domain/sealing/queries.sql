@@ -3,7 +3,7 @@ select vault_key_id as key_id, count(*) as values from merchant_key group by vau
 
 -- name: read_private_keys(after_merchant, after_id, key_id, most)
 -- The next values that are not under the newest key, in the order of the table's own key.
-select merchant_id, id, private_key_sealed as sealed, vault_key_id as key_id
+select merchant_id, id, private_key_sealed as was, vault_key_id as key_id
   from merchant_key
  where vault_key_id <> :key_id and (merchant_id, id) > (:after_merchant::bigint, :after_id::bigint)
  order by merchant_id, id
@@ -26,7 +26,7 @@ select vault_key_id as key_id, count(*) as values from card where number_sealed 
 
 -- name: read_card_numbers(after_merchant, after_id, key_id, most)
 -- By the index of the cards that have their number.
-select merchant_id, id, number_sealed as sealed, vault_key_id as key_id
+select merchant_id, id, number_sealed as was, vault_key_id as key_id
   from card
  where number_sealed is not null and vault_key_id <> :key_id
    and (merchant_id, id) > (:after_merchant::bigint, :after_id::bigint)
@@ -49,7 +49,7 @@ select vault_key_id as key_id, count(*) as values from person where totp_sealed 
 
 -- name: read_second_factors(after_merchant, after_id, key_id, most)
 -- People belong to no merchant: it is 0.
-select 0::bigint as merchant_id, id, totp_sealed as sealed, vault_key_id as key_id
+select 0::bigint as merchant_id, id, totp_sealed as was, vault_key_id as key_id
   from person
  where totp_sealed is not null and vault_key_id <> :key_id
    and (0, id) > (:after_merchant::bigint, :after_id::bigint)
@@ -75,7 +75,7 @@ select vault_key_id as key_id, count(*) as values
 
 -- name: read_bank_accounts(after_merchant, after_id, key_id, most)
 -- A merchant has one, bound to its own id.
-select merchant_id, merchant_id as id, iban_sealed as sealed, vault_key_id as key_id
+select merchant_id, merchant_id as id, iban_sealed as was, vault_key_id as key_id
   from business_profile
  where iban_sealed is not null and vault_key_id <> :key_id
    and (merchant_id, merchant_id) > (:after_merchant::bigint, :after_id::bigint)
@@ -101,7 +101,7 @@ select vault_key_id as key_id, count(*) as values
 
 -- name: read_proposed_accounts(after_merchant, after_id, key_id, most)
 -- A merchant has one, bound to its own id, which is what stands in the accepted one's place later.
-select merchant_id, merchant_id as id, iban_sealed as sealed, vault_key_id as key_id
+select merchant_id, merchant_id as id, iban_sealed as was, vault_key_id as key_id
   from profile_change
  where status = 'waiting' and iban_sealed is not null and vault_key_id <> :key_id
    and (merchant_id, merchant_id) > (:after_merchant::bigint, :after_id::bigint)
@@ -126,9 +126,9 @@ select f.value ->> 'vault_key_id' as key_id, count(*) as values
  where jsonb_typeof(f.value) = 'object' and f.value ? 'sealed' and f.value ? 'vault_key_id'
  group by 1;
 
--- name: read_mail_facts(after_merchant, after_id, key_id, most)
+-- name: find_mail_facts(after_merchant, after_id, key_id, most)
 -- Mails with a fact under another key: few wait at any time, and none is kept for long.
-select m.merchant_id, m.id, m.facts
+select m.merchant_id, m.id, m.facts as was
   from mail m
  where (m.merchant_id, m.id) > (:after_merchant::bigint, :after_id::bigint)
    and exists (select

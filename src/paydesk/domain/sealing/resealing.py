@@ -5,7 +5,7 @@ Moves no money.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import structlog
 
 from paydesk.adapters.vault import Sealed, Vault, VaultError
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.business import profiles
@@ -73,12 +74,46 @@ class Held:
         return sum(count for key, count in self.by_key.items() if key != key_id)
 
 
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """How many values of a place rest under a key."""
+
+    key_id: str
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedValue:
+    """A value that is not under the newest key, as it was read."""
+
+    merchant_id: int
+    id: int
+    was: bytes = field(repr=False)
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedFacts:
+    """Facts of a mail, as JSON, not all of whose secrets are under the newest key."""
+
+    merchant_id: int
+    id: int
+    was: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merchant:
+    """A merchant of whose customers card numbers are kept."""
+
+    merchant_id: int
+
+
 async def held(database: Database) -> list[Held]:
     """What rests where, and under which keys."""
     found = []
     for place in PLACES:
-        rows = getattr(queries, f"count_{place.name}")(database)
-        found.append(Held(place, {row["key_id"]: row["values"] for row in [row async for row in rows]}))
+        counts = await records_of(_Count, getattr(queries, f"count_{place.name}")(database))
+        found.append(Held(place, {count.key_id: count.values for count in counts}))
     return found
 
 
@@ -93,13 +128,12 @@ async def reseal(database: Database, vault: Vault, *, report: Callable[[], None]
 
 
 async def _reseal(database: Database, vault: Vault, place: Place, report: Callable[[], None]) -> int:
-    moved, (merchant_id, row_id) = 0, BEFORE_ALL
-    read, write = getattr(queries, f"read_{place.name}"), getattr(queries, f"write_{place.name}")
+    moved, after = 0, BEFORE_ALL
+    write = getattr(queries, f"write_{place.name}")
     is_complete = False
     while not is_complete:
         key_id = vault.current_key_id
-        asked = read(database, after_merchant=merchant_id, after_id=row_id, key_id=key_id, most=BATCH)
-        rows = [row async for row in asked]
+        rows = await _read(database, place, after, key_id)
         opened = [(row, anew) for row in rows if (anew := _anew(vault, place, row)) is not None]
         if opened:
             moved += await write(database, **_written(place, opened, key_id))
@@ -107,39 +141,51 @@ async def _reseal(database: Database, vault: Vault, place: Place, report: Callab
             report()
         is_complete = len(rows) < BATCH
         if rows:
-            merchant_id, row_id = rows[-1]["merchant_id"], rows[-1]["id"]
+            after = (rows[-1].merchant_id, rows[-1].id)
     return moved
 
 
-def _anew(vault: Vault, place: Place, row: Mapping[str, Any]) -> Any:
+async def _read(
+    database: Database, place: Place, after: tuple[int, int], key_id: str
+) -> Sequence[_SealedValue | _SealedFacts]:
+    """The place's next rows, in the order of the table's own key, that are not under this key."""
+    asked = {"after_merchant": after[0], "after_id": after[1], "key_id": key_id, "most": BATCH}
+    if place.purpose is None:
+        return await records_of(_SealedFacts, queries.find_mail_facts(database, **asked))
+    return await records_of(_SealedValue, getattr(queries, f"read_{place.name}")(database, **asked))
+
+
+def _anew(vault: Vault, place: Place, row: _SealedValue | _SealedFacts) -> bytes | str | None:
     """A row's value under the newest key; None if it can't be opened."""
     try:
-        if place.purpose is None:
-            return msgspec.json.encode(reseal_facts(vault, msgspec.json.decode(row["facts"]))).decode()
-        bound = {"purpose": place.purpose, "merchant_id": row["merchant_id"], "row_id": row["id"]}
-        return vault.seal(vault.open(Sealed(row["key_id"], row["sealed"]), **bound), **bound).blob
+        if isinstance(row, _SealedFacts):
+            return msgspec.json.encode(reseal_facts(vault, msgspec.json.decode(row.was))).decode()
+        bound: dict[str, Any] = {"purpose": place.purpose, "merchant_id": row.merchant_id, "row_id": row.id}
+        return vault.seal(vault.open(Sealed(row.key_id, row.was), **bound), **bound).blob
     except VaultError as error:
         # Those under a key that is not there may be many, and are counted in the end.
-        if all(vault.knows(key_id) for key_id in _keys_in(place, row)):
-            log.error("a sealed value stays under its key", place=place.name, id=row["id"], why=error.message)
+        if all(vault.knows(key_id) for key_id in _keys_in(row)):
+            log.error("a sealed value stays under its key", place=place.name, id=row.id, why=error.message)
         return None
 
 
-def _keys_in(place: Place, row: Mapping[str, Any]) -> list[str]:
-    return [row["key_id"]] if place.purpose else sealed_under(msgspec.json.decode(row["facts"]))
+def _keys_in(row: _SealedValue | _SealedFacts) -> list[str]:
+    return sealed_under(msgspec.json.decode(row.was)) if isinstance(row, _SealedFacts) else [row.key_id]
 
 
-def _written(place: Place, opened: Sequence[tuple[Mapping[str, Any], Any]], key_id: str) -> dict[str, Any]:
-    names = {"merchant_ids": [row["merchant_id"] for row, _ in opened], "ids": [row["id"] for row, _ in opened]}
-    values = [anew for _, anew in opened]
-    if place.purpose is None:
-        return names | {"were": [row["facts"] for row, _ in opened], "facts": values}
-    return names | {"were": [row["sealed"] for row, _ in opened], "blobs": values, "key_id": key_id}
+def _written(
+    place: Place, opened: Sequence[tuple[_SealedValue | _SealedFacts, bytes | str]], key_id: str
+) -> dict[str, Any]:
+    rows, values = [row for row, _ in opened], [anew for _, anew in opened]
+    found = {"merchant_ids": [row.merchant_id for row in rows], "ids": [row.id for row in rows]}
+    were = {"were": [row.was for row in rows]}
+    return found | were | ({"facts": values} if place.purpose is None else {"blobs": values, "key_id": key_id})
 
 
 async def merchants_with_numbers(database: Database) -> list[int]:
     """The merchants of whose customers card numbers are kept."""
-    return [row["merchant_id"] async for row in queries.merchants_with_numbers(database)]
+    merchants = await records_of(_Merchant, queries.merchants_with_numbers(database))
+    return [merchant.merchant_id for merchant in merchants]
 
 
 async def forget_fingerprints(database: Database) -> None:
