@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeAlias, TypeVar
+from decimal import Decimal
+from typing import Any, TypeVar
 
 import asyncpg
 import structlog
@@ -21,6 +22,7 @@ from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.core.money import written
 from paydesk.database.pool import AWAY
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import reason_of
 from paydesk.domain.merchants.shop import Shop
@@ -29,7 +31,7 @@ from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.payments.outcomes import Approval, record_within
 from paydesk.domain.payments.states import REPORTED, REVERSED, PaymentState
-from paydesk.domain.subscriptions.rows import package_in
+from paydesk.domain.subscriptions.rows import PackageRow, package_of
 
 queries = load_statements(__package__ or "", "adopting.sql")
 log = structlog.get_logger()
@@ -75,7 +77,53 @@ class _Plan:
     subscription_id: int = 0
 
 
-_Row: TypeAlias = Mapping[str, Any]
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is known of the order that a forgotten purchase was for; `state` is its payment's,
+    None without one.
+    """
+
+    key: str
+    merchant_id: int
+    clock: timedelta
+    is_ours: bool
+    state: PaymentState | None
+    held_by: int | None
+
+
+class _Form(PackageRow, frozen=True):
+    """A form by which a shop asked for an order's amount;
+    what it says of a package is null unless it `has_package`.
+    """
+
+    key: str
+    checkout_id: int
+    has_package: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Renewal:
+    """What is known of the period that a forgotten renewal was for; without a subscription
+    nothing but its merchant. `state` is its payment's, None without one.
+    """
+
+    key: str
+    merchant_id: int
+    clock: timedelta
+    is_ours: bool | None
+    subscription_id: int | None
+    next_period: int
+    charging_attempt_id: int | None
+    price: Decimal
+    currency: str
+    state: PaymentState | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Id:
+    id: int
+
+
 _Item = TypeVar("_Item")
 
 
@@ -122,31 +170,32 @@ async def _orders(desk: Desk, acquirer: str, listed: Sequence[ListedPurchase]) -
     marks = [_mark(one) for one in listed]
     numbers = [one.attempt for one in marks]
     known = queries.orders_known(desk.database, pads=desk.pads, **_names(listed), numbers=numbers)
-    rows = {row["key"]: row async for row in known}
-    checkouts: dict[str, list[_Row]] = {}
-    ours = [one for one in listed if one.key in rows and rows[one.key]["is_ours"]]
-    async for row in queries.checkouts_of(
+    orders = {order.key: order for order in await records_of(_Order, known)}
+    ours = [one for one in listed if one.key in orders and orders[one.key].is_ours]
+    asked = queries.checkouts_of(
         desk.database,
         keys=[one.key for one in ours],
-        merchant_ids=[rows[one.key]["merchant_id"] for one in ours],
+        merchant_ids=[orders[one.key].merchant_id for one in ours],
         lives=[_mark(one).live for one in ours],
         orders=[_mark(one).order for one in ours],
         amounts=[one.amount for one in ours],
         currencies=[one.currency for one in ours],
-    ):
-        checkouts.setdefault(row["key"], []).append(row)
+    )
+    forms: dict[str, list[_Form]] = {}
+    for form in await records_of(_Form, asked):
+        forms.setdefault(form.key, []).append(form)
     taken = await _taken(desk, ours)
-    return [_order(acquirer, one, rows.get(one.key), checkouts.get(one.key, []), taken) for one in listed]
+    return [_order(acquirer, one, orders.get(one.key), forms.get(one.key, []), taken) for one in listed]
 
 
 def _order(
-    acquirer: str, listed: ListedPurchase, row: _Row | None, checkouts: Sequence[_Row], taken: _Taken
+    acquirer: str, listed: ListedPurchase, order: _Order | None, forms: Sequence[_Form], taken: _Taken
 ) -> _Plan | Left:
     """What can become of the forgotten purchase of an order. Pure."""
     mark = _mark(listed)
-    if (refused := _refused(listed, row)) is not None or row is None:
+    if (refused := _refused(listed, order)) is not None or order is None:
         return Left(listed, refused or NO_MERCHANT)
-    state = PaymentState(row["state"]) if row["state"] is not None else None
+    state = order.state
     if state in REVERSED:
         return Left(listed, PAID_AND_GIVEN_BACK)
     if state in REPORTED:
@@ -155,23 +204,23 @@ def _order(
         return Left(listed, UNDER_WAY)
     if state is None and mark.payment_id in taken.payments:
         return Left(listed, ID_TAKEN)
-    checkout = next((one for one in checkouts if _terms_of(one) == mark.terms), None)
-    if checkout is None and mark.terms:
+    form = next((one for one in forms if _terms_of(one) == mark.terms), None)
+    if form is None and mark.terms:
         return Left(listed, NO_TERMS)
-    values = _begun(acquirer, listed, row) | {
+    values = _begun(acquirer, listed, order) | {
         "merchant_order_id": mark.order,
-        "checkout_id": checkout["checkout_id"] if checkout is not None else None,
-        "held_by": row["held_by"],
+        "checkout_id": form.checkout_id if form is not None else None,
+        "held_by": order.held_by,
         "capture": listed.state is PurchaseState.CAPTURED,
         "last4": listed.last4,
     }
     subscription = mark.subscription_id if mark.subscription_id not in taken.subscriptions else 0
-    return _Plan(listed, mark, Shop(row["merchant_id"], mark.live), row["clock"], values, subscription)
+    return _Plan(listed, mark, Shop(order.merchant_id, mark.live), order.clock, values, subscription)
 
 
-def _terms_of(checkout: _Row) -> str:
-    """The digest of what a checkout's customer agrees to pay again and again."""
-    return digest_of(package_in(checkout).terms) if checkout["package_version_id"] is not None else ""
+def _terms_of(form: _Form) -> str:
+    """The digest of what a form's customer agrees to pay again and again."""
+    return digest_of(package_of(form).terms) if form.has_package else ""
 
 
 async def _renewals(desk: Desk, acquirer: str, listed: Sequence[ListedPurchase]) -> list[_Plan | Left]:
@@ -184,42 +233,42 @@ async def _renewals(desk: Desk, acquirer: str, listed: Sequence[ListedPurchase])
         periods=[one.period for one in marks],
         numbers=[one.attempt for one in marks],
     )
-    rows = {row["key"]: row async for row in known}
-    taken = await _taken(desk, [one for one in listed if one.key in rows])
-    return [_renewal(acquirer, one, rows.get(one.key), taken) for one in listed]
+    renewals = {renewal.key: renewal for renewal in await records_of(_Renewal, known)}
+    taken = await _taken(desk, [one for one in listed if one.key in renewals])
+    return [_renewal(acquirer, one, renewals.get(one.key), taken) for one in listed]
 
 
-def _renewal(acquirer: str, listed: ListedPurchase, row: _Row | None, taken: _Taken) -> _Plan | Left:
+def _renewal(acquirer: str, listed: ListedPurchase, renewal: _Renewal | None, taken: _Taken) -> _Plan | Left:
     """What can become of a forgotten renewal. Pure."""
     mark = _mark(listed)
-    if row is not None and row["subscription_id"] is None:
+    if renewal is not None and renewal.subscription_id is None:
         return Left(listed, NO_SUBSCRIPTION)
-    if (refused := _refused(listed, row)) is not None or row is None:
+    if (refused := _refused(listed, renewal)) is not None or renewal is None:
         return Left(listed, refused or NO_MERCHANT)
-    state = PaymentState(row["state"]) if row["state"] is not None else None
+    state = renewal.state
     if state in REVERSED:
         return Left(listed, PAID_AND_GIVEN_BACK)
     if state in REPORTED:
         return Left(listed, CHARGED_TWICE, twice=True)
-    if row["next_period"] > mark.period:
+    if renewal.next_period > mark.period:
         return Left(listed, SKIPPED)
-    if row["charging_attempt_id"] is not None or state not in (None, PaymentState.DECLINED):
+    if renewal.charging_attempt_id is not None or state not in (None, PaymentState.DECLINED):
         return Left(listed, UNDER_WAY)
-    if row["next_period"] < mark.period:
+    if renewal.next_period < mark.period:
         return Left(listed, WAITS_FOR_ANOTHER)
-    if (listed.amount, listed.currency) != (row["price"], row["currency"]):
+    if (listed.amount, listed.currency) != (renewal.price, renewal.currency):
         return Left(listed, OTHER_PRICE)
     if state is None and mark.payment_id in taken.payments:
         return Left(listed, ID_TAKEN)
-    values = _begun(acquirer, listed, row) | {"subscription_id": row["subscription_id"], "period": mark.period}
-    return _Plan(listed, mark, Shop(row["merchant_id"], mark.live), row["clock"], values)
+    values = _begun(acquirer, listed, renewal) | {"subscription_id": renewal.subscription_id, "period": mark.period}
+    return _Plan(listed, mark, Shop(renewal.merchant_id, mark.live), renewal.clock, values)
 
 
-def _refused(listed: ListedPurchase, row: _Row | None) -> str | None:
+def _refused(listed: ListedPurchase, known: _Order | _Renewal | None) -> str | None:
     """Why a purchase is adopted in no case, None if it may be."""
-    if row is None:
+    if known is None:
         return NO_MERCHANT
-    if not row["is_ours"]:
+    if not known.is_ours:
         return FORGED
     is_whole = listed.state is PurchaseState.AUTHORIZED or listed.captured == listed.amount
     return None if is_whole else IN_PART
@@ -236,13 +285,13 @@ def _names(listed: Sequence[ListedPurchase]) -> dict[str, Any]:
     }
 
 
-def _begun(acquirer: str, listed: ListedPurchase, row: _Row) -> dict[str, Any]:
+def _begun(acquirer: str, listed: ListedPurchase, known: _Order | _Renewal) -> dict[str, Any]:
     """What begins an order's and a renewal's payment alike; it is dated as the acquirer has it,
     by the shop's time.
     """
     mark = _mark(listed)
     return {
-        "merchant_id": row["merchant_id"],
+        "merchant_id": known.merchant_id,
         "live": mark.live,
         "payment_id": mark.payment_id,
         "amount": listed.amount,
@@ -251,7 +300,7 @@ def _begun(acquirer: str, listed: ListedPurchase, row: _Row) -> dict[str, Any]:
         "number": mark.attempt,
         "acquirer": acquirer,
         "not_after": listed.at + KEY_LIFETIME,
-        "at": listed.at + row["clock"],
+        "at": listed.at + known.clock,
     }
 
 
@@ -267,7 +316,9 @@ async def _taken(desk: Desk, listed: Sequence[ListedPurchase]) -> _Taken:
     marks = [_mark(one) for one in listed]
     payments = queries.payment_ids_taken(desk.database, ids=[one.payment_id for one in marks])
     subscriptions = queries.subscription_ids_taken(desk.database, ids=[one.subscription_id for one in marks])
-    return _Taken({row["id"] async for row in payments}, {row["id"] async for row in subscriptions})
+    return _Taken(
+        {one.id for one in await records_of(_Id, payments)}, {one.id for one in await records_of(_Id, subscriptions)}
+    )
 
 
 async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -> Adopted | Left | None:

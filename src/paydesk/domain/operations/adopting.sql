@@ -5,7 +5,7 @@ select a.key, m.id as merchant_id, case when a.live then interval '0' else m.tes
        derived_key(:pads::bytea, 'order ' || m.key_tag || ' '
                    || case when a.live then 'live' else 'test ' || m.test_generation end || ' ' || a.number || ' '
                    || a.merchant_order_id) = a.key as is_ours,
-       p.id as payment_id, p.state, p.attempt_id as held_by
+       p.state, p.attempt_id as held_by
   from unnest(:keys::text[], :tags::text[], :lives::boolean[], :orders::text[], :numbers::integer[])
     as a (key, tag, live, merchant_order_id, number)
   join merchant m on m.key_tag = a.tag
@@ -14,7 +14,9 @@ select a.key, m.id as merchant_id, case when a.live then interval '0' else m.tes
 
 -- name: checkouts_of(keys, merchant_ids, lives, orders, amounts, currencies)
 -- The forms by which shops asked for the amounts that forgotten purchases took, newest first, with their terms.
-select a.key, c.id as checkout_id, t.*
+select a.key, c.id as checkout_id, t.package_version_id is not null as has_package, c.merchant_id, c.live,
+       t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
+       t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit
   from unnest(:keys::text[], :merchant_ids::bigint[], :lives::boolean[], :orders::text[], :amounts::numeric[],
               :currencies::text[])
     as a (key, merchant_id, live, merchant_order_id, amount, currency)
@@ -36,7 +38,7 @@ select a.key, m.id as merchant_id, case when a.live then interval '0' else m.tes
        derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || a.period || ' ' || a.number)
            = a.key as is_ours,
        s.id as subscription_id, s.next_period, s.charging_attempt_id, v.price, v.currency,
-       p.id as payment_id, p.state
+       p.state
   from unnest(:keys::text[], :tags::text[], :lives::boolean[], :orders::text[], :periods::integer[],
               :numbers::integer[])
     as a (key, tag, live, merchant_order_id, period, number)
