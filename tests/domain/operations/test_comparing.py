@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
 from paydesk.domain.operations.comparing import difference
+from paydesk.domain.operations.differences import BookedAttempt
+from paydesk.domain.payments.states import AttemptState, PaymentState
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 TEN, SIX, FOUR, NOTHING = Decimal(10), Decimal(6), Decimal(4), Decimal(0)
@@ -19,9 +20,31 @@ def listed(state: PurchaseState, captured: Decimal = NOTHING, refunded: Decimal 
     return ListedPurchase("key", "pi_1", NOON, TEN, "USD", state, captured, refunded)
 
 
-def booked(payment: str, refunded: Decimal = NOTHING, **changes: Any) -> dict[str, Any]:
-    row = {"state": "approved", "holds": True, "payment_state": payment, "amount": TEN, "currency": "USD"}
-    return row | {"refunded": refunded, "refunding": NOTHING, "moving": False} | changes
+def booked(
+    payment: str,
+    refunded: Decimal = NOTHING,
+    *,
+    state: str = "approved",
+    holds: bool = True,
+    refunding: Decimal = NOTHING,
+    moving: bool = False,
+) -> BookedAttempt:
+    return BookedAttempt(
+        key="key",
+        merchant_id=1,
+        live=True,
+        id=1,
+        payment_id=1,
+        state=AttemptState(state),
+        amount=TEN,
+        currency="USD",
+        holds=holds,
+        payment_state=PaymentState(payment),
+        refunded=refunded,
+        refunding=refunding,
+        moving=moving,
+        clock=timedelta(0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +64,7 @@ def booked(payment: str, refunded: Decimal = NOTHING, **changes: Any) -> dict[st
         (listed(PurchaseState.CAPTURED, TEN), booked("processing", state="processing")),
     ],
 )
-def test_what_agrees_or_is_on_its_way_is_none(there: ListedPurchase, here: dict[str, Any]) -> None:
+def test_what_agrees_or_is_on_its_way_is_none(there: ListedPurchase, here: BookedAttempt) -> None:
     assert difference(there, here) is None
 
 
@@ -56,7 +79,7 @@ def test_what_agrees_or_is_on_its_way_is_none(there: ListedPurchase, here: dict[
         (listed(PurchaseState.CAPTURED, TEN), booked("captured", state="failed"), "it has 10.00 USD of the customer's"),
     ],
 )
-def test_what_differs_is_said_in_words(there: ListedPurchase, here: dict[str, Any], words: str) -> None:
+def test_what_differs_is_said_in_words(there: ListedPurchase, here: BookedAttempt, words: str) -> None:
     said = difference(there, here)
     assert said is not None
     assert said.startswith(words)

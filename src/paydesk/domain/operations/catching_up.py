@@ -4,9 +4,8 @@ written down as what they were.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any
 
 import structlog
 
@@ -14,7 +13,7 @@ from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, Pur
 from paydesk.core.money import written
 from paydesk.database.pool import AWAY
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.differences import Adopted, Differing
+from paydesk.domain.operations.differences import Adopted, BookedAttempt, Differing
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found import Held, record_ending, record_refund
 from paydesk.domain.payments.states import AttemptState, MovementKind, PaymentState
@@ -36,19 +35,20 @@ async def catch_up(
     endings = [one for one in differing if isinstance(one.listed, ListedPurchase)]
     refunds = [one for one in differing if isinstance(one.listed, ListedRefund)]
     for one in (*endings, *sorted(refunds, key=lambda each: each.listed.at)):
-        if one.row is None or "holds" not in one.row or not one.row["holds"]:
+        attempt = one.booked
+        if not isinstance(attempt, BookedAttempt) or not attempt.holds:
             continue
         held = Held(
-            shop=Shop(one.row["merchant_id"], one.row["live"]),
-            payment_id=one.row["payment_id"],
-            attempt_id=one.row["id"],
+            shop=Shop(attempt.merchant_id, attempt.live),
+            payment_id=attempt.payment_id,
+            attempt_id=attempt.id,
             acquirer=acquirer,
-            key=one.row["key"],
+            key=attempt.key,
             reference=one.listed.reference,
-            clock=one.row["clock"],
+            clock=attempt.clock,
         )
         try:
-            reason = await _recorded(desk, held, one, one.row, now=now)
+            reason = await _recorded(desk, held, one, attempt, now=now)
         except AWAY:
             raise
         except Exception as error:
@@ -62,19 +62,19 @@ async def catch_up(
             )
 
 
-async def _recorded(desk: Desk, held: Held, one: Differing, row: Mapping[str, Any], *, now: datetime) -> str:
+async def _recorded(desk: Desk, held: Held, one: Differing, attempt: BookedAttempt, *, now: datetime) -> str:
     """What was recorded, in words; empty if nothing was."""
     listed = one.listed
     amount = f"{written(listed.amount, listed.currency)} {listed.currency}"
     if isinstance(listed, ListedRefund):
-        fits = listed.made and listed.currency == row["currency"] and row["state"] == AttemptState.APPROVED
+        fits = listed.made and listed.currency == attempt.currency and attempt.state == AttemptState.APPROVED
         if not fits or not await record_refund(desk.database, held, listed, now=now):
             return ""
         where = "" if listed.key else ", in the acquirer's own pages"
         return f"a refund of {amount} of payment {held.payment_id}{where}"
     kind = _ENDINGS.get(listed.state)
-    is_whole = listed.state is not PurchaseState.CAPTURED or listed.captured == row["amount"]
-    if kind is None or not is_whole or row["payment_state"] != PaymentState.AUTHORIZED:
+    is_whole = listed.state is not PurchaseState.CAPTURED or listed.captured == attempt.amount
+    if kind is None or not is_whole or attempt.payment_state != PaymentState.AUTHORIZED:
         return ""
     if not await record_ending(desk.database, held, kind, desk.pads, at=listed.at, now=now):
         return ""

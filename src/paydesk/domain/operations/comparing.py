@@ -4,12 +4,11 @@ Pure, no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchaseState
 from paydesk.core.money import written
+from paydesk.domain.operations.differences import BookedAttempt, BookedMovement
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 
 _OPEN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED, AttemptState.VOIDING})
@@ -23,26 +22,24 @@ _ON_THEIR_WAY = frozenset({MovementState.PROCESSING})
 UNKNOWN_HERE = "it is not in our books, and its mark says that it is ours"
 
 
-def difference(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
+def difference(listed: ListedPurchase, attempt: BookedAttempt) -> str | None:
     """What differs between a purchase in the list and its attempt, in words;
     None if both agree or nobody knows yet.
-
-    `row` is one of `attempts_named`.
     """
-    state = AttemptState(row["state"])
-    if (listed.amount, listed.currency) != (row["amount"], row["currency"]):
-        return f"it is of {_money(listed.amount, listed)}, and of {row['amount']} {row['currency']} in our books"
-    if state in _OPEN or row["moving"] or row["refunding"]:
+    state = attempt.state
+    if (listed.amount, listed.currency) != (attempt.amount, attempt.currency):
+        return f"it is of {_money(listed.amount, listed)}, and of {attempt.amount} {attempt.currency} in our books"
+    if state in _OPEN or attempt.moving or attempt.refunding:
         return None
     if state is AttemptState.APPROVED:
-        return _of_approved(listed, row) if row["holds"] else None
+        return _of_approved(listed, attempt) if attempt.holds else None
     if _net(listed) > 0:
         return f"it has {_money(_net(listed), listed)} of the customer's, and its attempt is {state} in our books"
     return None
 
 
-def _of_approved(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
-    payment = PaymentState(row["payment_state"])
+def _of_approved(listed: ListedPurchase, attempt: BookedAttempt) -> str | None:
+    payment = attempt.payment_state
     if payment is PaymentState.VOIDED:
         return f"it has {_money(_net(listed), listed)}, and is voided in our books" if _net(listed) > 0 else None
     if payment is PaymentState.AUTHORIZED and listed.state is not PurchaseState.AUTHORIZED:
@@ -50,30 +47,30 @@ def _of_approved(listed: ListedPurchase, row: Mapping[str, Any]) -> str | None:
     if payment in _TAKEN and listed.state is not PurchaseState.CAPTURED:
         return f"it is {listed.state} there, and {payment} in our books"
     # A part that was captured is a capture of all in our books, and a refund of what was let go of.
-    if payment not in _TAKEN or _net(listed) == row["amount"] - row["refunded"]:
+    if payment not in _TAKEN or _net(listed) == attempt.amount - attempt.refunded:
         return None
-    if listed.captured != row["amount"]:
+    if listed.captured != attempt.amount:
         return (
-            f"{_money(listed.captured, listed)} were captured there, and {_money(row['amount'], listed)} in our books"
+            f"{_money(listed.captured, listed)} were captured there, and {_money(attempt.amount, listed)} in our books"
         )
-    there, here = _money(listed.refunded, listed), _money(row["refunded"], listed)
+    there, here = _money(listed.refunded, listed), _money(attempt.refunded, listed)
     return f"{there} were given back there, and {here} in our books"
 
 
-def refund_difference(listed: ListedRefund, row: Mapping[str, Any] | None) -> str | None:
+def refund_difference(listed: ListedRefund, movement: BookedMovement | None) -> str | None:
     """What differs between a refund in the list and its movement, in words;
     None if both agree or nobody knows yet.
 
-    `row` is one of `movements_named`, None for a key that nobody here knows.
+    `movement` is None for a key that nobody here knows.
     """
-    if row is None:
+    if movement is None:
         unknown = f"{_money(listed.amount, listed)} were given back by it, and our books don't know it"
         return unknown if listed.made else None
-    state = MovementState(row["state"])
-    if state in _ON_THEIR_WAY or MovementKind(row["kind"]) is not MovementKind.REFUND:
+    state = movement.state
+    if state in _ON_THEIR_WAY or movement.kind is not MovementKind.REFUND:
         return None
-    if (listed.amount, listed.currency) != (row["amount"], row["currency"]):
-        return f"it is of {_money(listed.amount, listed)}, and of {row['amount']} {row['currency']} in our books"
+    if (listed.amount, listed.currency) != (movement.amount, movement.currency):
+        return f"it is of {_money(listed.amount, listed)}, and of {movement.amount} {movement.currency} in our books"
     if listed.made != (state is MovementState.DONE):
         return f"it is {'made' if listed.made else 'not made'} there, and {state} in our books"
     return None

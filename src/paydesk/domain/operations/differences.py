@@ -4,14 +4,15 @@ as values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm
+from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 
 
 class Kind(StrEnum):
@@ -54,14 +55,53 @@ Listed = ListedPurchase | ListedRefund
 
 
 @dataclass(frozen=True, slots=True)
+class BookedAttempt:
+    """What our books have of a purchase; `holds` if its payment is this attempt's,
+    `clock` is how far its shop's time is ahead.
+    """
+
+    key: str
+    merchant_id: int
+    live: bool
+    id: int
+    payment_id: int
+    state: AttemptState
+    amount: Decimal
+    currency: str
+    holds: bool
+    payment_state: PaymentState
+    refunded: Decimal
+    refunding: Decimal
+    moving: bool
+    clock: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class BookedMovement:
+    """What our books have of a capture, a void or a refund."""
+
+    key: str
+    merchant_id: int
+    payment_id: int
+    kind: MovementKind
+    state: MovementState
+    amount: Decimal
+    currency: str
+
+
+Booked = BookedAttempt | BookedMovement
+"""What our books have of something listed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Differing:
-    """Something listed of which our books say otherwise; `row` is what they have of it,
+    """Something listed of which our books say otherwise; `booked` is what they have of it,
     or of a refund's purchase.
     """
 
     listed: Listed
     difference: Difference
-    row: Mapping[str, Any] | None = None
+    booked: Booked | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,30 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Approved, OutcomeUnknown
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
 from paydesk.domain.operations.adopting import adopt, pass_ids
 from paydesk.domain.operations.catching_up import catch_up
 from paydesk.domain.operations.comparing import UNKNOWN_HERE, difference, had_money, has_money, refund_difference
-from paydesk.domain.operations.differences import Adopted, Difference, Differing, Kind, Listed, Reconciled, subject_of
+from paydesk.domain.operations.differences import (
+    Adopted,
+    Booked,
+    BookedAttempt,
+    BookedMovement,
+    Difference,
+    Differing,
+    Kind,
+    Listed,
+    Reconciled,
+    subject_of,
+)
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found import key_of
 
@@ -39,8 +51,21 @@ one lost answer must not end hours of reading."""
 
 _Again = Callable[[], Awaitable[Sequence[Listed]]]
 """Reads a page once more."""
-_Row = Mapping[str, Any]
 _Page = TypeVar("_Page")
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Approved:
+    """An attempt that is approved in our books."""
+
+    key: str
+    merchant_id: int
+    payment_id: int
 
 
 @dataclass(slots=True)
@@ -94,7 +119,7 @@ class Reading:
             after, is_over = refunds.next, not refunds.next
             await self._hold(told)
         # What was undone since it must not have been is none of our books' business.
-        self.differing = [one for one in self.differing if one.row is not None or one.listed.key not in self.undone]
+        self.differing = [one for one in self.differing if one.booked is not None or one.listed.key not in self.undone]
         why = await self._fix(told) if fix else {}
         self._name(why)
         if both_ways:
@@ -172,44 +197,44 @@ class Reading:
         """
         purchases = [one for one in page if isinstance(one, ListedPurchase) and self._is_ours(one)]
         refunds = [one for one in page if isinstance(one, ListedRefund) and (one.key or one.of_key)]
+        if not purchases and not refunds:
+            return {}
         keys = [one.key for one in purchases] + [key_of(one) for one in refunds]
         of_keys = (
             [one.key for one in purchases]
             + [one.of_key for one in refunds]
             + [one.key.removesuffix(_UNDONE) for one in refunds]
         )
-        attempts = await self._by_key(queries.attempts_named, of_keys)
-        movements = await self._by_key(queries.movements_named, keys)
-        elsewhere = {
-            *(await self._by_key(queries.forgotten, keys + of_keys)),
-            *(await self._by_key(queries.card_changes_named, keys)),
-        }
+        attempts = await self._attempts(of_keys)
+        movements = await self._movements(keys)
+        elsewhere = await self._elsewhere(keys, of_keys)
         differing: dict[str, Differing] = {}
         listed: list[Listed] = [*purchases, *refunds]
         for one in listed:
             if one.key in elsewhere or (isinstance(one, ListedRefund) and one.of_key in elsewhere):
                 continue
             if isinstance(one, ListedPurchase):
-                row, reason = attempts.get(one.key), self._of_purchase(one, attempts.get(one.key))
+                booked: Booked | None = attempts.get(one.key)
+                reason = self._of_purchase(one, attempts.get(one.key))
             else:
-                row, reason = self._of_refund(one, movements.get(key_of(one)), attempts)
+                booked, reason = self._of_refund(one, movements.get(key_of(one)), attempts)
             if reason is not None:
-                differing[_key(one)] = Differing(one, self._differs(one, reason, row), row)
+                differing[_key(one)] = Differing(one, self._differs(one, reason, booked), booked)
         return differing
 
-    def _of_purchase(self, one: ListedPurchase, row: _Row | None) -> str | None:
+    def _of_purchase(self, one: ListedPurchase, attempt: BookedAttempt | None) -> str | None:
         """What differs of a purchase; one that is not in our books and took nothing,
         or has no mark, is no matter.
         """
-        if row is not None:
-            return difference(one, row) if self._is_settled(one) else None
+        if attempt is not None:
+            return difference(one, attempt) if self._is_settled(one) else None
         if one.mark is None or not had_money(one):
             return None
         return f"{UNKNOWN_HERE} (order {one.mark.order}, payment {one.mark.payment_id}, {one.amount} {one.currency})"
 
     def _of_refund(
-        self, one: ListedRefund, movement: _Row | None, attempts: Mapping[str, _Row]
-    ) -> tuple[_Row | None, str | None]:
+        self, one: ListedRefund, movement: BookedMovement | None, attempts: Mapping[str, BookedAttempt]
+    ) -> tuple[Booked | None, str | None]:
         """What we have of a refund, or of its purchase, and what differs."""
         purchase = attempts.get(one.of_key)
         was_undone = one.key.endswith(_UNDONE)
@@ -218,23 +243,35 @@ class Reading:
             return None, None
         return movement or purchase, refund_difference(one, movement)
 
-    def _differs(self, one: Listed, reason: str, row: _Row | None) -> Difference:
-        whose = (row["merchant_id"], row["payment_id"]) if row is not None else (None, None)
-        is_known = row is not None and (isinstance(one, ListedPurchase) or "kind" in row)
+    def _differs(self, one: Listed, reason: str, booked: Booked | None) -> Difference:
+        whose = (booked.merchant_id, booked.payment_id) if booked is not None else (None, None)
+        is_known = isinstance(booked, BookedMovement) or (booked is not None and isinstance(one, ListedPurchase))
         kind = Kind.DIFFERS if is_known else Kind.UNKNOWN_HERE
         return Difference(self.bank.name, _what(one), one.key, one.reference, reason, kind, *whose)
 
-    async def _by_key(self, ask: Callable[..., Any], keys: list[str]) -> dict[str, _Row]:
-        """Rows behind keys."""
-        named = sorted({key for key in keys if key})
-        if not named:
-            return {}
-        return {row["key"]: row async for row in ask(self.database, acquirer=self.bank.name, keys=named)}
+    async def _attempts(self, keys: Sequence[str]) -> dict[str, BookedAttempt]:
+        """The attempts behind keys."""
+        rows = queries.attempts_named(self.database, acquirer=self.bank.name, keys=_named(keys))
+        return {one.key: one for one in await records_of(BookedAttempt, rows)}
+
+    async def _movements(self, keys: Sequence[str]) -> dict[str, BookedMovement]:
+        """The captures, voids and refunds behind keys."""
+        rows = queries.movements_named(self.database, acquirer=self.bank.name, keys=_named(keys))
+        return {one.key: one for one in await records_of(BookedMovement, rows)}
+
+    async def _elsewhere(self, keys: Sequence[str], of_keys: Sequence[str]) -> set[str]:
+        """Which keys are of test sides that were emptied, or of checks of new cards."""
+        acquirer = self.bank.name
+        emptied = queries.forgotten(self.database, acquirer=acquirer, keys=_named([*keys, *of_keys]))
+        checks = queries.card_changes_named(self.database, acquirer=acquirer, keys=_named(keys))
+        return {one.key for one in (*await records_of(_Key, emptied), *await records_of(_Key, checks))}
 
     async def _fix(self, told: Callable[[], None]) -> dict[str, str]:
         """Adopt what can be; why the rest can't be, by key. Moves no money."""
         why: dict[str, str] = {}
-        forgotten = [one.listed for one in self.differing if isinstance(one.listed, ListedPurchase) and one.row is None]
+        forgotten = [
+            one.listed for one in self.differing if isinstance(one.listed, ListedPurchase) and one.booked is None
+        ]
         await pass_ids(self.desk, [one.mark for one in forgotten if one.mark is not None])
         async for each in adopt(self.desk, self.bank.name, forgotten):
             if isinstance(each, Adopted):
@@ -268,10 +305,10 @@ class Reading:
         for one in self.differing:
             if one.listed.key in over or (isinstance(one.listed, ListedRefund) and one.listed.of_key in over):
                 continue
-            reason = why.get(one.listed.key) if isinstance(one.listed, ListedPurchase) and one.row is None else None
+            reason = why.get(one.listed.key) if isinstance(one.listed, ListedPurchase) and one.booked is None else None
             told = one.difference
             if reason is not None:
-                told = self._differs(one.listed, f"{told.reason}: {reason}", one.row)
+                told = self._differs(one.listed, f"{told.reason}: {reason}", one.booked)
             self.found.differences.append(told)
 
     async def _look_for_missing(self) -> None:
@@ -281,27 +318,27 @@ class Reading:
         rows = queries.approved_between(
             self.database, acquirer=self.bank.name, since=self.since + self.settled, until=self.now - self.settled
         )
-        unlisted = [row async for row in rows if row["key"] not in self.listed]
+        unlisted = [one for one in await records_of(_Approved, rows) if one.key not in self.listed]
         missing = []
         for start in range(0, len(unlisted), _AT_ONCE):
             some = unlisted[start : start + _AT_ONCE]
-            known = await asyncio.gather(*(self._is_known_there(row) for row in some))
-            missing += [self._missing(row) for row, is_known in zip(some, known, strict=True) if not is_known]
+            known = await asyncio.gather(*(self._is_known_there(one) for one in some))
+            missing += [self._missing(one) for one, is_known in zip(some, known, strict=True) if not is_known]
         self.found.differences += missing
 
-    async def _is_known_there(self, row: _Row) -> bool:
+    async def _is_known_there(self, one: _Approved) -> bool:
         """Whether the acquirer says, asked by key, that it approved a purchase
         which its list lacks.
         """
         try:
-            return isinstance(await self.bank.find(row["key"]), Approved)
+            return isinstance(await self.bank.find(one.key), Approved)
         except (AcquirerRefused, OutcomeUnknown):
             return False
 
-    def _missing(self, row: _Row) -> Difference:
+    def _missing(self, one: _Approved) -> Difference:
         reason = "it is approved in our books, and the acquirer neither lists it nor knows it by its key"
-        kind, whose = Kind.UNKNOWN_THERE, (row["merchant_id"], row["payment_id"])
-        return Difference(self.bank.name, "purchase", row["key"], "", reason, kind, *whose)
+        kind, whose = Kind.UNKNOWN_THERE, (one.merchant_id, one.payment_id)
+        return Difference(self.bank.name, "purchase", one.key, "", reason, kind, *whose)
 
 
 def _what(one: Listed) -> str:
@@ -315,3 +352,8 @@ def _has_money(one: Listed) -> bool:
 def _key(one: Listed) -> str:
     """By what something listed is known."""
     return one.key if isinstance(one, ListedPurchase) else key_of(one)
+
+
+def _named(keys: Sequence[str]) -> list[str]:
+    """The keys to ask for, each once: what was made in an acquirer's own pages has none."""
+    return sorted({key for key in keys if key})

@@ -2,7 +2,7 @@
 -- The attempts behind an acquirer's keys, with how their payments stand. Keys are unique for each merchant: one index probe
 -- per merchant finds each.
 select a.idempotency_key as key, a.merchant_id, a.live, a.id, a.payment_id, a.state, a.amount, a.currency,
-       p.attempt_id = a.id as holds, p.state as payment_state, p.revision, p.refunded, p.refunding,
+       p.attempt_id = a.id as holds, p.state as payment_state, p.refunded, p.refunding,
        p.moving_id is not null as moving,
        case when a.live then interval '0' else m.test_clock end as clock
   from merchant m
@@ -19,7 +19,7 @@ select c.idempotency_key as key
 
 -- name: movements_named(acquirer, keys)
 -- The captures, voids and refunds behind an acquirer's keys.
-select m.idempotency_key as key, m.merchant_id, m.live, m.id, m.payment_id, m.kind, m.state, m.amount, m.currency
+select m.idempotency_key as key, m.merchant_id, m.payment_id, m.kind, m.state, m.amount, m.currency
   from merchant s
   join movement m on m.merchant_id = s.id and m.idempotency_key = any(:keys::text[]) and m.acquirer = :acquirer;
 
@@ -34,7 +34,7 @@ select tag from deployment;
 
 -- name: approved_between(acquirer, since, until)
 -- Approved attempts that took or hold something, by when they were sent (real time).
-select a.idempotency_key as key, a.merchant_id, a.live, a.id, a.payment_id, a.amount, a.currency
+select a.idempotency_key as key, a.merchant_id, a.payment_id
   from payment_attempt a
  where a.not_after between :since::timestamptz + interval '1 minute' and :until::timestamptz + interval '1 minute'
    and a.acquirer = :acquirer and a.state = 'approved' and a.amount > 0;
