@@ -149,11 +149,15 @@ async def stop_workers(workers: Sequence[Kept], points: FailPoints, forks: int) 
     """
 
     def all_work(worker: Kept) -> bool:
-        begun = [event["pid"] for event in worker.events if event["event"] == "forked"]
+        begun, ended, at_work = (
+            {event["pid"] for event in worker.events if event["event"] == what}
+            for what in ("forked", "ended", "working")
+        )
         if not begun:
             return bool(worker.ready)
-        at_work = [event for event in worker.events if event["event"] == "working"]
-        return len(at_work) == len(begun) == forks + len(points.killed.intersection(begun))
+        # One may have ended by itself, too, since the database was just starting again.
+        living = begun - ended
+        return len(living) == forks and living <= at_work and points.killed & begun <= ended
 
     for worker in workers:
         await eventually(partial(all_work, worker), "all workers work", worker.tail)

@@ -100,6 +100,10 @@ def keep(processes: int) -> None:
         for child in children:
             os.kill(child, number)
 
+    def say(event: str, child: int) -> None:
+        # In one write: the forks say something there, too.
+        os.write(2, f"{json.dumps({'event': event, 'level': 'info', 'pid': child})}\n".encode())
+
     def fork() -> None:
         # A signal that comes meanwhile waits for the fork.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -110,8 +114,7 @@ def keep(processes: int) -> None:
         if not child:
             main()
             sys.exit()
-        # In one write: the forks say something there, too.
-        os.write(2, f"{json.dumps({'event': 'forked', 'level': 'info', 'pid': child})}\n".encode())
+        say("forked", child)
 
     gc.freeze()
     for _ in range(processes):
@@ -120,6 +123,7 @@ def keep(processes: int) -> None:
     while children:
         child, status = os.wait()
         children.discard(child)
+        say("ended", child)
         failed |= stopping and status != 0
         time.sleep(_PAUSE)
         if not stopping:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import structlog
 import typer
 
@@ -44,7 +46,7 @@ async def work() -> None:
         desk = payment_desk(settings, pool, vault, *banks, gate=history.gate)
         # Whoever reads that it works may ask it to stop at once.
         stop = stop_on_signals()
-        log.info("working", metrics_port=serve_metrics(settings, else_any=True))
+        log.info("working", pid=os.getpid(), metrics_port=serve_metrics(settings, else_any=True))
         try:
             async with watched("work", notifier=service_manager(), on_look=measure_pools):
                 await do_work(settings, pool, vault, desk, stop, history=history)
