@@ -24,6 +24,7 @@ ACROSS = {
     "adapters/acquirers/stripe": ("errors", "sending"),
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
     "database": ("columns_by_name", "statements_prepared", "steps_beside_work", "untyped_rows"),
+    "domain": ("tables",),
     "domain/accounts": ("names",),
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
     "domain/ledger": ("checking_after", "checking_figures", "checking_subscriptions", "statement"),

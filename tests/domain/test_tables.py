@@ -1,0 +1,144 @@
+"""Which room's SQL writes which table: imports alone don't show that a room reaches into another.
+
+What the schema's functions and triggers write is theirs, and partitions are dropped by
+`database/partitions.py`: neither is counted here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[2] / "src" / "paydesk"
+DOMAIN = SOURCES / "domain"
+
+COMMENT_OR_TEXT = re.compile(r"('(?:[^']|'')*')|--[^\n]*")
+WRITTEN = re.compile(
+    r"(?<!\bfor )(?<!\bdo )(?<!\bno key )"
+    r"\b(?:insert into|merge into|update|delete from|truncate(?: table)?)\s+(?:only\s+)?([a-z_]\w*)",
+    re.IGNORECASE,
+)
+"""A table that is written: `for update` locks, and `on conflict do update` is its insert's."""
+CREATED = re.compile(r"^create (?:unlogged )?table (\w+)", re.MULTILINE)
+
+WRITERS: dict[str, str] = {
+    "account_session": "accounts",
+    "alarm": "alarms operations",  # an operator settles it
+    "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
+    "audit_entry": "accounts",
+    "balance_closing": "ledger",
+    "branding": "business",
+    "business_profile": "business sealing",  # bank accounts move to the newest key
+    # Its number is stored with a payment and erased when a subscription ends; adopted, too.
+    "card": "billing operations payments privacy sealing subscriptions test_clock",
+    "card_change": "billing privacy",  # erased with its customer
+    "card_guard": "business payments test_clock",  # the team sets limits, the guard acts
+    "card_guard_minute": "business payments test_clock",  # the team forgets test tries
+    "card_try": "business payments test_clock",  # the team forgets test tries
+    "chargeback": "chargebacks mail privacy test_clock",  # marked as told with its mail
+    "checkout": "payments privacy sealing test_clock",  # links in clear are hidden
+    "clock_reading": "operations",
+    "customer": "operations payments privacy test_clock",  # a forgotten purchase is adopted
+    "delivery": "deliveries mail privacy test_clock",  # marked as told with its mail
+    "deployment": "operations",
+    "dispute_reading": "chargebacks",
+    "dispute_waiting": "chargebacks",
+    "entry_pause": "accounts",
+    "failed_refund_reading": "payments",
+    "fee_amount": "operations",
+    "fee_plan": "merchants operations",  # an operator changes terms
+    "forgotten_attempt": "test_clock",
+    "form_count": "business merchants",  # test events are counted like calls
+    "history": "operations",
+    "ignored_field": "merchants test_clock",  # goes with the test side
+    "invitation": "accounts",
+    # A posting is written by the statement that does what it is about.
+    "ledger_entry": "chargebacks ledger payments test_clock",
+    "ledger_horizon": "ledger",
+    # Queued by the statement that does what it is about; operators send it again or set it aside.
+    "mail": "accounts deliveries mail operations privacy sealing",
+    "mail_day": "mail",
+    "mail_place": "mail",
+    "membership": "accounts",
+    # Its team sets URLs and mails, operators suspend; a test side that starts anew is counted.
+    "merchant": "business mail merchants operations test_clock",
+    "merchant_key": "business merchants sealing",  # the team ends a key, sealing moves it to the newest
+    # Shipping begins captures, lateness voids; operators have one looked up; mails mark it.
+    "movement": "deliveries mail operations payments privacy test_clock",
+    "package_version": "payments subscriptions test_clock",  # a paid order makes use of it
+    # Renewals begin one; chargebacks, settling and deliveries change it; operators adopt it.
+    "payment": "billing chargebacks deliveries ledger operations payments privacy subscriptions test_clock",
+    # Billing begins a renewal's, subscriptions end it; operators look it up or adopt it.
+    "payment_attempt": "billing operations payments privacy subscriptions test_clock",
+    "payout": "ledger test_clock",  # goes with the test side
+    "person": "accounts sealing",  # second factors move to the newest key
+    "person_device": "accounts",
+    "person_token": "accounts",
+    # Recorded by the statement that does what it tells; a copy sends none.
+    "pingback": "chargebacks operations payments pingbacks privacy subscriptions test_clock",
+    "pingback_attempt": "pingbacks privacy test_clock",  # erased with its customer, or with the test side
+    "profile_change": "business sealing",  # proposed bank accounts move to the newest key
+    "purchase_given_back": "operations",
+    "reconciliation": "operations",
+    "refund_day": "payments",
+    "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
+    "share_of_work": "merchants",
+    # A payment begins it, billing charges it, an adopted renewal locks it; links are hidden.
+    "subscription": "billing operations payments privacy sealing subscriptions test_clock",
+    "subscription_package": "payments subscriptions test_clock",  # a paid order makes use of it
+    "worker_seen": "operations",
+}
+"""Each table that statements of the domain write, and the rooms whose statements do;
+where there are several, the comment says why."""
+
+
+def bare(sql: str) -> str:
+    """Statements on one line, without comments and what texts say."""
+    return " ".join(COMMENT_OR_TEXT.sub(lambda found: "''" if found[1] else "", sql).split())
+
+
+def written_by(sql: str) -> set[str]:
+    return set(WRITTEN.findall(bare(sql)))
+
+
+@cache
+def writers() -> dict[str, set[str]]:
+    rooms = defaultdict(set)
+    for path in DOMAIN.rglob("*.sql"):
+        for table in written_by(path.read_text()):
+            rooms[table].add(path.relative_to(DOMAIN).parts[0])
+    return rooms
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("select 1 from payment for update; select 1 from card for no key\n  update skip locked", set()),
+        ("insert into card as c (id) values (1) on conflict (id) do\n  update set id = 2", {"card"}),
+        (
+            "with a as (delete from mail returning 1) update only payment p set x = 'update card' -- update mail_day",
+            {"mail", "payment"},
+        ),
+        ("truncate table alarm; merge into person using card on true", {"alarm", "person"}),
+    ],
+)
+def test_a_write_is_told_from_a_lock(sql: str, tables: set[str]) -> None:
+    assert written_by(sql) == tables
+
+
+@pytest.mark.parametrize("table", sorted(WRITERS.keys() | writers().keys()))
+def test_a_table_is_written_by_the_rooms_that_are_listed(table: str) -> None:
+    rooms, listed = writers().get(table, set()), set(WRITERS.get(table, "").split())
+    assert rooms == listed, (
+        f"{table} is written by {sorted(rooms)}, listed are {sorted(listed)}: call the room that owns the table, "
+        f"or list the writer in WRITERS with the reason"
+    )
+
+
+def test_what_is_listed_are_tables() -> None:
+    schema = "\n".join(path.read_text() for path in (SOURCES / "database").rglob("*.sql"))
+    assert WRITERS.keys() <= set(CREATED.findall(schema))
