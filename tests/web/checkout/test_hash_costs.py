@@ -105,7 +105,7 @@ async def test_refused_calls_have_a_limit_of_their_own(web: httpx.AsyncClient, m
 
 
 def nobody_is_too_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a burst wait for connections as long as a busy machine needs, instead of answering 503."""
+    """Let a burst wait for connections as long as a busy machine needs."""
     monkeypatch.setattr(waiting, "PATIENCE", 60.0)
 
 
