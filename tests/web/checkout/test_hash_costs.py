@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from paydesk.core.clock import utc_now
 from paydesk.database import waiting
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import genuine
@@ -128,11 +129,15 @@ async def test_a_burst_of_refused_forms_gets_no_further_than_one_after_another(
     form = signed_form() if door == "/payment/form" else {"public_key": merchant.public_key, "status": "delivered"}
     form |= WRONG
     nobody_is_too_busy(monkeypatch)
+    began = utc_now()
     burst = await asyncio.gather(*(web.post(door, data=form) for _ in range(200)))
-    assert Counter(answer.status_code for answer in burst) == {403: MOST_REFUSED, 429: 200 - MOST_REFUSED}
-    assert len(looked_at) == MOST_REFUSED
+    # They are counted by the minute of the clock, and a busy machine's burst may last into the next.
+    minutes = 1 + int(utc_now().timestamp() // 60 - began.timestamp() // 60)
+    answers = Counter(answer.status_code for answer in burst)
+    assert MOST_REFUSED <= answers[403] <= MOST_REFUSED * minutes
+    assert answers == {403: len(looked_at), 429: 200 - len(looked_at)}
     lines = await database.fetchval("select count(*) from rejected_form where merchant_id = $1", merchant.id)
-    assert lines <= MOST_REFUSED, "a flood pushes nothing out of the log"
+    assert lines <= len(looked_at), "a flood pushes nothing out of the log"
 
 
 async def test_a_burst_of_genuine_forms_is_no_flood(
