@@ -131,7 +131,7 @@ async def test_a_burst_of_refused_forms_gets_no_further_than_one_after_another(
     nobody_is_too_busy(monkeypatch)
     began = utc_now()
     burst = await asyncio.gather(*(web.post(door, data=form) for _ in range(200)))
-    # They are counted by the minute of the clock, and a busy machine's burst may last into the next.
+    # They are counted by the clock's minute, and a busy machine's burst may last into the next.
     minutes = 1 + int(utc_now().timestamp() // 60 - began.timestamp() // 60)
     answers = Counter(answer.status_code for answer in burst)
     assert MOST_REFUSED <= answers[403] <= MOST_REFUSED * minutes
