@@ -22,6 +22,7 @@ from fastapi import FastAPI, Request, Response
 
 from paydesk.database.pool import SESSION
 from paydesk.domain.merchants.keys import queries as merchant_queries
+from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
 from paydesk.domain.payments.paying import queries
 
 PAGE = b"<!doctype html><title>Pay</title>" + b"<p>pay</p>" * 1450
@@ -147,13 +148,15 @@ async def pay(token: str, request: Request) -> Response:
             nets=[Decimal("8.9")],
             reserves=[Decimal("0.5")],
             fees=[Decimal("0.6")],
-            pingback_urls=[None],
+            send_to=[None],
             pingback_formats=["json"],
             payloads=["{}"],
             subscription_ids=[None],
             period_numbers=[None],
             subscriptions="[]",
             leads_back=[True],
+            time_to_ship=TIME_TO_SHIP,
+            reminded_before=REMINDED_BEFORE,
             now=now,
         ),
     )

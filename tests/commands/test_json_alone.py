@@ -53,7 +53,7 @@ WORDS: dict[str, str] = {
     "mail list": "",
     "mail resend": "1",
     "alarm list": "",
-    "alarm settle": "1",
+    "alarm settle": "9007199254740991",
     "subscription list": "",
     "subscription show": "{subscription}",
     "subscription missed": "{merchant}",
