@@ -198,7 +198,7 @@ async def test_a_reader_is_told_when_to_try_again(
     async def away(*_: Any, **__: Any) -> None:
         raise OSError("gone")
 
-    monkeypatch.setattr("paydesk.web.api.payments.browse_payments", away)
+    monkeypatch.setattr("paydesk.web.api.payments.list_payments", away)
     answer = await web.get("/api/v1/payments", headers={"X-ApiKey": merchant.private_key})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
     assert answer.json()["message"] == "the service is starting again; try again"

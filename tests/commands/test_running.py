@@ -145,7 +145,7 @@ async def listen(said: asyncio.StreamReader, lines: list[str]) -> None:
 
 
 @asynccontextmanager
-async def browsing() -> AsyncIterator[httpx.AsyncClient]:
+async def a_browser() -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(follow_redirects=True, timeout=PATIENCE) as browser:
         yield browser
 
@@ -191,7 +191,7 @@ async def test_the_start_ends_with_addresses_keys_and_test_cards(running: Progra
 
 
 async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running: Program) -> None:
-    async with browsing() as browser:
+    async with a_browser() as browser:
         thanks = await buy(browser, running)
         assert str(thanks.url).startswith(f"{running.shop}/thanks")
         assert "payment_order" in await paid_at_the_shop(browser, thanks.url)
@@ -199,7 +199,7 @@ async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running
 
 async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(running: Program) -> None:
     mailbox = running.found(r"Mailbox +(\S+)")
-    async with browsing() as browser:
+    async with a_browser() as browser:
         await buy(browser, running)
         async with asyncio.timeout(PATIENCE):
             while "Your receipt from Sample Shop" not in (page := (await browser.get(mailbox)).text):  # noqa: ASYNC110
@@ -210,7 +210,7 @@ async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(run
 
 async def test_the_printed_keys_sign_forms_of_ones_own(running: Program) -> None:
     gateway = Gateway(running.key("public"), running.key("private"), base_url=running.address)
-    async with browsing() as browser:
+    async with a_browser() as browser:
         page = await browser.post(**order(gateway, "own-1"))
     assert page.status_code == 200
     assert "Pay 12.50" in page.text.replace("$", "").replace("US", "")
@@ -239,7 +239,7 @@ async def test_keys_and_database_are_private(running: Program) -> None:
 
 
 async def test_metrics_count_payments_pingbacks_and_request_times(running: Program) -> None:
-    async with browsing() as browser:
+    async with a_browser() as browser:
         await paid_at_the_shop(browser, (await buy(browser, running)).url)
         shown = (await browser.get(running.found(r"Metrics +(\S+)"))).text
     assert re.search(r'paydesk_payments_total\{outcome="approved"\} [1-9]', shown)
@@ -254,7 +254,7 @@ async def test_metrics_count_payments_pingbacks_and_request_times(running: Progr
 
 
 async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running: Program) -> None:
-    async with browsing() as browser:
+    async with a_browser() as browser:
         thanks = await buy(browser, running)
     paying = thanks.history[0]
     request_id, token = paying.headers["X-Request-Id"], paying.url.path.split("/")[2]
@@ -267,7 +267,7 @@ async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running:
 
 
 async def test_two_data_directories_run_side_by_side(running: Program, tmp_path: Path) -> None:
-    async with paydesk("run", DATA_DIR=tmp_path / "data") as other, browsing() as browser:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as other, a_browser() as browser:
         await other.ready()
         assert other.key("public") != running.key("public")
         for program in (running, other):
@@ -278,13 +278,13 @@ async def test_two_data_directories_run_side_by_side(running: Program, tmp_path:
 
 
 async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(tmp_path: Path) -> None:
-    async with paydesk("run", DATA_DIR=tmp_path / "data") as first, browsing() as browser:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as first, a_browser() as browser:
         await first.ready()
         thanks = await buy(browser, first)
         await paid_at_the_shop(browser, thanks.url)
         assert await first.stop(signal.SIGINT) == 0
     ports = {"PORT": first.address.rpartition(":")[2], "DEMO_PORT": first.shop.rpartition(":")[2]}
-    async with paydesk("run", DATA_DIR=tmp_path / "data", **ports) as second, browsing() as browser:
+    async with paydesk("run", DATA_DIR=tmp_path / "data", **ports) as second, a_browser() as browser:
         await second.ready()
         assert (second.key("public"), second.key("private")) == (first.key("public"), first.key("private"))
         await paid_at_the_shop(browser, thanks.url)
@@ -298,13 +298,13 @@ async def test_it_recovers_when_everything_was_killed_and_refuses_a_newer_schema
     data = tmp_path / "data"
     # A pingback that was being sent is sent again once its lease is over, a while after its answer
     # would be too late.
-    async with paydesk("run", DATA_DIR=data, PINGBACK_TIMEOUT=1) as killed, browsing() as browser:
+    async with paydesk("run", DATA_DIR=data, PINGBACK_TIMEOUT=1) as killed, a_browser() as browser:
         await killed.ready()
         thanks = await buy(browser, killed)
         assert thanks.url.path == "/thanks"
         await killed.kill()
     ports = {"PORT": killed.address.rpartition(":")[2], "DEMO_PORT": killed.shop.rpartition(":")[2]}
-    async with paydesk("run", DATA_DIR=data, PINGBACK_TIMEOUT=1, **ports) as again, browsing() as browser:
+    async with paydesk("run", DATA_DIR=data, PINGBACK_TIMEOUT=1, **ports) as again, a_browser() as browser:
         await again.ready()
         assert again.key("private") == killed.key("private")
         await paid_at_the_shop(browser, thanks.url)
@@ -345,7 +345,7 @@ async def is_started_again(program: Program, name: str, killed: psutil.Process) 
 
 
 async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(tmp_path: Path) -> None:
-    async with paydesk("run", DATA_DIR=tmp_path / "data") as program, browsing() as browser:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as program, a_browser() as browser:
         await program.ready()
         worker = part(program, "worker")
         assert worker is not None
@@ -359,7 +359,7 @@ async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(t
 
 
 async def test_a_web_process_that_dies_is_started_again_on_its_ports(tmp_path: Path) -> None:
-    async with paydesk("run", DATA_DIR=tmp_path / "data") as program, browsing() as browser:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as program, a_browser() as browser:
         await program.ready()
         web = part(program, "web")
         assert web is not None
@@ -480,7 +480,7 @@ async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
     async with (
         connected(own_database_url, most=2) as database,
         paydesk("serve", "--workers", workers, **settings) as program,
-        browsing() as browser,
+        a_browser() as browser,
     ):
         merchant = await create_merchant(database, vault, name="Corner Shop", email="o@shop.example", now=utc_now())
         await eventually(lambda: any('"ready to answer"' in line for line in program.err), "it serves")
@@ -539,7 +539,7 @@ async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_s
 async def test_all_processes_of_a_service_answer_for_its_metrics(own_database_url: str, tmp_path: Path) -> None:
     keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting()}
     settings = {"DATABASE_URL": own_database_url, "DATA_DIR": tmp_path / "data", **keys}
-    async with paydesk("serve", "--workers", "2", **settings) as program, browsing() as browser:
+    async with paydesk("serve", "--workers", "2", **settings) as program, a_browser() as browser:
         await eventually(lambda: sum('"ready to answer"' in line for line in program.err) == 2, "both serve")
         for _ in range(40):
             assert (await browser.get(f"{program.address}/readyz", headers={"Connection": "close"})).text == "ok"

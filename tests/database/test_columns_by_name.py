@@ -32,7 +32,7 @@ SOURCE = Path(paydesk.__file__).parent
 FILES = sorted([*SOURCE.rglob("*.sql"), *SOURCE.rglob("*.py")])
 
 PICKED = {
-    "domain/operations/merchants.py: inspect",
+    "domain/operations/merchants.py: find_merchant",
 }
 """Statements that give whole rows to a module which fills classes:
 it picks these by name, others it takes whole."""

@@ -9,12 +9,12 @@ import typer
 
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.options import HowMany, side_word
-from paydesk.commands.showing import AsJson, show_json, show_table
+from paydesk.commands.printing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.alarms.kinds import AlarmKind
-from paydesk.domain.operations.alarms import browse_alarms, settle_alarm
+from paydesk.domain.operations.alarms import list_alarms, settle_alarm
 
 app = typer.Typer(help="What can't be booked, contradicts or is held: see it, and settle it.", no_args_is_help=True)
 
@@ -29,7 +29,7 @@ async def list_(
 ) -> None:
     """List the alarms that wait for a person, newest first, with their reasons."""
     async with deployment() as here:
-        found = await browse_alarms(here.database, Page(last), kind=kind, settled=settled)
+        found = await list_alarms(here.database, Page(last), kind=kind, settled=settled)
     if as_json:
         show_json([asdict(one) for one in found])
         return

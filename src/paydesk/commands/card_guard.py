@@ -12,7 +12,7 @@ import typer
 from paydesk.app import card_limits
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import Live
-from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE

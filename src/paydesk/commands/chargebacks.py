@@ -16,26 +16,26 @@ from paydesk.adapters.acquirers.simulator import RemoteSimulator, SimulatedAcqui
 from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import HowMany, Live
-from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.money import parse_amount, written
 from paydesk.core.paging import Page
 from paydesk.domain.chargebacks.disputing import (
     Chargeback,
-    browse_chargebacks,
     dispute_reference,
     find_by_reference,
+    find_chargeback,
     give_evidence,
+    list_chargebacks,
     purchase_of,
     shop_of_chargeback,
-    show_chargeback,
 )
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
-from paydesk.domain.operations.chargebacks import browse_waiting
+from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks import reckon as reckon_dispute
 from paydesk.domain.payments.desk import Desk
 
@@ -59,7 +59,7 @@ async def list_(
     """List a merchant's newest chargebacks, newest first."""
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
-        found = await browse_chargebacks(here.database, shop, state, Page(last))
+        found = await list_chargebacks(here.database, shop, state, Page(last))
     if as_json:
         show_json([asdict(one) for one in found])
         return
@@ -89,7 +89,7 @@ async def show(chargeback_id: ChargebackId, as_json: AsJson = False) -> None:
     """Show a chargeback."""
     async with deployment() as here:
         shop = await shop_of_chargeback(here.database, chargeback_id)
-        _print(await show_chargeback(here.database, shop, chargeback_id), as_json)
+        _print(await find_chargeback(here.database, shop, chargeback_id), as_json)
 
 
 @app.command("open", epilog="Example: paydesk chargeback open 17 --reason product_not_received")
@@ -147,7 +147,7 @@ async def waiting(last: HowMany = 50, as_json: AsJson = False) -> None:
     they are tried again.
     """
     async with deployment() as here:
-        found = await browse_waiting(here.database, most=last)
+        found = await list_waiting(here.database, most=last)
     if as_json:
         show_json([asdict(one) for one in found])
         return
@@ -180,7 +180,7 @@ async def reckon(
     """
     async with deployment() as here:
         shop = await shop_of_chargeback(here.database, chargeback_id)
-        found = await show_chargeback(here.database, shop, chargeback_id)
+        found = await find_chargeback(here.database, shop, chargeback_id)
         worth = parse_amount(amount, found.currency)
         _print(await reckon_dispute(here.database, shop, chargeback_id, worth, now=utc_now()), as_json)
 
@@ -193,7 +193,7 @@ async def _close(chargeback_id: int, *, won: bool, as_json: bool) -> None:
             raise Conflict("the acquirer of this payment decides, not Paydesk")
         await _asked(bank.close_dispute(reference, won))
         await read_disputes(desk, now=utc_now())
-        _print(await show_chargeback(here.database, shop, chargeback_id), as_json)
+        _print(await find_chargeback(here.database, shop, chargeback_id), as_json)
 
 
 async def _asked(question: Awaitable[_Answer]) -> _Answer:

@@ -13,8 +13,8 @@ import typer
 
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.printing import AsJson, counted, note, progress, show_json, shown
 from paydesk.commands.reconciling import acquirers_of, back_from
-from paydesk.commands.showing import AsJson, counted, note, progress, show_json, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database

@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 
 from paydesk.app import history_watched, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.showing import AsJson, counted, note, progress, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.periods import Period, parse_period

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.showing import AsJson, counted, note, progress, show_facts, show_json
+from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.merchants.merchant import find_merchant

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.showing import AsJson, show_json, show_table
+from paydesk.commands.printing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_currency, plain_number

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import command, deployment
-from paydesk.commands.showing import AsJson, show_facts, show_json
+from paydesk.commands.printing import AsJson, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.history import Reading, read

@@ -17,7 +17,7 @@ import typer
 
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.options import HowMany, Live
-from paydesk.commands.showing import AsJson, note, progress, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.core.money import parse_known_currency, parse_typed, plain_number, written
@@ -25,7 +25,7 @@ from paydesk.core.paging import EARLIEST, LATEST, Page, read_moment
 from paydesk.core.spreadsheets import csv_line
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
-from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, browse_payouts
+from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, list_payouts
 from paydesk.domain.merchants.api_calls import check_request_key
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.money import pay_out, read_bank_account
@@ -160,7 +160,7 @@ async def list_(
     """List the newest payouts, newest first."""
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
-        found = await browse_payouts(here.database, shop, Page(last))
+        found = await list_payouts(here.database, shop, Page(last))
     if as_json:
         show_json([{name: value for name, value in asdict(one).items() if name != "again"} for one in found])
         return

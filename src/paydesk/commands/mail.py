@@ -11,7 +11,7 @@ import typer
 
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.options import HowMany, side_word
-from paydesk.commands.showing import AsJson, show_json, show_table
+from paydesk.commands.printing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.mails import MailState, masked, newest_mails, resend_mail

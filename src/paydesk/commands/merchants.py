@@ -13,7 +13,7 @@ from paydesk.app import gate_of, live_acquirer, test_acquirer
 from paydesk.commands import card_guard
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import Live, side_word
-from paydesk.commands.showing import AsJson, counted, note, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed, SetupError
@@ -36,7 +36,7 @@ from paydesk.domain.merchants.merchant import (
     shop_of,
 )
 from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
-from paydesk.domain.operations.merchants import inspect_merchant, resume_merchant, suspend_merchant
+from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed import charge_all_missed
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
 from paydesk.domain.pingbacks.resending import send_waiting
@@ -260,7 +260,7 @@ async def resume(
     the rest is skipped.
     """
     async with deployment() as here:
-        if charge_all_periods and (await inspect_merchant(here.database, merchant_id)).merchant.suspended_at:
+        if charge_all_periods and (await find_merchant_for_operator(here.database, merchant_id)).merchant.suspended_at:
             await charge_all_missed(here.database, COMMAND_LINE, merchant_id, now=utc_now())
         await resume_merchant(here.database, COMMAND_LINE, merchant_id, now=utc_now())
     _say_standing(merchant_id, suspended=False, as_json=as_json)

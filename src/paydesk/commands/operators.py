@@ -11,7 +11,7 @@ import typer
 
 from paydesk.app import gate_of
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.showing import AsJson, note, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.gate import Gate

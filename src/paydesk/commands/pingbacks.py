@@ -10,14 +10,14 @@ import typer
 
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.options import EitherSide, HowMany, side_word
-from paydesk.commands.showing import AsJson, counted, note, progress, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.operations.pingbacks import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
-from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, show_pingback
+from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, find_tried_pingback
 from paydesk.domain.pingbacks.resending import resend as resend_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
@@ -68,7 +68,7 @@ async def show(pingback_id: PingbackId, as_json: AsJson = False) -> None:
     """Show a pingback's payload, and every attempt with what was sent and what came back."""
     async with deployment() as here:
         shop = await shop_of_pingback(here.database, pingback_id)
-        pingback, attempts = await show_pingback(here.database, shop, pingback_id)
+        pingback, attempts = await find_tried_pingback(here.database, shop, pingback_id)
     listed = _listed(shop.merchant_id, pingback)
     if as_json:
         show_json(listed | {"sent": attempts})

@@ -12,7 +12,7 @@ import typer
 
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.merchants import require_live_acquirer
-from paydesk.commands.showing import AsJson, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.paging import read_moment

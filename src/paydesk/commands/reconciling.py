@@ -13,7 +13,7 @@ from dateutil.relativedelta import relativedelta
 
 from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.showing import AsJson, counted, progress, show_json, shown
+from paydesk.commands.printing import AsJson, counted, progress, show_json, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.periods import parse_period

@@ -13,7 +13,7 @@ import typer
 
 from paydesk.app import history_watched, live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, again_under, command, deployment
-from paydesk.commands.showing import AsJson, note, show_facts, show_json
+from paydesk.commands.printing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.money import parse_typed, written
@@ -22,7 +22,7 @@ from paydesk.domain.merchants.api_calls import check_request_key
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.for_api import SeenPayment, show_payment
+from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
 
@@ -45,7 +45,7 @@ async def refund(
     wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
     async with deployment(moves_money=True) as here:
         shop = await _shop(here.database, payment_id, merchant, live)
-        seen, _ = await show_payment(here.database, shop, payment_id)
+        seen, _ = await find_payment(here.database, shop, payment_id)
         part = parse_typed(amount, seen.currency, "--amount") if amount is not None else None
         if shop.live and not yes:
             typer.confirm(_question(shop, seen, part), abort=True, err=True)

@@ -11,8 +11,8 @@ import typer
 
 from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.printing import AsJson, counted, note, show_json
 from paydesk.commands.reconciling import compared, show
-from paydesk.commands.showing import AsJson, counted, note, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import occurrence, parse_period

@@ -9,7 +9,7 @@ import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import EitherSide, HowMany
-from paydesk.commands.showing import AsJson, note, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -18,7 +18,7 @@ from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.missed import charge_all_missed, missed_periods
 from paydesk.domain.operations.subscriptions import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
-from paydesk.domain.subscriptions.for_api import SeenSubscription, show_subscription
+from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -59,7 +59,7 @@ async def show(subscription_id: SubscriptionId, as_json: AsJson = False) -> None
     """Show a subscription as pingbacks show it, with the address of its customer's page."""
     async with deployment() as here:
         shop = await shop_of_subscription(here.database, subscription_id)
-        seen = await show_subscription(here.database, shop, subscription_id)
+        seen = await find_subscription_for_api(here.database, shop, subscription_id)
     if as_json:
         show_json(_shown(seen, here))
     else:
@@ -76,7 +76,7 @@ async def cancel(subscription_id: SubscriptionId, as_json: AsJson = False) -> No
         shop = await shop_of_subscription(here.database, subscription_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
         ended = await cancel_subscription(here.database, shop, subscription_id, by="merchant", now=now)
-        seen = await show_subscription(here.database, shop, subscription_id)
+        seen = await find_subscription_for_api(here.database, shop, subscription_id)
     if as_json:
         show_json(_shown(seen, here))
     else:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.printing import AsJson, show_facts, show_json
 from paydesk.commands.reconciling import acquirers_of
-from paydesk.commands.showing import AsJson, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.money import written

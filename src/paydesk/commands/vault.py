@@ -11,7 +11,7 @@ import typer
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.adapters.vault import Vault
 from paydesk.commands.connecting import command, deployment
-from paydesk.commands.showing import AsJson, counted, note, progress, show_json, show_table
+from paydesk.commands.printing import AsJson, counted, note, progress, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.domain.sealing.hiding_links import hide_links
 from paydesk.domain.sealing.resealing import (

@@ -9,7 +9,7 @@ import typer
 
 from paydesk.app import history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
-from paydesk.commands.showing import progress
+from paydesk.commands.printing import progress
 from paydesk.commands.starting import raise_file_limit, serve_metrics, warn_of_open_secrets
 from paydesk.database.metrics import measure_pools
 from paydesk.database.migrating import migrate as apply_migrations

@@ -15,7 +15,7 @@ from argon2.profiles import CHEAPEST
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
-from paydesk.domain.accounts.audit import browse_own
+from paydesk.domain.accounts.audit import list_own_entries
 from paydesk.domain.accounts.entering import log_in
 from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.second_factor import begin_enrolment, confirm_enrolment
@@ -88,7 +88,7 @@ class Someone:
 
     async def done(self) -> list[str]:
         """What the audit log says of the person, oldest first."""
-        entries = await browse_own(self.gate.database, self.id, Page(100))
+        entries = await list_own_entries(self.gate.database, self.id, Page(100))
         return [str(entry.action) for entry in reversed(entries)]
 
 

@@ -11,7 +11,7 @@ from paydesk.core.paging import Page, Place
 from paydesk.database import partitions
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import Action, Actor, browse, browse_operators, browse_own, record
+from paydesk.domain.accounts.audit import Action, Actor, list_entries, list_operators_entries, list_own_entries, record
 from paydesk.domain.merchants.shop import Shop
 
 SOMEBODY = Actor(None, "192.0.2.1")
@@ -28,7 +28,7 @@ async def test_a_line_says_who_what_when_and_from_where(ada: Someone, database: 
         subject="payment 7\x00" + "x" * 500,
         details={"amount": "1.00", "text": "<b>\x00"},
     )
-    entry, *_ = await browse(database, ada.merchant_id, Page(10))
+    entry, *_ = await list_entries(database, ada.merchant_id, Page(10))
     assert (entry.at, entry.action, entry.person_id, entry.name, entry.email) == (
         now,
         Action.payment_refunded,
@@ -49,28 +49,28 @@ async def test_pages_go_on_where_the_last_one_ended_and_filters_narrow(
     for n in range(10):
         actor, action = (ada.session.actor, Action.exported) if n % 2 else (SOMEBODY, Action.pingback_resent)
         await record(database, actor, action, now=now, merchant_id=shop.merchant_id, subject=str(n))
-    first = await browse(database, shop.merchant_id, Page(4))
-    second = await browse(database, shop.merchant_id, Page(10, before=Place(first[-1].at, first[-1].id)))
+    first = await list_entries(database, shop.merchant_id, Page(4))
+    second = await list_entries(database, shop.merchant_id, Page(10, before=Place(first[-1].at, first[-1].id)))
     assert [entry.subject for entry in (*first, *second)] == [str(n) for n in range(9, -1, -1)]
     odd = [str(n) for n in range(9, 0, -2)]
-    by_action = await browse(database, shop.merchant_id, Page(10), action=Action.exported)
-    by_person = await browse(database, shop.merchant_id, Page(10), person_id=ada.id)
-    both = await browse(database, shop.merchant_id, Page(10), person_id=ada.id, action=Action.pingback_resent)
+    by_action = await list_entries(database, shop.merchant_id, Page(10), action=Action.exported)
+    by_person = await list_entries(database, shop.merchant_id, Page(10), person_id=ada.id)
+    both = await list_entries(database, shop.merchant_id, Page(10), person_id=ada.id, action=Action.pingback_resent)
     assert [entry.subject for entry in by_action] == [entry.subject for entry in by_person] == odd
     assert both == []
-    assert await browse(database, shop.merchant_id, Page(10, since=now + timedelta(seconds=1))) == []
-    assert await browse(database, shop.merchant_id, Page(10, until=now)) == []
+    assert await list_entries(database, shop.merchant_id, Page(10, since=now + timedelta(seconds=1))) == []
+    assert await list_entries(database, shop.merchant_id, Page(10, until=now)) == []
 
 
 async def test_a_merchant_sees_its_own_lines_and_a_person_their_own(
     ada: Someone, stranger: Someone, database: Database
 ) -> None:
     await record(database, ada.session.actor, Action.exported, now=utc_now(), merchant_id=ada.merchant_id)
-    seen = await browse(database, stranger.merchant_id, Page(99))
+    seen = await list_entries(database, stranger.merchant_id, Page(99))
     assert {entry.merchant_id for entry in seen} == {stranger.merchant_id}
-    own = await browse_own(database, stranger.id, Page(99))
+    own = await list_own_entries(database, stranger.id, Page(99))
     assert {entry.person_id for entry in own} == {stranger.id}
-    assert Action.exported not in [entry.action for entry in await browse_own(database, ada.id, Page(99))]
+    assert Action.exported not in [entry.action for entry in await list_own_entries(database, ada.id, Page(99))]
 
 
 async def test_what_operators_do_is_listed_across_merchants(ada: Someone, database: Database) -> None:
@@ -78,7 +78,7 @@ async def test_what_operators_do_is_listed_across_merchants(ada: Someone, databa
         database, ada.session.operator, Action.go_live_approved, now=utc_now(), merchant_id=ada.merchant_id, subject="x"
     )
     await record(database, ada.session.actor, Action.exported, now=utc_now(), merchant_id=ada.merchant_id)
-    newest = (await browse_operators(database, Page(1)))[0]
+    newest = (await list_operators_entries(database, Page(1)))[0]
     assert (newest.merchant_id, newest.action, newest.operator) == (ada.merchant_id, Action.go_live_approved, True)
 
 
@@ -88,7 +88,7 @@ async def test_a_line_goes_with_its_transaction_or_not_at_all(shop: Shop, databa
         await change.start()
         await record(connection, SOMEBODY, Action.exported, now=utc_now(), merchant_id=shop.merchant_id)
         await change.rollback()
-    assert await browse(database, shop.merchant_id, Page(10)) == []
+    assert await list_entries(database, shop.merchant_id, Page(10)) == []
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -105,7 +105,7 @@ async def test_a_line_is_never_changed_and_goes_only_with_its_month(
             await database.execute("delete from audit_entry where merchant_id = $1", shop.merchant_id)
     with pytest.raises(asyncpg.RaiseError, match="append-only"):
         await database.execute("update audit_entry set subject = 'x' where merchant_id = $1", shop.merchant_id)
-    assert len(await browse(database, shop.merchant_id, Page(10))) == 1 + partitioned
+    assert len(await list_entries(database, shop.merchant_id, Page(10))) == 1 + partitioned
     if partitioned:
         await keep_partitions(database, now=now + timedelta(days=460), months=13)
-        assert await browse(database, shop.merchant_id, Page(10)) == []
+        assert await list_entries(database, shop.merchant_id, Page(10)) == []

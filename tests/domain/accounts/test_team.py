@@ -12,7 +12,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, Gone, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import browse
+from paydesk.domain.accounts.audit import list_entries
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Permission, Role
@@ -255,7 +255,7 @@ async def test_the_log_tells_what_was_done_to_the_team(
     await change_role(gate, ada.session, bob.id, Role.support, now=utc_now())
     await change_role(gate, ada.session, bob.id, Role.support, now=utc_now())
     await remove_member(gate, ada.session, bob.id, now=utc_now())
-    entries = list(reversed(await browse(database, ada.merchant_id, Page(50))))
+    entries = list(reversed(await list_entries(database, ada.merchant_id, Page(50))))
     assert [(str(entry.action), entry.email) for entry in entries] == [
         ("merchant_opened", ada.email),
         ("member_invited", ada.email),

@@ -29,12 +29,12 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
-from paydesk.domain.chargebacks.disputing import Chargeback, browse_chargebacks, give_evidence, purchase_of
+from paydesk.domain.chargebacks.disputing import Chargeback, give_evidence, list_chargebacks, purchase_of
 from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.chargebacks import browse_waiting, reckon
+from paydesk.domain.operations.chargebacks import list_waiting, reckon
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import RefundStatus, refund
@@ -125,7 +125,7 @@ class Books:
 
     async def chargebacks(self) -> list[Chargeback]:
         """The shop's chargebacks, oldest first."""
-        return (await browse_chargebacks(self.database, self.shop, None, Page(10)))[::-1]
+        return (await list_chargebacks(self.database, self.shop, None, Page(10)))[::-1]
 
     async def told(self) -> list[dict[str, Any]]:
         """What the merchant was told of chargebacks, oldest first."""
@@ -525,5 +525,5 @@ async def test_what_is_in_the_payments_currency_is_not_reckoned(books: Books) ->
 async def test_an_operator_sees_what_waits(books: Books) -> None:
     told = books.dispute("10.00", of_key="nobody's", taken=Decimal("9.5"))
     await books.hear(told)
-    (one,) = await browse_waiting(books.database, most=10)
+    (one,) = await list_waiting(books.database, most=10)
     assert (one.acquirer, one.told, one.tries) == ("simulator", told, 1)

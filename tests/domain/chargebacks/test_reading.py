@@ -23,7 +23,7 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import disputing
-from paydesk.domain.chargebacks.disputing import browse_chargebacks, give_evidence, purchase_of, show_chargeback
+from paydesk.domain.chargebacks.disputing import find_chargeback, give_evidence, list_chargebacks, purchase_of
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
@@ -82,7 +82,7 @@ async def test_a_chargeback_takes_the_money_and_a_fee_and_is_told(
 ) -> None:
     payment_id = await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     assert (found.payment_id, found.state, found.amount, found.fee) == (
         payment_id,
         ChargebackState.OPEN,
@@ -116,13 +116,13 @@ async def test_workers_that_read_at_once_record_it_once(
     await buy(CHARGED_BACK)
     await asyncio.gather(*(read_disputes(desk, now=utc_now()) for _ in range(6)))
     assert len(await told()) == 1
-    assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1
+    assert len(await list_chargebacks(database, shop, None, Page(10))) == 1
 
 
 async def test_a_chargeback_in_yen_costs_yen(desk: Desk, shop: Shop, database: Database, buy: Buy) -> None:
     await buy(CHARGED_BACK, amount="1000", currency="JPY")
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     assert (found.currency, found.amount, found.fee) == ("JPY", Decimal(1000), Decimal(1500))
 
 
@@ -154,7 +154,7 @@ async def test_a_dispute_that_was_won_and_then_refunded_before_anybody_read_of_i
     await refund(desk, shop, payment_id, given_back, requested_by="api", now=utc_now())
     before, state = await held(database, shop), await state_of(database, shop, payment_id)
     assert await read_disputes(desk, now=utc_now()) == 2, "that it was opened, and that it was won"
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     assert (found.state, found.amount, found.fee) == (ChargebackState.WON, Decimal(10), Decimal(15))
     assert await state_of(database, shop, payment_id) == state
     assert sum(await held(database, shop)) == sum(before) - 15
@@ -188,7 +188,7 @@ async def test_a_dispute_that_is_lost_is_final(
     await read_disputes(desk, now=utc_now())
     bank.close_dispute(reference, won=False)
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, ChargebackState.LOST, Page(10))
+    (found,) = await list_chargebacks(database, shop, ChargebackState.LOST, Page(10))
     assert found.closed_at is not None
     assert await state_of(database, shop, payment_id) == "charged_back"
     assert len(await told()) == 1
@@ -213,7 +213,7 @@ async def test_a_chargeback_of_a_partly_refunded_payment_covers_what_is_left(
     await refund(desk, shop, payment_id, Decimal("4.00"), requested_by="api", now=utc_now())
     reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     assert found.amount == Decimal("6.00")
     bank.close_dispute(reference, won=True)
     await read_disputes(desk, now=utc_now())
@@ -238,7 +238,7 @@ async def test_a_muted_event_is_not_told(desk: Desk, shop: Shop, database: Datab
     await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     assert await told() == []
-    assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1
+    assert len(await list_chargebacks(database, shop, None, Page(10))) == 1
 
 
 async def test_evidence_is_recorded_and_handed_to_the_bank(
@@ -246,9 +246,9 @@ async def test_evidence_is_recorded_and_handed_to_the_bank(
 ) -> None:
     await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     await give_evidence(desk, shop, found.id, "Delivered on 3 March", now=utc_now())
-    shown = await show_chargeback(database, shop, found.id)
+    shown = await find_chargeback(database, shop, found.id)
     assert (shown.evidence, shown.evidence_at is not None) == ("Delivered on 3 March", True)
     with pytest.raises(Malformed):
         await give_evidence(desk, shop, found.id, "  ", now=utc_now())
@@ -259,7 +259,7 @@ async def test_evidence_whose_recording_was_not_answered_is_recorded_and_handed_
 ) -> None:
     await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     honest = disputing.queries.record_evidence
     lost: list[int] = []
 
@@ -280,12 +280,12 @@ async def test_another_merchants_chargeback_is_not_found(
 ) -> None:
     await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
-    (found,) = await browse_chargebacks(database, shop, None, Page(10))
+    (found,) = await list_chargebacks(database, shop, None, Page(10))
     with pytest.raises(NotFound):
-        await show_chargeback(database, other_shop, found.id)
+        await find_chargeback(database, other_shop, found.id)
     with pytest.raises(NotFound):
         await give_evidence(desk, other_shop, found.id, "mine", now=utc_now())
-    assert await browse_chargebacks(database, other_shop, None, Page(10)) == []
+    assert await list_chargebacks(database, other_shop, None, Page(10)) == []
 
 
 class ClosedAcquirer(LyingAcquirer):
@@ -309,4 +309,4 @@ async def test_an_acquirer_that_can_not_be_read_does_not_keep_us_from_the_others
     await buy(CHARGED_BACK)
     closed = kind(desk.acquirers["simulator"], Lies())
     await read_disputes(replace(desk, acquirers={"closed": closed, **desk.acquirers}), now=utc_now())
-    assert len(await browse_chargebacks(database, shop, None, Page(10))) == 1
+    assert len(await list_chargebacks(database, shop, None, Page(10))) == 1

@@ -17,12 +17,12 @@ from paydesk.domain.ledger.balances import (
     Balance,
     PostingKind,
     balances,
-    browse_postings,
     count_postings,
+    list_postings,
     reserve_calendar,
     statement,
 )
-from paydesk.domain.ledger.payouts import browse_payouts
+from paydesk.domain.ledger.payouts import list_payouts
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -155,16 +155,16 @@ async def test_postings_are_listed_newest_first_page_by_page(
 ) -> None:
     payment_id = await buy()
     await refund(desk, shop, payment_id, Decimal("1.00"), requested_by="api", now=utc_now())
-    everything = await browse_postings(database, shop, Page(10))
+    everything = await list_postings(database, shop, Page(10))
     assert [posting.kind for posting in everything] == [PostingKind.REFUND, PostingKind.CAPTURE]
-    (newest,) = await browse_postings(database, shop, Page(1))
+    (newest,) = await list_postings(database, shop, Page(1))
     assert newest == everything[0]
 
 
 async def test_another_merchant_sees_nothing_of_it(database: Database, shop: Shop, other_shop: Shop, buy: Buy) -> None:
     await buy()
     assert await balances(database, other_shop) == []
-    assert await browse_postings(database, other_shop, Page(10)) == []
+    assert await list_postings(database, other_shop, Page(10)) == []
     assert await count_postings(database, other_shop, since=EARLIEST, until=LATEST) == 0
 
 
@@ -175,7 +175,7 @@ class TestPayouts:
         payout = await record_payout(
             database, shop, Decimal("5.00"), "USD", reference="TRF-1", recorded_by="op", now=utc_now()
         )
-        assert await browse_payouts(database, shop, Page(10)) == [payout]
+        assert await list_payouts(database, shop, Page(10)) == [payout]
         assert (await held(database, shop)).available == NET - 5
 
     async def test_no_more_than_is_available_is_paid_out(self, database: Database, shop: Shop, buy: Buy) -> None:
@@ -184,7 +184,7 @@ class TestPayouts:
             await record_payout(
                 database, shop, Decimal("5.00"), "USD", reference="TRF-1", recorded_by="op", now=utc_now()
             )
-        assert await browse_payouts(database, shop, Page(10)) == []
+        assert await list_payouts(database, shop, Page(10)) == []
 
     async def test_payouts_at_the_same_time_spend_a_balance_once(
         self, database: Database, shop: Shop, buy: Buy

@@ -20,7 +20,7 @@ from paydesk.core.errors import Unavailable
 from paydesk.core.paging import EARLIEST, Page
 from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger import balances
-from paydesk.domain.ledger.balances import browse_postings, statement
+from paydesk.domain.ledger.balances import list_postings, statement
 from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.merchants.shop import Shop
 
@@ -85,10 +85,10 @@ async def test_what_is_still_being_posted_is_waited_for(
         with pytest.raises(Unavailable, match="just being recorded"):
             await lines(database, shop, over)
         with pytest.raises(Unavailable, match="just being recorded"):
-            await browse_postings(database, shop, Page(5, until=over))
+            await list_postings(database, shop, Page(5, until=over))
     await change.commit()
     assert await lines(database, shop, over) == [7]
-    assert [one.available for one in await browse_postings(database, shop, Page(5, until=over))] == [7]
+    assert [one.available for one in await list_postings(database, shop, Page(5, until=over))] == [7]
     await database.fetchval(ENTRY, shop.merchant_id, shop.live, Decimal(-9))
     assert await lines(database, shop, over) == [7], "what comes later is of another period"
 

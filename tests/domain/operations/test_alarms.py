@@ -14,7 +14,7 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.alarms import ListedAlarm, alarms_waiting, browse_alarms, settle_alarm
+from paydesk.domain.operations.alarms import ListedAlarm, alarms_waiting, list_alarms, settle_alarm
 
 ALL = Page(500)
 
@@ -27,7 +27,7 @@ async def raised(database: Database, shop: Shop, *kinds: AlarmKind) -> None:
 
 
 async def listed(database: Database, shop: Shop, **wanted: object) -> list[ListedAlarm]:
-    found = await browse_alarms(database, ALL, **wanted)  # type: ignore[arg-type]
+    found = await list_alarms(database, ALL, **wanted)  # type: ignore[arg-type]
     return [one for one in found if one.merchant_id == shop.merchant_id]
 
 

@@ -18,8 +18,8 @@ from paydesk.domain.operations.machinery import (
     ActFilter,
     Health,
     acquirer_health,
-    browse_acts,
     database_now,
+    list_acts,
     logs,
     run_pulse,
     watch_queues,
@@ -110,16 +110,16 @@ async def test_the_operators_log_is_read_by_kind_by_merchant_and_by_hand(
     now = utc_now()
     await suspend_merchant(database, COMMAND_LINE, shop.merchant_id, reason="forged goods", now=now)
     await resume_merchant(database, COMMAND_LINE, shop.merchant_id, now=now + timedelta(seconds=1))
-    acts = await browse_acts(database, Page(50), ActFilter(merchant_id=shop.merchant_id))
+    acts = await list_acts(database, Page(50), ActFilter(merchant_id=shop.merchant_id))
     assert [(one.action, one.merchant_name, one.person_id) for one in acts] == [
         (Action.merchant_resumed, "Corner Shop", None),
         (Action.merchant_suspended, "Corner Shop", None),
     ]
     assert acts[1].details == {"reason": "forged goods"}
     lifted = ActFilter(merchant_id=shop.merchant_id, by_command=True, action=Action.merchant_resumed)
-    assert await browse_acts(database, Page(50), lifted) == acts[:1]
-    assert await browse_acts(database, Page(50), ActFilter(merchant_id=other_shop.merchant_id)) == []
-    assert await browse_acts(database, Page(50), ActFilter(merchant_id=shop.merchant_id, person_id=2**52)) == []
+    assert await list_acts(database, Page(50), lifted) == acts[:1]
+    assert await list_acts(database, Page(50), ActFilter(merchant_id=other_shop.merchant_id)) == []
+    assert await list_acts(database, Page(50), ActFilter(merchant_id=shop.merchant_id, person_id=2**52)) == []
 
 
 async def test_the_database_and_its_logs_are_measured(database: Database) -> None:

@@ -16,17 +16,17 @@ from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.terms import TradeTerms
 from paydesk.domain.operations.merchants import (
     MerchantStanding,
-    browse_merchants,
     change_terms,
-    inspect_merchant,
+    find_merchant_for_operator,
     own_terms,
     resume_merchant,
+    search_merchants,
     suspend_merchant,
 )
 
 
 async def found(database: Database, text: str, standing: MerchantStanding | None = None) -> list[int]:
-    return [one.id for one in await browse_merchants(database, text, standing, before_id=None, most=50)]
+    return [one.id for one in await search_merchants(database, text, standing, before_id=None, most=50)]
 
 
 async def test_a_merchant_is_found_by_its_id_its_key_and_how_it_stands(database: Database, merchant: Merchant) -> None:
@@ -36,7 +36,7 @@ async def test_a_merchant_is_found_by_its_id_its_key_and_how_it_stands(database:
     assert await found(database, str(merchant.id), MerchantStanding.suspended) == []
     await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="forged goods", now=utc_now())
     assert await found(database, str(merchant.id), MerchantStanding.suspended) == [merchant.id]
-    assert (await inspect_merchant(database, merchant.id)).suspended_reason == "forged goods"
+    assert (await find_merchant_for_operator(database, merchant.id)).suspended_reason == "forged goods"
 
 
 async def test_a_suspension_needs_a_reason_and_is_there_once(database: Database, merchant: Merchant) -> None:
@@ -48,7 +48,7 @@ async def test_a_suspension_needs_a_reason_and_is_there_once(database: Database,
     with pytest.raises(Conflict, match="suspended already"):
         await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="forged goods", now=utc_now())
     await resume_merchant(database, COMMAND_LINE, merchant.id, now=utc_now())
-    assert (await inspect_merchant(database, merchant.id)).merchant.suspended_at is None
+    assert (await find_merchant_for_operator(database, merchant.id)).merchant.suspended_at is None
     with pytest.raises(NotFound):
         await suspend_merchant(database, COMMAND_LINE, 2**52, reason="forged goods", now=utc_now())
 
@@ -60,7 +60,7 @@ async def test_new_terms_are_logged_with_what_they_were_and_listed_as_the_mercha
     agreed = replace(usual, fixed=Decimal("0.1000"), reserve_days=30)
     for _ in range(2):
         await change_terms(database, COMMAND_LINE, merchant.id, agreed, now=utc_now())
-    assert (await inspect_merchant(database, merchant.id)).terms == agreed
+    assert (await find_merchant_for_operator(database, merchant.id)).terms == agreed
     [noted] = await database.fetch("select details from audit_entry where merchant_id = $1", merchant.id)
     assert f"{usual.reserve_days} → 30" in noted["details"]
     [own] = await own_terms(database, before_id=merchant.id + 1, most=1)
@@ -78,4 +78,4 @@ async def test_terms_that_make_no_sense_are_refused_by_their_field(
     with pytest.raises(Malformed) as refused:
         await change_terms(database, COMMAND_LINE, merchant.id, replace(TradeTerms(), **{field: value}), now=utc_now())
     assert refused.value.fields == (field,)
-    assert (await inspect_merchant(database, merchant.id)).terms == TradeTerms()
+    assert (await find_merchant_for_operator(database, merchant.id)).terms == TradeTerms()

@@ -25,11 +25,11 @@ from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.money import (
     Payable,
-    browse_all_payouts,
-    browse_disputes,
     disputes_without_evidence,
     every_payout,
     find_dispute,
+    list_all_payouts,
+    list_disputes,
     pay_out,
     payable,
     read_bank_account,
@@ -94,7 +94,7 @@ async def test_a_payout_stands_in_the_list_of_all_and_in_the_log_once(
     await settle(shop)
     for _ in range(2):
         await pay_out(database, COMMAND_LINE, shop, sent("1.50"), now=utc_now())
-    listed = await browse_all_payouts(database, Page(50), live=False)
+    listed = await list_all_payouts(database, Page(50), live=False)
     mine = [one for one in listed if one.merchant_id == shop.merchant_id]
     assert [(one.merchant_name, one.amount, one.reference) for one in mine] == [("Corner Shop", Decimal("1.50"), "T-1")]
     assert mine == [one async for one in every_payout(database, live=False) if one.merchant_id == shop.merchant_id]
@@ -112,14 +112,14 @@ async def test_all_disputes_are_listed_by_their_state_and_found_at_their_merchan
     await set_back.banks_tell_again(database)
     payment_id = await shopfront.buy(desk, shop, number=CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
-    [dispute] = [one for one in await browse_disputes(database, Page(50), live=False) if one.payment_id == payment_id]
+    [dispute] = [one for one in await list_disputes(database, Page(50), live=False) if one.payment_id == payment_id]
     assert (dispute.merchant_name, dispute.state, dispute.taken) == ("Corner Shop", ChargebackState.OPEN, Decimal(10))
-    in_state = {state: await browse_disputes(database, Page(50), live=False, state=state) for state in ChargebackState}
+    in_state = {state: await list_disputes(database, Page(50), live=False, state=state) for state in ChargebackState}
     assert [state for state, found in in_state.items() if dispute in found] == [ChargebackState.OPEN]
     assert await find_dispute(database, shop.merchant_id, dispute.id) == dispute
     with pytest.raises(NotFound):
         await find_dispute(database, other_shop.merchant_id, dispute.id)
-    assert dispute not in await browse_disputes(database, Page(50), live=True)
+    assert dispute not in await list_disputes(database, Page(50), live=True)
     assert await disputes_without_evidence(database, most=5) == 0, "what is disputed of test money wants no evidence"
 
 

@@ -21,7 +21,7 @@ from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.ledger.payouts import Payout, browse_payouts
+from paydesk.domain.ledger.payouts import Payout, list_payouts
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
@@ -148,6 +148,6 @@ async def test_a_suspended_merchant_is_paid_out_nothing_until_that_is_lifted(liv
     await suspend(live_till)
     with pytest.raises(Conflict, match="suspended"):
         await pay_out()
-    assert await browse_payouts(database, shop, Page(10)) == []
+    assert await list_payouts(database, shop, Page(10)) == []
     await resume(live_till)
     assert (await pay_out()).amount == 5

@@ -9,7 +9,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page, Place
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.pingbacks.for_api import PingbackFilter, browse_pingbacks, why_failed
+from paydesk.domain.pingbacks.for_api import PingbackFilter, list_pingbacks, why_failed
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import PingbackState
@@ -33,7 +33,7 @@ async def test_each_filter_finds_its_own_and_all_of_them(
                 expected.append(made)
     found = []
     page = Page(2)
-    while rows := await browse_pingbacks(database, shop, PingbackFilter(state, event=event), page):
+    while rows := await list_pingbacks(database, shop, PingbackFilter(state, event=event), page):
         found += [row.id for row in rows]
         page = Page(2, Place(rows[-1].created_at, rows[-1].id))
     assert found == expected[::-1]

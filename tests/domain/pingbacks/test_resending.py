@@ -9,19 +9,20 @@ from tests import set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, destination
+from paydesk.domain.pingbacks.for_api import PingbackFilter, list_pingbacks
 from paydesk.domain.pingbacks.resending import (
     Exhausted,
     count_exhausted,
-    list_pingbacks,
+    find_tried_pingback,
     resend,
     resend_exhausted,
     send_all_waiting,
     send_waiting,
-    show_pingback,
 )
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import PingbackState
@@ -35,7 +36,7 @@ async def test_an_acknowledged_pingback_can_be_sent_again(
     again = await resend(database, shop, pingback_id, now=utc_now())
     assert (again.state, again.finished_at) == (PingbackState.DUE, None)
     assert await sender.send_due_once(utc_now()) == 1
-    pingback, attempts = await show_pingback(database, shop, pingback_id)
+    pingback, attempts = await find_tried_pingback(database, shop, pingback_id)
     assert (pingback.state, pingback.attempts) == (PingbackState.ACKNOWLEDGED, 2)
     assert [attempt.number for attempt in attempts] == [1, 2]
     assert attempts[0].request_headers["X-Service-Signature-Version"] == "v2"
@@ -51,7 +52,7 @@ async def test_an_exhausted_pingback_gets_one_attempt_more(
     for expected in (PingbackState.EXHAUSTED, PingbackState.ACKNOWLEDGED):
         await resend(database, shop, pingback_id, now=utc_now())
         assert await sender.send_due_once(utc_now()) == 1
-        assert (await show_pingback(database, shop, pingback_id))[0].state == expected
+        assert (await find_tried_pingback(database, shop, pingback_id))[0].state == expected
 
 
 async def test_a_pingback_that_waits_for_its_next_attempt_can_be_sent_at_once(
@@ -120,8 +121,8 @@ class TestWhereItGoes:
         )
         await change_merchant(database, merchant.id, pingback_url=self.NEW)
         assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 2
-        assert (await show_pingback(database, shop, by_account))[0].url == self.NEW
-        assert (await show_pingback(database, shop, by_form))[0].url == self.FORM
+        assert (await find_tried_pingback(database, shop, by_account))[0].url == self.NEW
+        assert (await find_tried_pingback(database, shop, by_form))[0].url == self.FORM
 
     async def test_what_is_due_follows_the_account_to_its_new_url(
         self, database: Database, shop: Shop, merchant: Merchant, told: Any
@@ -129,8 +130,8 @@ class TestWhereItGoes:
         by_account, by_form = await told("A-1", None), await told("A-2", self.FORM)
         changed = await change_merchant(database, merchant.id, pingback_url=self.NEW)
         assert await send_waiting(database, changed, now=utc_now()) == 0, "it did not wait for a URL"
-        assert (await show_pingback(database, shop, by_account))[0].url == self.NEW
-        assert (await show_pingback(database, shop, by_form))[0].url == self.FORM
+        assert (await find_tried_pingback(database, shop, by_account))[0].url == self.NEW
+        assert (await find_tried_pingback(database, shop, by_form))[0].url == self.FORM
 
     async def test_the_rules_are_those_for_a_new_one(self, database: Database, merchant: Merchant, told: Any) -> None:
         pingback_id = await told("A-1", None)
@@ -161,17 +162,10 @@ async def test_another_merchants_pingback_is_not_found(
     pingback_id = await queue(shop, "https://shop.example/")
     for stranger in (other_shop, Shop(shop.merchant_id, True)):
         with pytest.raises(NotFound):
-            await show_pingback(database, stranger, pingback_id)
+            await find_tried_pingback(database, stranger, pingback_id)
         with pytest.raises(NotFound):
             await resend(database, stranger, pingback_id, now=utc_now())
-        assert await list_pingbacks(database, stranger) == []
-
-
-async def test_a_list_is_newest_first_and_can_be_of_one_state(database: Database, shop: Shop, queue: Any) -> None:
-    ids = [await queue(shop, url) for url in ("https://a.example/", None, "https://b.example/")]
-    assert [pingback.id for pingback in await list_pingbacks(database, shop)] == ids[::-1]
-    assert [pingback.id for pingback in await list_pingbacks(database, shop, PingbackState.WAITING)] == [ids[1]]
-    assert len(await list_pingbacks(database, shop, most=2)) == 2
+        assert await list_pingbacks(database, stranger, PingbackFilter(), Page(10)) == []
 
 
 async def test_what_waited_is_sent_once_a_url_is_set(
@@ -183,7 +177,7 @@ async def test_what_waited_is_sent_once_a_url_is_set(
     assert await send_waiting(database, changed, now=utc_now()) == 1
     assert await sender.send_due_once(utc_now()) == 1
     assert [one.path for one in receiver.received] == ["/account"]
-    assert (await show_pingback(database, shop, pingback_id))[0].state == PingbackState.ACKNOWLEDGED
+    assert (await find_tried_pingback(database, shop, pingback_id))[0].state == PingbackState.ACKNOWLEDGED
 
 
 async def test_what_waited_on_the_test_side_of_a_live_merchant_goes_to_the_test_url(
@@ -193,10 +187,10 @@ async def test_what_waited_on_the_test_side_of_a_live_merchant_goes_to_the_test_
     await set_back.went_live(database, merchant.id, test_mode=True)
     changed = await change_merchant(database, merchant.id, pingback_url="https://account.example/")
     assert await send_waiting(database, changed, now=utc_now()) == 1
-    assert (await show_pingback(database, Shop(merchant.id, True), live))[0].url == "https://account.example/"
+    assert (await find_tried_pingback(database, Shop(merchant.id, True), live))[0].url == "https://account.example/"
     changed = await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")
     assert await send_waiting(database, changed, now=utc_now()) == 1
-    assert (await show_pingback(database, shop, test))[0].url == "https://test.example/"
+    assert (await find_tried_pingback(database, shop, test))[0].url == "https://test.example/"
 
 
 async def test_what_raced_the_setting_of_a_url_is_sent_by_housekeeping(
@@ -204,10 +198,10 @@ async def test_what_raced_the_setting_of_a_url_is_sent_by_housekeeping(
 ) -> None:
     pingback_id = await queue(shop, None)
     await send_all_waiting(database, now=utc_now())
-    assert (await show_pingback(database, shop, pingback_id))[0].state == PingbackState.WAITING
+    assert (await find_tried_pingback(database, shop, pingback_id))[0].state == PingbackState.WAITING
     await change_merchant(database, merchant.id, pingback_url="https://shop.example/pingback")
     await send_all_waiting(database, now=utc_now())
-    pingback, _ = await show_pingback(database, shop, pingback_id)
+    pingback, _ = await find_tried_pingback(database, shop, pingback_id)
     assert (pingback.state, pingback.url) == (PingbackState.DUE, "https://shop.example/pingback")
 
 
@@ -237,7 +231,7 @@ async def test_all_that_failed_is_sent_again_once_and_what_fails_again_stays_fai
     assert await resend_exhausted(database, shop, Exhausted(), now=now) == 0
     assert await sender.send_due_once(now + timedelta(seconds=1)) == 4
     assert [len(receiver.at(path)) for path in ("/good", "/bad")] == [3, 1]
-    assert (await show_pingback(database, shop, bad))[0].state == PingbackState.EXHAUSTED
+    assert (await find_tried_pingback(database, shop, bad))[0].state == PingbackState.EXHAUSTED
     assert await count_exhausted(database, shop, Exhausted()) == 1
 
 
@@ -254,14 +248,14 @@ async def test_only_failed_ones_of_the_event_and_the_days_are_sent_again(
     now = utc_now()
     assert await count_exhausted(database, shop, Exhausted("refund")) == 1
     assert await resend_exhausted(database, shop, Exhausted("refund"), now=now) == 1
-    assert (await show_pingback(database, shop, refund))[0].state == PingbackState.DUE
+    assert (await find_tried_pingback(database, shop, refund))[0].state == PingbackState.DUE
     recent = Exhausted(since=now - timedelta(days=1))
     assert await count_exhausted(database, shop, recent) == 1
     assert await resend_exhausted(database, shop, recent, now=now) == 1
-    assert (await show_pingback(database, shop, payment))[0].state == PingbackState.DUE
-    assert (await show_pingback(database, shop, old))[0].state == PingbackState.EXHAUSTED
-    assert (await show_pingback(database, shop, due))[0].due_at > now
-    assert (await show_pingback(database, other_shop, stranger))[0].state == PingbackState.EXHAUSTED
+    assert (await find_tried_pingback(database, shop, payment))[0].state == PingbackState.DUE
+    assert (await find_tried_pingback(database, shop, old))[0].state == PingbackState.EXHAUSTED
+    assert (await find_tried_pingback(database, shop, due))[0].due_at > now
+    assert (await find_tried_pingback(database, other_shop, stranger))[0].state == PingbackState.EXHAUSTED
 
 
 async def test_what_is_reported_meanwhile_does_not_wait_for_all_that_is_sent_again(
@@ -285,7 +279,7 @@ async def test_of_very_many_the_oldest_are_sent_again_first(
     monkeypatch.setattr("paydesk.domain.pingbacks.resending.MOST_AT_ONCE", 2)
     last = await exhausted(database, queue, shop, "https://shop.example/", 3)
     assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 2
-    assert (await show_pingback(database, shop, last))[0].state == PingbackState.EXHAUSTED
+    assert (await find_tried_pingback(database, shop, last))[0].state == PingbackState.EXHAUSTED
 
 
 async def test_once_live_failed_test_pingbacks_go_to_the_test_url_or_nowhere(
@@ -297,4 +291,4 @@ async def test_once_live_failed_test_pingbacks_go_to_the_test_url_or_nowhere(
     assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 0
     await change_merchant(database, merchant.id, test_pingback_url="https://test.example/")
     assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 1
-    assert (await show_pingback(database, shop, pingback_id))[0].url == "https://test.example/"
+    assert (await find_tried_pingback(database, shop, pingback_id))[0].url == "https://test.example/"

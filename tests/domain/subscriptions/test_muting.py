@@ -15,7 +15,7 @@ from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.pingbacks.for_api import PingbackFilter, browse_pingbacks
+from paydesk.domain.pingbacks.for_api import PingbackFilter, list_pingbacks
 from paydesk.domain.pingbacks.health import read_health
 from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.pingbacks.states import PingbackState
@@ -65,7 +65,7 @@ async def test_a_muted_stop_is_kept_and_not_sent(subscriber: Subscriber, databas
     await stop(subscriber)
     assert (await states(database, shop))[-1] == (STOPPED, "muted")
     for event in (None, STOPPED):
-        (found,) = await browse_pingbacks(database, shop, PingbackFilter(PingbackState.MUTED, event=event), Page(5))
+        (found,) = await list_pingbacks(database, shop, PingbackFilter(PingbackState.MUTED, event=event), Page(5))
         assert found.event == STOPPED
 
 

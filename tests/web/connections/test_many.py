@@ -82,21 +82,21 @@ class Fake:
 async def test_each_phase_has_its_own_time() -> None:
     now = 0.0
     limits = Limits(head_seconds=10, body_seconds=60, unread_seconds=30, in_all=9, per_address=9)
-    overseen = OpenConnections(limits, clock=lambda: now)
+    connections = OpenConnections(limits, clock=lambda: now)
     lasting = {Phase.HEAD: 10.0, Phase.BODY: 60.0, Phase.UNREAD: 30.0, Phase.CLOSING: 30.0}
     fakes = {phase: Fake() for phase in lasting}
     for phase, fake in fakes.items():
-        assert overseen.admit(fake, "192.0.2.1") is None
-        overseen.move(fake, phase)
+        assert connections.admit(fake, "192.0.2.1") is None
+        connections.move(fake, phase)
     for now in (9.9, 10.0, 29.9, 30.0, 59.9, 60.0):
         for fake in fakes.values():
             fake.told.clear()
-        overseen.look()
+        connections.look()
         assert {phase for phase, fake in fakes.items() if fake.told} == {p for p, at in lasting.items() if at <= now}
     for fake in fakes.values():
-        overseen.forget(fake)
-        overseen.forget(fake)
-    assert overseen.admit(Fake(), "192.0.2.1") is None
+        connections.forget(fake)
+        connections.forget(fake)
+    assert connections.admit(Fake(), "192.0.2.1") is None
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ async def test_each_phase_has_its_own_time() -> None:
     ],
 )
 async def test_who_is_one_client(first: str | None, second: str | None, is_one_client: bool) -> None:
-    overseen = OpenConnections(replace(PATIENT, per_address=1, unlimited=(ip_network("10.0.0.0/8"),)))
-    assert overseen.admit(Fake(), first) is None
-    assert (overseen.admit(Fake(), second) is not None) == is_one_client
+    connections = OpenConnections(replace(PATIENT, per_address=1, unlimited=(ip_network("10.0.0.0/8"),)))
+    assert connections.admit(Fake(), first) is None
+    assert (connections.admit(Fake(), second) is not None) == is_one_client
 
 
 def test_connections_leave_files_for_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,14 +129,14 @@ def test_connections_leave_files_for_all_else(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("phase", Phase)
 async def test_who_is_slow_makes_room_and_who_waits_for_an_answer_does_not(phase: Phase) -> None:
     now = 0.0
-    overseen = OpenConnections(replace(PATIENT, in_all=1), clock=lambda: now)
+    connections = OpenConnections(replace(PATIENT, in_all=1), clock=lambda: now)
     first = Fake()
-    overseen.admit(first, "192.0.2.1")
-    overseen.move(first, phase)
+    connections.admit(first, "192.0.2.1")
+    connections.move(first, phase)
     second, third = Fake(), Fake()
     at_once = phase in (Phase.REFUSED, Phase.IDLE, Phase.HEAD)
-    assert (overseen.admit(second, "192.0.2.2") is None, first.is_displaced) == (at_once, at_once)
-    overseen.forget(second)
+    assert (connections.admit(second, "192.0.2.2") is None, first.is_displaced) == (at_once, at_once)
+    connections.forget(second)
     now = 0.5
-    overseen.admit(third, "192.0.2.3")
+    connections.admit(third, "192.0.2.3")
     assert first.is_displaced == (phase is not Phase.ANSWER)

@@ -13,7 +13,7 @@ from paydesk.domain.mail.kinds import Kind
 from paydesk.web.mails.mailbox import mailbox_routes
 from paydesk.web.mails.writing import write
 
-Browse = Callable[..., httpx.AsyncClient]
+OpenAs = Callable[..., httpx.AsyncClient]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def mailbox() -> Mailbox:
 
 
 @pytest.fixture
-def browse(mailbox: Mailbox) -> Browse:
+def open_as(mailbox: Mailbox) -> OpenAs:
     def start(client: str = "127.0.0.1", host: str = "127.0.0.1:8000") -> httpx.AsyncClient:
         transport = httpx.ASGITransport(Starlette(routes=mailbox_routes(mailbox)), client=(client, 5000))
         return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")
@@ -34,22 +34,22 @@ def browse(mailbox: Mailbox) -> Browse:
     return start
 
 
-async def test_mails_are_listed_newest_first(browse: Browse) -> None:
-    page = await browse().get("/mailbox")
+async def test_mails_are_listed_newest_first(open_as: OpenAs) -> None:
+    page = await open_as().get("/mailbox")
     assert page.status_code == 200
     assert re.findall(r"/mailbox/(\d+)", page.text) == ["2", "1"]
 
 
-async def test_a_mail_shows_its_text_and_frames_its_html(browse: Browse) -> None:
-    page = await browse().get("/mailbox/1")
+async def test_a_mail_shows_its_text_and_frames_its_html(open_as: OpenAs) -> None:
+    page = await open_as().get("/mailbox/1")
     assert "Thank you. Zyx has received your payment" in page.text
     assert 'src="/mailbox/1/html" sandbox="allow-popups allow-popups-to-escape-sandbox"' in page.text
     assert "frame-src 'self'" in page.headers["content-security-policy"]
     assert "script-src" not in page.headers["content-security-policy"]
 
 
-async def test_the_html_form_can_run_nothing_and_load_nothing(browse: Browse) -> None:
-    framed = await browse().get("/mailbox/1/html")
+async def test_the_html_form_can_run_nothing_and_load_nothing(open_as: OpenAs) -> None:
+    framed = await open_as().get("/mailbox/1/html")
     policy = framed.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-popups ")
     assert "allow-scripts" not in policy
@@ -66,8 +66,8 @@ async def test_an_empty_mailbox_says_how_to_get_a_mail() -> None:
 
 
 @pytest.mark.parametrize("path", ["/mailbox/3", "/mailbox/3/html", "/mailbox/0"])
-async def test_a_mail_that_is_not_there_is_not_found(browse: Browse, path: str) -> None:
-    assert (await browse().get(path)).status_code == 404
+async def test_a_mail_that_is_not_there_is_not_found(open_as: OpenAs, path: str) -> None:
+    assert (await open_as().get(path)).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/mailbox", "/mailbox/1", "/mailbox/1/html"])
@@ -82,14 +82,14 @@ async def test_a_mail_that_is_not_there_is_not_found(browse: Browse, path: str) 
     ],
 )
 async def test_only_this_machine_may_look(
-    browse: Browse, path: str, client: str, host: str, headers: dict[str, str]
+    open_as: OpenAs, path: str, client: str, host: str, headers: dict[str, str]
 ) -> None:
-    assert (await browse(client, host).get(path, headers=headers)).status_code == 404
+    assert (await open_as(client, host).get(path, headers=headers)).status_code == 404
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1", "[::1]", "[::1]:8000"])
-async def test_this_machine_may_look_by_each_of_its_names(browse: Browse, host: str) -> None:
-    assert (await browse("::1", host).get("/mailbox")).status_code == 200
+async def test_this_machine_may_look_by_each_of_its_names(open_as: OpenAs, host: str) -> None:
+    assert (await open_as("::1", host).get("/mailbox")).status_code == 200
 
 
 async def test_a_second_copy_of_a_mail_is_folded_away(mailbox: Mailbox) -> None:

@@ -161,7 +161,7 @@ async def record(
     )
 
 
-async def browse(
+async def list_entries(
     database: Database,
     merchant_id: int,
     page: Page,
@@ -174,21 +174,21 @@ async def browse(
     """
     cut = {"merchant_id": merchant_id, **page.parameters()}
     if person_id is not None:
-        rows = queries.browse_member(database, person_id=person_id, action=action, **cut)
+        rows = queries.list_entries_of_member(database, person_id=person_id, action=action, **cut)
     elif action is not None:
-        rows = queries.browse_action(database, action=action, **cut)
+        rows = queries.list_entries_of_action(database, action=action, **cut)
     else:
-        rows = queries.browse(database, **cut)
+        rows = queries.list_entries(database, **cut)
     return await records_of(AuditEntry, rows)
 
 
-async def browse_own(database: Database, person_id: int, page: Page) -> list[AuditEntry]:
+async def list_own_entries(database: Database, person_id: int, page: Page) -> list[AuditEntry]:
     """A page of what concerns a person's own account, newest first:
     log-ins, failed ones, changes of the password.
     """
-    return await records_of(AuditEntry, queries.browse_own(database, person_id=person_id, **page.parameters()))
+    return await records_of(AuditEntry, queries.list_own_entries(database, person_id=person_id, **page.parameters()))
 
 
-async def browse_operators(database: Database, page: Page) -> list[AuditEntry]:
+async def list_operators_entries(database: Database, page: Page) -> list[AuditEntry]:
     """A page of what operators did, at any merchant, newest first."""
-    return await records_of(AuditEntry, queries.browse_operators(database, **page.parameters()))
+    return await records_of(AuditEntry, queries.list_operators_entries(database, **page.parameters()))

@@ -2,7 +2,7 @@
 insert into audit_entry (merchant_id, at, person_id, operator, client_address, action, subject, details)
 values (:merchant_id, :now, :person_id, :operator, :client_address, :action, :subject, :details);
 
--- name: browse(merchant_id, before_at, before_id, since, until, most)
+-- name: list_entries(merchant_id, before_at, before_id, since, until, most)
 -- The page is cut before people are joined to it; each filter has a statement and an index of its own.
 with page as (
     select *
@@ -17,7 +17,7 @@ select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coa
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
 
--- name: browse_action(merchant_id, action, before_at, before_id, since, until, most)
+-- name: list_entries_of_action(merchant_id, action, before_at, before_id, since, until, most)
 with page as (
     select *
       from audit_entry
@@ -31,7 +31,7 @@ select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coa
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
 
--- name: browse_member(merchant_id, person_id, action, before_at, before_id, since, until, most)
+-- name: list_entries_of_member(merchant_id, person_id, action, before_at, before_id, since, until, most)
 with page as (
     select *
       from audit_entry
@@ -46,7 +46,7 @@ select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coa
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
 
--- name: browse_own(person_id, before_at, before_id, since, until, most)
+-- name: list_own_entries(person_id, before_at, before_id, since, until, most)
 with page as (
     select *
       from audit_entry
@@ -60,7 +60,7 @@ select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coa
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
 
--- name: browse_operators(before_at, before_id, since, until, most)
+-- name: list_operators_entries(before_at, before_id, since, until, most)
 with page as (
     select *
       from audit_entry

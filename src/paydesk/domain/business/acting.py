@@ -16,7 +16,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
-from paydesk.domain.business.payments import inspect_payment
+from paydesk.domain.business.payments import find_payment_for_team
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk
@@ -59,7 +59,7 @@ async def refund_payment(
         `refunding.refund` does.
     """
     shop = require(session, Permission.refund)
-    payment = await inspect_payment(desk.database, shop, payment_id)
+    payment = await find_payment_for_team(desk.database, shop, payment_id)
     currency = payment.seen.currency
     limits = None if is_recent(session, now=now) else RefundLimits(REFUND_LIMIT, REFUND_DAY)
     key, asked_by = f"account {request_key}", f"person {session.person.id}"

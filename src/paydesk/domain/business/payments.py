@@ -38,7 +38,7 @@ class Whereabouts:
 
 
 @dataclass(frozen=True, slots=True)
-class InspectedPayment:
+class PaymentForTeam:
     """A payment with its details; times are UTC, None when unset.
 
     `refunding` is on its way back; `moving` is the capture or void in progress; `settles_at` and
@@ -169,7 +169,7 @@ class History:
     tellings: list[Telling]
 
 
-class _Inspected(PaymentRow, frozen=True):
+class _Payment(PaymentRow, frozen=True):
     exp_month: int
     exp_year: int
     holder: str
@@ -192,17 +192,17 @@ class _Balance:
     amount: Decimal
 
 
-async def inspect_payment(database: Database, shop: Shop, payment_id: int) -> InspectedPayment:
+async def find_payment_for_team(database: Database, shop: Shop, payment_id: int) -> PaymentForTeam:
     """A payment with what was bought and where its money is.
 
     Raises: NotFound if the shop has no such payment in this mode.
     """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live}
-    row = record_if_any(_Inspected, await queries.inspect(database, **asked, id=payment_id))
+    row = record_if_any(_Payment, await queries.find_payment(database, **asked, id=payment_id))
     if row is None:
         raise NotFound(f"there is no payment {payment_id}")
     balances = await records_of(_Balance, queries.balances_of(database, **asked, payment_id=payment_id))
-    return InspectedPayment(
+    return PaymentForTeam(
         seen=payment_of(row),
         description=row.description,
         holder=row.holder,

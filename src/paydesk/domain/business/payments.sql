@@ -1,4 +1,4 @@
--- name: inspect(merchant_id, live, id)^
+-- name: find_payment(merchant_id, live, id)^
 -- A payment with what was bought, how its money is divided, and when the parts of it become available.
 select w.*, d.exp_month, d.exp_year, d.holder, coalesce(c.description, '') as description, p.captured_at, p.ship_by,
        p.settled_at, p.reserve_released_at, p.refunding, p.charged_back, m.kind as moving, f.fees_returned,

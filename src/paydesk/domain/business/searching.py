@@ -10,7 +10,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.for_api import PaymentFilter, PaymentRow, SeenPayment, browse_payments, payment_of
+from paydesk.domain.payments.for_api import PaymentFilter, PaymentRow, SeenPayment, list_payments, payment_of
 from paydesk.domain.payments.states import PaymentState
 
 queries = load_statements(__package__ or "", "searching.sql")
@@ -50,7 +50,7 @@ async def search_payments(database: Database, shop: Shop, wanted: PaymentSearch,
     """
     if not wanted.text:
         narrowed = PaymentFilter(wanted.states, subscription_id=wanted.subscription_id)
-        return await browse_payments(database, shop, narrowed, page)
+        return await list_payments(database, shop, narrowed, page)
     text = wanted.text.replace("\x00", "")
     last4 = text if len(text) == _LAST4 and text.isascii() and text.isdigit() else None
     states = None if wanted.states is None else sorted(wanted.states)

@@ -18,7 +18,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.business.searching import id_in
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, browse_subscriptions
+from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, list_subscriptions
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, link_of, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -30,7 +30,7 @@ MOST_VERSIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class InspectedSubscription:
+class SubscriptionForTeam:
     """A subscription with its customer and card; `portal` opens the customer's page:
     who has it may cancel.
     """
@@ -81,7 +81,7 @@ class PackageVersion:
     created_at: datetime
 
 
-class _Inspected(SubscriptionRow, frozen=True):
+class _Subscription(SubscriptionRow, frozen=True):
     brand: str
     last4: str
     exp_month: int
@@ -110,10 +110,10 @@ async def search_subscriptions(
     """
     text = text.replace("\x00", "")
     if "@" in text:
-        found = await browse_subscriptions(database, shop, SubscriptionFilter(state, email=text), page)
+        found = await list_subscriptions(database, shop, SubscriptionFilter(state, email=text), page)
         if found:
             return found
-    found = await browse_subscriptions(database, shop, SubscriptionFilter(state, reference=text or None), page)
+    found = await list_subscriptions(database, shop, SubscriptionFilter(state, reference=text or None), page)
     subscription_id = id_in(text)
     if subscription_id is None:
         return found
@@ -135,18 +135,18 @@ async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> l
     return [SeenSubscription(subscription_of(row), link_of(row)) for row in await records_of(SubscriptionRow, rows)]
 
 
-async def inspect_subscription(database: Database, shop: Shop, subscription_id: int) -> InspectedSubscription:
+async def find_subscription_for_team(database: Database, shop: Shop, subscription_id: int) -> SubscriptionForTeam:
     """A subscription with all that its page shows.
 
     Raises: NotFound if the shop has no such subscription in this mode.
     """
     row = record_if_any(
-        _Inspected,
-        await queries.inspect(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
+        _Subscription,
+        await queries.find_subscription(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
     )
     if row is None:
         raise NotFound(f"there is no subscription {subscription_id}")
-    return InspectedSubscription(
+    return SubscriptionForTeam(
         subscription=subscription_of(row),
         portal=link_of(row),
         charging=row.charging_attempt_id is not None,
@@ -173,16 +173,14 @@ def charges_ahead(subscription: Subscription, most: int = CHARGES_AHEAD) -> list
     return ahead
 
 
-async def browse_packages(
-    database: Database, shop: Shop, *, before: int = LARGEST_ID, most: int
-) -> list[ListedPackage]:
+async def list_packages(database: Database, shop: Shop, *, before: int = LARGEST_ID, most: int) -> list[ListedPackage]:
     """Packages, newest first, those with an id below `before`."""
-    rows = queries.browse_packages(database, merchant_id=shop.merchant_id, live=shop.live, before=before, most=most)
+    rows = queries.list_packages(database, merchant_id=shop.merchant_id, live=shop.live, before=before, most=most)
     found = await records_of(_Package, rows)
     return [ListedPackage(package_of(row), row.versions, row.created_at) for row in found]
 
 
-async def show_package(database: Database, shop: Shop, package_id: int) -> list[PackageVersion]:
+async def list_package_versions(database: Database, shop: Shop, package_id: int) -> list[PackageVersion]:
     """The versions of a package, newest first.
 
     Raises: NotFound if the shop has no such package in this mode.

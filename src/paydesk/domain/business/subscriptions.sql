@@ -18,7 +18,7 @@ select w.*
   join subscription_whole w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
  order by w.created_at desc, w.id desc;
 
--- name: inspect(merchant_id, live, id)^
+-- name: find_subscription(merchant_id, live, id)^
 -- A subscription with its card and its customer's name.
 select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country
   from subscription_whole w
@@ -26,7 +26,7 @@ select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u
   join customer u on u.merchant_id = w.merchant_id and u.live = w.live and u.id = w.customer_id
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
 
--- name: browse_packages(merchant_id, live, before, most)
+-- name: list_packages(merchant_id, live, before, most)
 -- Packages, newest first, each with its newest version; :before is the id to go on below.
 select k.created_at, v.versions, t.*
   from subscription_package k

@@ -103,11 +103,11 @@ class _Row:
     subscription_id: int | None
 
 
-async def browse_chargebacks(
+async def list_chargebacks(
     database: Database, shop: Shop, state: ChargebackState | None, page: Page
 ) -> list[Chargeback]:
     """A page of the shop's chargebacks, newest first."""
-    rows = queries.browse(
+    rows = queries.list_chargebacks(
         database,
         merchant_id=shop.merchant_id,
         live=shop.live,
@@ -117,7 +117,7 @@ async def browse_chargebacks(
     return [_chargeback(row) for row in await records_of(_Row, rows)]
 
 
-async def show_chargeback(database: Database, shop: Shop, chargeback_id: int) -> Chargeback:
+async def find_chargeback(database: Database, shop: Shop, chargeback_id: int) -> Chargeback:
     """The shop's chargeback with this id.
 
     Raises: NotFound.
@@ -150,7 +150,7 @@ async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *
         raise Conflict(f"the bank does not take the evidence: {error}") from error
     except (OutcomeUnknown, KeyError) as error:
         raise Unavailable("the evidence is recorded, but the bank can't be reached; send it again later") from error
-    return await show_chargeback(desk.database, shop, chargeback_id)
+    return await find_chargeback(desk.database, shop, chargeback_id)
 
 
 async def _nothing(_connection: Any) -> None:

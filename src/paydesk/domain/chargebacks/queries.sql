@@ -187,7 +187,7 @@ select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c
  where c.merchant_id = :merchant_id and c.live = :live and c.acquirer = :acquirer
    and c.acquirer_reference = :acquirer_reference;
 
--- name: browse(merchant_id, live, state, since, until, before_at, before_id, most)
+-- name: list_chargebacks(merchant_id, live, state, since, until, before_at, before_id, most)
 -- A page of one side's chargebacks, newest first, of one state or (null) all.
 select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.disputed_amount, c.disputed_currency,
        c.fee, c.reason, c.evidence, c.evidence_at, c.opened_at, c.closed_at, c.acquirer, c.acquirer_reference,

@@ -98,7 +98,7 @@ async def reserve_calendar(database: Database, shop: Shop) -> list[Release]:
     return await records_of(Release, rows)
 
 
-async def browse_postings(database: Database, shop: Shop, page: Page) -> list[Posting]:
+async def list_postings(database: Database, shop: Shop, page: Page) -> list[Posting]:
     """A page of the shop's statement, newest first; of a period that is over all of it.
 
     Raises: Unavailable if something is being posted into that period for too long.

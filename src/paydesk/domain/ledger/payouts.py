@@ -206,7 +206,7 @@ def _taken(row: _Row, named_by: str) -> Conflict:
     )
 
 
-async def browse_payouts(database: Database, shop: Shop, page: Page) -> list[Payout]:
+async def list_payouts(database: Database, shop: Shop, page: Page) -> list[Payout]:
     """A page of the shop's payouts, newest first."""
     rows = queries.payouts(
         database,

@@ -158,7 +158,7 @@ select live, id, at, status, reason, fields
  order by at desc, id desc
  limit :most;
 
--- name: browse_rejected_forms(merchant_id, live, before_at, before_id, since, until, most)
+-- name: list_rejected_forms(merchant_id, live, before_at, before_id, since, until, most)
 -- A merchant's log is short (log_rejected_form keeps it so): its key serves both sides.
 select live, id, at, status, reason, fields
   from rejected_form

@@ -89,12 +89,12 @@ async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -
     return [row.form for row in await records_of(_Row, rows)]
 
 
-async def browse_rejected_forms(database: Database, shop: Shop, page: Page) -> list[RejectedForm]:
+async def list_rejected_forms(database: Database, shop: Shop, page: Page) -> list[RejectedForm]:
     """A page of the refused forms of one side, newest first;
     the last one's (at, id) is the next page's `before`.
     """
     cut = page.parameters()
-    rows = queries.browse_rejected_forms(database, merchant_id=shop.merchant_id, live=shop.live, **cut)
+    rows = queries.list_rejected_forms(database, merchant_id=shop.merchant_id, live=shop.live, **cut)
     return [row.form for row in await records_of(_Row, rows)]
 
 

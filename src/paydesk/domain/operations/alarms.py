@@ -42,7 +42,7 @@ class ListedAlarm:
     settled_by: str | None
 
 
-async def browse_alarms(
+async def list_alarms(
     database: Database, page: Page, *, kind: AlarmKind | None = None, settled: bool = False
 ) -> list[ListedAlarm]:
     """A page of the open alarms, newest first; or of those that are settled, last settled first."""

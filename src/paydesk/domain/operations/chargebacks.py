@@ -17,7 +17,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.chargebacks.booking import record_dispute
-from paydesk.domain.chargebacks.disputing import Chargeback, dispute_reference, purchase_of, show_chargeback
+from paydesk.domain.chargebacks.disputing import Chargeback, dispute_reference, find_chargeback, purchase_of
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "chargebacks.sql")
@@ -38,7 +38,7 @@ class WaitingDispute:
     tries: int
 
 
-async def browse_waiting(database: Database, *, most: int) -> list[WaitingDispute]:
+async def list_waiting(database: Database, *, most: int) -> list[WaitingDispute]:
     """The disputes that wait, the oldest first."""
     return [
         WaitingDispute(
@@ -50,7 +50,7 @@ async def browse_waiting(database: Database, *, most: int) -> list[WaitingDisput
             next_at=row["next_at"],
             tries=row["tries"],
         )
-        async for row in queries.browse_waiting(database, most=most)
+        async for row in queries.list_waiting(database, most=most)
     ]
 
 
@@ -61,7 +61,7 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
     `now` is real time. Raises: NotFound, Conflict if it is in the payment's own currency, or can't
     be booked so.
     """
-    found = await show_chargeback(database, shop, chargeback_id)
+    found = await find_chargeback(database, shop, chargeback_id)
     if found.disputed_currency == found.currency:
         raise Conflict(
             f"chargeback {chargeback_id} is in {found.currency}, as its payment is: there is nothing to reckon"
@@ -85,7 +85,7 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
     await settle_alarms(
         database, AlarmKind.dispute_reckoned, [subject], shop=shop, by="an operator reckoned it", now=now
     )
-    return await show_chargeback(database, shop, chargeback_id)
+    return await find_chargeback(database, shop, chargeback_id)
 
 
 def _in_its_own(found: Chargeback, amount: Decimal) -> Decimal:

@@ -1,4 +1,4 @@
--- name: browse_waiting(most)
+-- name: list_waiting(most)
 -- All disputes that wait, for the operator, the oldest first.
 select acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries
   from dispute_waiting

@@ -190,9 +190,9 @@ async def acquirer_health(database: Database, *, since: datetime) -> dict[str, H
     return {row["acquirer"]: Health(**dict(row)) async for row in queries.acquirer_health(database, since=since)}
 
 
-async def browse_acts(database: Database, page: Page, wanted: ActFilter) -> list[Act]:
+async def list_acts(database: Database, page: Page, wanted: ActFilter) -> list[Act]:
     """A page of what operators and the command line did, newest first."""
-    rows = queries.browse_log(
+    rows = queries.list_acts(
         database,
         person_id=wanted.person_id,
         action=wanted.action and str(wanted.action),

@@ -97,7 +97,7 @@ select acquirer, count(*) as attempts,
  group by acquirer
  order by acquirer;
 
--- name: browse_log(person_id, action, merchant_id, by_command, before_at, before_id, since, until, most)
+-- name: list_acts(person_id, action, merchant_id, by_command, before_at, before_id, since, until, most)
 -- What operators and the command line did, at any merchant, newest first; every filter may be null.
 with page as (
     select *

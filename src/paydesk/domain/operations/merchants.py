@@ -85,7 +85,7 @@ class TeamMember:
 
 
 @dataclass(frozen=True, slots=True)
-class Overseen:
+class MerchantForOperator:
     """A merchant as an operator sees it; `profile` is None until something was written into it."""
 
     merchant: ListedMerchant
@@ -100,7 +100,7 @@ class Overseen:
     team: tuple[TeamMember, ...]
 
 
-async def browse_merchants(
+async def search_merchants(
     database: Database, text: str, standing: MerchantStanding | None, *, before_id: int | None, most: int
 ) -> list[ListedMerchant]:
     """A page of merchants, newest first, from below an id on.
@@ -130,9 +130,9 @@ async def browse_merchants(
     return [_listed(row) async for row in rows]
 
 
-async def inspect_merchant(database: Database, merchant_id: int) -> Overseen:
+async def find_merchant_for_operator(database: Database, merchant_id: int) -> MerchantForOperator:
     """A merchant with its terms, public keys and team. Raises: NotFound."""
-    row = await queries.inspect(database, merchant_id=merchant_id)
+    row = await queries.find_merchant(database, merchant_id=merchant_id)
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
     keys = [
@@ -141,7 +141,7 @@ async def inspect_merchant(database: Database, merchant_id: int) -> Overseen:
     ]
     rows = queries.team_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
     team = [TeamMember(**{**dict(one), "role": Role(one["role"])}) async for one in rows]
-    return Overseen(
+    return MerchantForOperator(
         merchant=_listed(row),
         suspended_reason=row["suspended_reason"],
         time_zone=row["time_zone"],
@@ -235,7 +235,7 @@ def _difference(before: TradeTerms, after: TradeTerms) -> dict[str, object]:
 
 
 async def _require(database: Database, merchant_id: int) -> None:
-    if await queries.inspect(database, merchant_id=merchant_id) is None:
+    if await queries.find_merchant(database, merchant_id=merchant_id) is None:
         raise NotFound(f"there is no merchant {merchant_id}")
 
 

@@ -48,7 +48,7 @@ select id, name, email, test_mode, went_live_at, suspended_at, created_at
  order by id desc
  limit :most;
 
--- name: inspect(merchant_id)^
+-- name: find_merchant(merchant_id)^
 select m.*, f.rate, f.fixed, f.reserve_rate, f.fees_returned, f.chargeback_fee, b.status as profile_status,
        exists (select from profile_change c where c.merchant_id = m.id and c.status = 'waiting') as profile_change
   from merchant m

@@ -187,7 +187,7 @@ async def _note(
     await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)
 
 
-async def browse_all_payouts(database: Database, page: Page, *, live: bool) -> list[MadePayout]:
+async def list_all_payouts(database: Database, page: Page, *, live: bool) -> list[MadePayout]:
     """A page of the payouts to all merchants, newest first."""
     rows = queries.payouts_of_all(database, live=live, **page.parameters())
     return [MadePayout(**dict(row)) async for row in rows]
@@ -200,13 +200,13 @@ async def every_payout(
     no connection.
     """
     place = Place(LATEST, LARGEST_ID)
-    while found := await browse_all_payouts(database, Page(_BATCH, place, since, until), live=live):
+    while found := await list_all_payouts(database, Page(_BATCH, place, since, until), live=live):
         for one in found:
             yield one
         place = Place(found[-1].at, found[-1].id)
 
 
-async def browse_disputes(
+async def list_disputes(
     database: Database, page: Page, *, live: bool, state: ChargebackState | None = None
 ) -> list[Dispute]:
     """A page of all merchants' chargebacks, newest first, of one state if asked."""

@@ -120,7 +120,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     refunded: Decimal
 
 
-async def browse_payments(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> list[SeenPayment]:
+async def list_payments(database: Database, shop: Shop, wanted: PaymentFilter, page: Page) -> list[SeenPayment]:
     """A page of the shop's payments, newest first;
     the narrowest filter leads, by an index of its own.
     """
@@ -141,7 +141,7 @@ async def browse_payments(database: Database, shop: Shop, wanted: PaymentFilter,
     return [payment_of(row) for row in await records_of(PaymentRow, found)]
 
 
-async def show_payment(database: Database, shop: Shop, payment_id: int) -> tuple[SeenPayment, list[SeenAttempt]]:
+async def find_payment(database: Database, shop: Shop, payment_id: int) -> tuple[SeenPayment, list[SeenAttempt]]:
     """A payment with all attempts to make it, first to last.
 
     Raises: NotFound if the shop has no such payment in this mode.

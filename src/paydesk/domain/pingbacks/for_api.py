@@ -14,7 +14,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.reasons import Why, why
-from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, show_pingback
+from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, find_tried_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
 queries = load_statements(__package__ or "", "for_api.sql")
@@ -50,7 +50,7 @@ class PingbackFilter:
     event: str | None = None
 
 
-async def browse_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> list[SeenPingback]:
+async def list_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter, page: Page) -> list[SeenPingback]:
     """A page of the shop's pingbacks, newest first;
     the narrowest filter leads, by an index of its own.
     """
@@ -105,5 +105,5 @@ async def find_with_attempts(
     Raises: NotFound if the shop has no such pingback in this mode.
     """
     seen = await find_pingback(database, shop, pingback_id)
-    _, attempts = await show_pingback(database, shop, pingback_id)
+    _, attempts = await find_tried_pingback(database, shop, pingback_id)
     return seen, attempts

@@ -259,15 +259,6 @@ select id, live, event, payment_id, url, sign_version, format, payload, state, a
   from pingback
  where merchant_id = :merchant_id and live = :live and id = :id;
 
--- name: newest(merchant_id, live, state, most)
--- One side's newest pingbacks, of one state or (null) of all.
-select id, live, event, payment_id, url, sign_version, format, payload, state, attempts, due_at, created_at,
-       finished_at
-  from pingback
- where merchant_id = :merchant_id and live = :live and (:state::text is null or state = :state)
- order by created_at desc, id desc
- limit :most;
-
 -- name: attempts_of(merchant_id, live, id)
 select number, at, url, request_headers, request_body, status, response_body, error, duration_ms
   from pingback_attempt

@@ -84,15 +84,9 @@ class _Attempt:
     duration_ms: int
 
 
-async def list_pingbacks(
-    database: Database, shop: Shop, state: PingbackState | None = None, most: int = 50
-) -> list[Pingback]:
-    """The shop's newest pingbacks, newest first, of one state or of all."""
-    rows = queries.newest(database, merchant_id=shop.merchant_id, live=shop.live, state=state, most=most)
-    return await records_of(Pingback, rows)
-
-
-async def show_pingback(database: Database, shop: Shop, pingback_id: int) -> tuple[Pingback, list[PingbackAttempt]]:
+async def find_tried_pingback(
+    database: Database, shop: Shop, pingback_id: int
+) -> tuple[Pingback, list[PingbackAttempt]]:
     """A pingback with all its attempts, first to last.
 
     Raises: NotFound if the shop has no such pingback in this mode.

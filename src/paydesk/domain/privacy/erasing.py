@@ -19,7 +19,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.privacy.belongings import ERASED, Found, Order, Subject, find_person, orders_of
-from paydesk.domain.privacy.belongings import queries as finding
+from paydesk.domain.privacy.belongings import queries as belongings
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED
 
@@ -127,7 +127,7 @@ async def _end_subscriptions(database: Database, subject: Subject, *, now: datet
 async def _in_the_way(connection: Connection, found: Found) -> _InTheWay:
     names = ("subscriptions", "attempts", "movements", "changes", "pingbacks")
     asked = {name: getattr(found, name) for name in names}
-    return record_of(_InTheWay, await finding.standing_in_the_way(connection, **found.side, **asked))
+    return record_of(_InTheWay, await belongings.standing_in_the_way(connection, **found.side, **asked))
 
 
 async def _refuse_open(connection: Connection, found: Found) -> None:

@@ -38,7 +38,7 @@ class SubscriptionFilter:
     email: str | None = None
 
 
-async def browse_subscriptions(
+async def list_subscriptions(
     database: Database, shop: Shop, wanted: SubscriptionFilter, page: Page
 ) -> list[SeenSubscription]:
     """A page of the shop's subscriptions, newest first;
@@ -57,7 +57,7 @@ async def browse_subscriptions(
     return [_seen(row) for row in await records_of(SubscriptionRow, found)]
 
 
-async def show_subscription(database: Database, shop: Shop, subscription_id: int) -> SeenSubscription:
+async def find_subscription_for_api(database: Database, shop: Shop, subscription_id: int) -> SeenSubscription:
     """The shop's subscription with this id, with the link to its portal.
 
     Raises: NotFound if the shop has no such subscription in this mode.

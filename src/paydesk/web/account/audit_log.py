@@ -30,7 +30,7 @@ async def show_audit(visit: Visit) -> Response:
     person_id = visit.form.number("person")
     before = _place(visit.form.text("before", 60))
     page = Page(_ROWS + 1, before) if before else Page(_ROWS + 1)
-    found = await audit.browse(visit.database, visit.merchant_id, page, action=action, person_id=person_id)
+    found = await audit.list_entries(visit.database, visit.merchant_id, page, action=action, person_id=person_id)
     kept = {"action": action or "", "person": person_id or ""}
     return visit.page(
         "audit.html",

@@ -13,8 +13,8 @@ from paydesk.core.money import plain_number
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.ledger.balances import PostingKind, balances, browse_postings, reserve_calendar, statement
-from paydesk.domain.ledger.payouts import browse_payouts
+from paydesk.domain.ledger.balances import PostingKind, balances, list_postings, reserve_calendar, statement
+from paydesk.domain.ledger.payouts import list_payouts
 from paydesk.web.account.face import FACE
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
@@ -48,14 +48,14 @@ KINDS = {
 async def show_balance(visit: Visit) -> Response:
     """The balances as they are, and a page of the statement, newest first."""
     asked = days_asked(visit)
-    found = await browse_postings(visit.database, visit.shop, page_asked(visit))
+    found = await list_postings(visit.database, visit.shop, page_asked(visit))
     shown, path = found[:ROWS], visit.url("balance")
     before = mark_of(shown[-1].at, shown[-1].id) if len(found) > ROWS else ""
     return visit.page(
         "balance.html",
         balances=await balances(visit.database, visit.shop),
         releases=await reserve_calendar(visit.database, visit.shop),
-        payouts=await browse_payouts(visit.database, visit.shop, Page(_NEWEST_PAYOUTS)),
+        payouts=await list_payouts(visit.database, visit.shop, Page(_NEWEST_PAYOUTS)),
         postings=shown,
         kinds=KINDS,
         exact=partial(exact, visit),

@@ -13,7 +13,7 @@ from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
 from paydesk.domain.business.deliveries import newest_deliveries, orders_to_ship
-from paydesk.domain.business.payments import InspectedPayment, inspect_payment
+from paydesk.domain.business.payments import PaymentForTeam, find_payment_for_team
 from paydesk.domain.deliveries.carriers import NAMES
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Result
@@ -95,16 +95,16 @@ async def show_form(visit: Visit) -> Response:
     return await _form(visit, await _order(visit))
 
 
-async def _order(visit: Visit) -> InspectedPayment:
+async def _order(visit: Visit) -> PaymentForTeam:
     """The order that the form is about. Raises: NotFound if it is no paid one."""
-    payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
+    payment = await find_payment_for_team(visit.database, visit.shop, visit.number("payment_id"))
     if payment.seen.state not in TAKEN | {PaymentState.AUTHORIZED, PaymentState.VOIDED}:
         raise NotFound(f"payment {payment.seen.id} is not paid, there is nothing to deliver")
     return payment
 
 
 async def _form(
-    visit: Visit, payment: InspectedPayment, errors: dict[str, str] | None = None, status: int = 200
+    visit: Visit, payment: PaymentForTeam, errors: dict[str, str] | None = None, status: int = 200
 ) -> Response:
     get = visit.texts.get
     return visit.page(

@@ -18,7 +18,7 @@ from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.domain.merchants.keys import Scope
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
-from paydesk.domain.merchants.rejections import browse_rejected_forms
+from paydesk.domain.merchants.rejections import list_rejected_forms
 from paydesk.domain.test_clock.advancing import Summary, What
 from paydesk.web.account.face import FACE
 from paydesk.web.account.programs import programs
@@ -280,7 +280,7 @@ async def reset(visit: Visit) -> Response:
 @section.page(f"{_DEVELOPERS}/refused", needs=Permission.view_pingbacks)
 async def show_refused(visit: Visit) -> Response:
     """Forms that were refused, newest first; the first page brings news of itself."""
-    found = await browse_rejected_forms(visit.database, visit.shop, page_asked(visit))
+    found = await list_rejected_forms(visit.database, visit.shop, page_asked(visit))
     shown, path, deep = found[:ROWS], visit.url("developers/refused"), bool(visit.form.text("before", 60))
     before = mark_of(shown[-1].at, shown[-1].id) if len(found) > ROWS else ""
     return visit.part(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.domain.business.payments import History, InspectedPayment, SeenDispute, SeenMovement, Telling, Try
+from paydesk.domain.business.payments import History, PaymentForTeam, SeenDispute, SeenMovement, Telling, Try
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
@@ -34,9 +34,7 @@ class Line:
     outside: str = ""
 
 
-def timeline_of(
-    texts: Texts, payment: InspectedPayment, history: History, deliveries: list[SeenDelivery]
-) -> list[Line]:
+def timeline_of(texts: Texts, payment: PaymentForTeam, history: History, deliveries: list[SeenDelivery]) -> list[Line]:
     """All lines of a payment, first to last; what has the same time stands as one thing led
     to the other.
     """
@@ -137,7 +135,7 @@ class _Teller:
         parts = [part for part in (one.carrier, one.tracking_id, one.details, one.reason) if part]
         return Line(one.created_at, "truck-delivery", "blue", title, " · ".join(parts), outside=one.tracking_url)
 
-    def funds(self, payment: InspectedPayment) -> Iterator[Line]:
+    def funds(self, payment: PaymentForTeam) -> Iterator[Line]:
         """When the money became available."""
         if payment.settled_at is not None:
             yield Line(payment.settled_at, "wallet", "green", self._say(mark("The net amount became available")))

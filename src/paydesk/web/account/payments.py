@@ -17,7 +17,7 @@ from paydesk.core.money import minor_digits, parse_typed
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.payments import InspectedPayment, history_of, inspect_payment
+from paydesk.domain.business.payments import PaymentForTeam, find_payment_for_team, history_of
 from paydesk.domain.business.searching import PaymentSearch, all_payments, search_payments
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.for_api import SeenPayment
@@ -105,11 +105,11 @@ async def _cells(visit: Visit, wanted: PaymentSearch) -> AsyncIterator[Iterable[
 @section.page(_ONE, needs=Permission.view)
 async def show_payment(visit: Visit) -> Response:
     """One payment; it tells its own news while the bank's word is awaited."""
-    payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
+    payment = await find_payment_for_team(visit.database, visit.shop, visit.number("payment_id"))
     return await _payment(visit, payment)
 
 
-async def _payment(visit: Visit, payment: InspectedPayment, error: str = "", status: int = 200) -> Response:
+async def _payment(visit: Visit, payment: PaymentForTeam, error: str = "", status: int = 200) -> Response:
     seen = payment.seen
     history = await history_of(visit.database, visit.shop, seen.id)
     deliveries = await read_timeline(visit.database, visit.shop, seen.id)
@@ -141,7 +141,7 @@ def _country(visit: Visit, seen: SeenPayment) -> str:
 @section.action(f"{_ONE}/refund", needs=Permission.refund)
 async def refund(visit: Visit) -> Response:
     """Give money back: what the form says, once, however often it is sent."""
-    payment = await inspect_payment(visit.database, visit.shop, visit.number("payment_id"))
+    payment = await find_payment_for_team(visit.database, visit.shop, visit.number("payment_id"))
     key = visit.form.text("request_key", 64)
     try:
         visit.form.require_only("amount", "request_key")
@@ -157,7 +157,7 @@ async def refund(visit: Visit) -> Response:
     except (ConfirmationNeeded, Unavailable, Unsure):
         raise
     except PaydeskError as error:
-        payment = await inspect_payment(visit.database, visit.shop, payment.seen.id)
+        payment = await find_payment_for_team(visit.database, visit.shop, payment.seen.id)
         return await _payment(visit, payment, field_errors(error)[""], error.status)
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_given(visit, given))
 

@@ -19,8 +19,8 @@ from paydesk.domain.business import pingback_acting
 from paydesk.domain.business.made_up_events import EVENTS
 from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
-    browse_pingbacks,
     find_with_attempts,
+    list_pingbacks,
     why_failed,
 )
 from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, Share, read_health
@@ -53,7 +53,7 @@ async def show_pingbacks(visit: Visit) -> Response:
     path, before = visit.url("pingbacks"), visit.form.text("before", 60)
     state, reference, email, event = (asked[name] or None for name in ("state", "reference", "email", "event"))
     wanted = PingbackFilter(PingbackState(state) if state else None, reference, email, event)
-    found = await browse_pingbacks(visit.database, visit.shop, wanted, page_asked(visit))
+    found = await list_pingbacks(visit.database, visit.shop, wanted, page_asked(visit))
     shown = found[:ROWS]
     failed = [one.id for one in shown if one.attempts and one.state in (PingbackState.DUE, PingbackState.EXHAUSTED)]
     older = mark_of(shown[-1].created_at, shown[-1].id) if len(found) > ROWS else ""

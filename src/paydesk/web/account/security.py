@@ -46,7 +46,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         "security.html",
         status=status,
         sessions=await list_sessions(visit.gate, visit.session, now=visit.now),
-        log=await audit.browse_own(visit.database, visit.person.id, Page(_SHOWN)),
+        log=await audit.list_own_entries(visit.database, visit.person.id, Page(_SHOWN)),
         zones=sorted(time_zones()),
         languages=wording.LANGUAGES,
         wording=wording,

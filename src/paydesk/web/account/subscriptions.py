@@ -13,12 +13,12 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.for_customer import past_payments
 from paydesk.domain.business import acting
 from paydesk.domain.business.subscriptions import (
-    browse_packages,
     charges_ahead,
     failing_subscriptions,
-    inspect_subscription,
+    find_subscription_for_team,
+    list_package_versions,
+    list_packages,
     search_subscriptions,
-    show_package,
 )
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
@@ -76,7 +76,7 @@ async def show_subscription(visit: Visit) -> Response:
     """One subscription: what was agreed, what comes, what was.
     Its portal's link is for those who may cancel.
     """
-    seen = await inspect_subscription(visit.database, visit.shop, visit.number("subscription_id"))
+    seen = await find_subscription_for_team(visit.database, visit.shop, visit.number("subscription_id"))
     past = await past_payments(visit.database, seen.subscription)
     services = visit.services
     base = services.address if visit.shop.live else services.sandbox_address
@@ -103,7 +103,7 @@ async def show_subscription(visit: Visit) -> Response:
 @section.page(f"{_ONE}/cancel", needs=Permission.cancel_subscription)
 async def ask_to_cancel(visit: Visit) -> Response:
     """Whether to cancel it."""
-    seen = await inspect_subscription(visit.database, visit.shop, visit.number("subscription_id"))
+    seen = await find_subscription_for_team(visit.database, visit.shop, visit.number("subscription_id"))
     page = visit.url(f"subscriptions/{seen.subscription.id}")
     if not seen.subscription.running:
         return visit.go(page, visit.texts.get("This subscription has ended already."), "info")
@@ -132,7 +132,7 @@ async def cancel(visit: Visit) -> Response:
 async def show_packages(visit: Visit) -> Response:
     """What is sold as a subscription, newest first."""
     before = visit.form.number("before")
-    found = await browse_packages(visit.database, visit.shop, before=before or LARGEST_ID, most=ROWS + 1)
+    found = await list_packages(visit.database, visit.shop, before=before or LARGEST_ID, most=ROWS + 1)
     shown, path = found[:ROWS], visit.url("subscriptions/packages")
     return visit.page(
         "packages.html",
@@ -146,7 +146,7 @@ async def show_packages(visit: Visit) -> Response:
 @section.page("/account/{merchant_id}/subscriptions/packages/{package_id}", needs=Permission.view)
 async def show_one_package(visit: Visit) -> Response:
     """A package's versions; what runs keeps the version that it was taken out on."""
-    versions = await show_package(visit.database, visit.shop, visit.number("package_id"))
+    versions = await list_package_versions(visit.database, visit.shop, visit.number("package_id"))
     return visit.page(
         "package.html",
         versions=versions,

@@ -14,9 +14,9 @@ from paydesk.core.paging import Place
 from paydesk.domain.chargebacks.disputing import (
     LONGEST_EVIDENCE,
     Chargeback,
-    browse_chargebacks,
+    find_chargeback,
     give_evidence,
-    show_chargeback,
+    list_chargebacks,
 )
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.web.api import balance_shapes as shapes
@@ -24,7 +24,7 @@ from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.parameters import ChargebackParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
-from paydesk.web.api.showing import seconds_of
+from paydesk.web.api.shaping import seconds_of
 
 router = APIRouter(tags=["Chargebacks"])
 
@@ -52,13 +52,13 @@ _BODY = {
     responses=described(shapes.ChargebackList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def list_chargebacks(
+async def show_chargebacks(
     caller: ByPrivateKey, services: Services, wanted: Annotated[ChargebackParameters, Query()]
 ) -> Response:
     """Chargebacks, newest first."""
     asked = wanted.asked("chargebacks", caller.shop)
     state = ChargebackState(wanted.status) if wanted.status else None
-    found = await browse_chargebacks(services.desk.database, caller.shop, state, wanted.page(asked))
+    found = await list_chargebacks(services.desk.database, caller.shop, state, wanted.page(asked))
     shown, cursor = wanted.cut(found, asked, lambda one: Place(one.opened_at, one.id))
     return answer(shapes.ChargebackList(True, [_shape(one, caller.shop.live) for one in shown], cursor))
 
@@ -71,7 +71,7 @@ async def list_chargebacks(
 )
 async def show(caller: ByPrivateKey, services: Services, chargeback_id: _Id) -> Response:
     """One chargeback as it stands."""
-    found = await show_chargeback(services.desk.database, caller.shop, known_id(chargeback_id, "chargeback"))
+    found = await find_chargeback(services.desk.database, caller.shop, known_id(chargeback_id, "chargeback"))
     return answer(shapes.OneChargeback(True, _shape(found, caller.shop.live)))
 
 

@@ -19,7 +19,7 @@ from paydesk.web.api.bodies import read_strictly
 from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import ClockAdvanced
-from paydesk.web.api.showing import summary_shape
+from paydesk.web.api.shaping import summary_shape
 from paydesk.web.visits import client_address
 
 PATIENCE = 20.0

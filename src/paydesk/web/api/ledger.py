@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from paydesk.core.money import plain_number
 from paydesk.core.paging import Place
-from paydesk.domain.ledger.balances import Balance, Posting, Release, balances, browse_postings, reserve_calendar
-from paydesk.domain.ledger.payouts import browse_payouts
+from paydesk.domain.ledger.balances import Balance, Posting, Release, balances, list_postings, reserve_calendar
+from paydesk.domain.ledger.payouts import list_payouts
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.parameters import PageParameters, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
-from paydesk.web.api.showing import seconds_of
+from paydesk.web.api.shaping import seconds_of
 
 router = APIRouter(tags=["Balance"])
 
@@ -44,7 +44,7 @@ async def show_balance(caller: ByPrivateKey, services: Services) -> Response:
     responses=described(shapes.PostingList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def list_postings(
+async def show_postings(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PageParameters, Query()]
 ) -> Response:
     """Every change of your balances, newest first:
@@ -53,7 +53,7 @@ async def list_postings(
     The lines of any period add up to the difference between the balances at its two ends.
     """
     asked = wanted.asked("ledger", caller.shop)
-    found = await browse_postings(services.desk.database, caller.shop, wanted.page(asked))
+    found = await list_postings(services.desk.database, caller.shop, wanted.page(asked))
     shown, cursor = wanted.cut(found, asked, lambda one: Place(one.at, one.id))
     return answer(shapes.PostingList(True, [_posting(posting) for posting in shown], cursor))
 
@@ -65,12 +65,12 @@ async def list_postings(
     responses=described(shapes.PayoutList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def list_payouts(
+async def show_payouts(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PageParameters, Query()]
 ) -> Response:
     """Money that was sent to you, newest first."""
     asked = wanted.asked("payouts", caller.shop)
-    found = await browse_payouts(services.desk.database, caller.shop, wanted.page(asked))
+    found = await list_payouts(services.desk.database, caller.shop, wanted.page(asked))
     shown, cursor = wanted.cut(found, asked, lambda one: Place(one.at, one.id))
     data = [
         shapes.Payout(one.id, one.currency, plain_number(one.amount), one.reference, seconds_of(one.at))

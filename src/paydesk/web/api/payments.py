@@ -9,14 +9,14 @@ from starlette.responses import Response
 
 from paydesk.core.paging import Place
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.payments.for_api import PaymentFilter, browse_payments, show_payment
+from paydesk.domain.payments.for_api import PaymentFilter, find_payment, list_payments
 from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.ids import payment_in_path
 from paydesk.web.api.parameters import PaymentParameters, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePayment, PaymentList
-from paydesk.web.api.showing import payment_shape, payment_with_attempts, states_of
+from paydesk.web.api.shaping import payment_shape, payment_with_attempts, states_of
 
 router = APIRouter(tags=["Payments"])
 
@@ -28,7 +28,7 @@ router = APIRouter(tags=["Payments"])
     responses=described(PaymentList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def list_payments(
+async def show_payments(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PaymentParameters, Query()]
 ) -> Response:
     """Payments, newest first. With an order reference:
@@ -37,7 +37,7 @@ async def list_payments(
     asked = wanted.asked("payments", caller.shop)
     states = states_of(wanted.status) if wanted.status else None
     narrowed = PaymentFilter(states, wanted.merchant_order_id, wanted.email, wanted.subscription_id)
-    found = await browse_payments(services.desk.database, caller.shop, narrowed, wanted.page(asked))
+    found = await list_payments(services.desk.database, caller.shop, narrowed, wanted.page(asked))
     shown, cursor = wanted.cut(found, asked, lambda one: Place(one.created_at, one.id))
     return answer(PaymentList(True, [payment_shape(seen) for seen in shown], cursor))
 
@@ -53,7 +53,7 @@ async def show(
 ) -> Response:
     """One payment with all attempts to make it, all deliveries and all refunds, first to last."""
     known = await payment_in_path(services.desk.database, caller.shop, payment_id)
-    seen, attempts = await show_payment(services.desk.database, caller.shop, known)
+    seen, attempts = await find_payment(services.desk.database, caller.shop, known)
     deliveries = await read_timeline(services.desk.database, caller.shop, seen.id)
     refunds = await refunds_of(services.desk.database, caller.shop, seen.id)
     return answer(OnePayment(True, payment_with_attempts(seen, attempts, deliveries, refunds)))

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from paydesk.core.paging import Place
 from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
-    browse_pingbacks,
     find_pingback,
     find_with_attempts,
+    list_pingbacks,
 )
 from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.pingbacks.states import PingbackState
@@ -24,7 +24,7 @@ from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.parameters import PingbackParameters, known_id, refuse_repeated
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePingback, PingbackList
-from paydesk.web.api.showing import pingback_shape, pingback_with_attempts
+from paydesk.web.api.shaping import pingback_shape, pingback_with_attempts
 
 router = APIRouter(tags=["Pingbacks"])
 
@@ -38,7 +38,7 @@ _Id = Annotated[str, Path(description="Its `id`.")]
     responses=described(PingbackList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def list_pingbacks(
+async def show_pingbacks(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PingbackParameters, Query()]
 ) -> Response:
     """Pingbacks, newest first. Order reference and e-mail are those of the payment
@@ -47,7 +47,7 @@ async def list_pingbacks(
     asked = wanted.asked("pingbacks", caller.shop)
     state = PingbackState(wanted.status) if wanted.status else None
     narrowed = PingbackFilter(state, wanted.merchant_order_id, wanted.email)
-    found = await browse_pingbacks(services.desk.database, caller.shop, narrowed, wanted.page(asked))
+    found = await list_pingbacks(services.desk.database, caller.shop, narrowed, wanted.page(asked))
     shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.created_at, seen.id))
     return answer(PingbackList(True, [pingback_shape(seen) for seen in shown], cursor))
 

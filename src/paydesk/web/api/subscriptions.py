@@ -15,8 +15,8 @@ from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.for_api import (
     SeenSubscription,
     SubscriptionFilter,
-    browse_subscriptions,
-    show_subscription,
+    find_subscription_for_api,
+    list_subscriptions,
 )
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.api.answers import answer, described
@@ -26,7 +26,7 @@ from paydesk.web.api.ids import subscription_in_path
 from paydesk.web.api.parameters import SubscriptionParameters, refuse_repeated
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import OneSubscription, Subscription, SubscriptionList
-from paydesk.web.api.showing import subscription_shape
+from paydesk.web.api.shaping import subscription_shape
 
 router = APIRouter(tags=["Subscriptions"])
 
@@ -40,14 +40,14 @@ _Id = Annotated[str, Path(description="Its `id`.")]
     responses=described(SubscriptionList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def list_subscriptions(
+async def show_subscriptions(
     caller: ByPrivateKey, services: Services, wanted: Annotated[SubscriptionParameters, Query()]
 ) -> Response:
     """Subscriptions, newest first. The order reference is that of the first payment."""
     asked = wanted.asked("subscriptions", caller.shop)
     state = SubscriptionState(wanted.status) if wanted.status else None
     narrowed = SubscriptionFilter(state, wanted.merchant_order_id, wanted.email)
-    found = await browse_subscriptions(services.desk.database, caller.shop, narrowed, wanted.page(asked))
+    found = await list_subscriptions(services.desk.database, caller.shop, narrowed, wanted.page(asked))
     shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.subscription.created_at, seen.subscription.id))
     return answer(SubscriptionList(True, [_shape(services, seen) for seen in shown], cursor))
 
@@ -61,7 +61,7 @@ async def list_subscriptions(
 async def show(caller: ByPrivateKey, services: Services, subscription_id: _Id) -> Response:
     """One subscription as it stands, with the address of its customer's portal."""
     known = await subscription_in_path(services.desk.database, caller.shop, subscription_id)
-    seen = await show_subscription(services.desk.database, caller.shop, known)
+    seen = await find_subscription_for_api(services.desk.database, caller.shop, known)
     return answer(OneSubscription(True, _shape(services, seen)))
 
 
@@ -90,7 +90,9 @@ async def _cancel(
     known = await subscription_in_path(database, caller.shop, subscription_id)
     await read_fields(request)
     await cancel(database, caller.shop, known, by="api", now=caller.now)
-    return answer(OneSubscription(True, _shape(services, await show_subscription(database, caller.shop, known))))
+    return answer(
+        OneSubscription(True, _shape(services, await find_subscription_for_api(database, caller.shop, known)))
+    )
 
 
 def _shape(services: ApiServices, seen: SeenSubscription) -> Subscription:

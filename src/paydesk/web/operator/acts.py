@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.accounts.audit import Action
-from paydesk.domain.operations.machinery import Act, ActFilter, browse_acts, operators
+from paydesk.domain.operations.machinery import Act, ActFilter, list_acts, operators
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -27,7 +27,7 @@ async def show_acts(visit: Visit) -> Response:
         action=Action(action) if action in set(Action) else None,
         merchant_id=merchant_id,
     )
-    found = await browse_acts(visit.database, page_asked(visit), wanted)
+    found = await list_acts(visit.database, page_asked(visit), wanted)
     shown = found[:ROWS]
     before = mark_of(shown[-1].at, shown[-1].id) if len(found) > ROWS else ""
     kept = {

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.alarms.kinds import MEANINGS, AlarmKind
-from paydesk.domain.operations.alarms import ListedAlarm, browse_alarms, settle_alarm
+from paydesk.domain.operations.alarms import ListedAlarm, list_alarms, settle_alarm
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -26,7 +26,7 @@ async def show_alarms(visit: Visit) -> Response:
     """A page of the open alarms, newest first, or of the settled ones; of one kind if asked."""
     kind, settled = visit.form.text("kind", 60), visit.form.text("view", 10) == _SETTLED
     wanted = AlarmKind(kind) if kind in set(AlarmKind) else None
-    found = await browse_alarms(visit.database, page_asked(visit), kind=wanted, settled=settled)
+    found = await list_alarms(visit.database, page_asked(visit), kind=wanted, settled=settled)
     shown = found[:ROWS]
     older = mark_of(_place(shown[-1]), shown[-1].id) if len(found) > ROWS else ""
     view = {"view": _SETTLED} if settled else {}

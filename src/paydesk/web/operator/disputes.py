@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.operations.chargebacks import browse_waiting
-from paydesk.domain.operations.money import Dispute, browse_disputes, find_dispute
+from paydesk.domain.operations.chargebacks import list_waiting
+from paydesk.domain.operations.money import Dispute, find_dispute, list_disputes
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -41,7 +41,7 @@ async def show_disputes(visit: Visit) -> Response:
     """All merchants' chargebacks, newest first, of one state if asked."""
     asked, side = visit.form.text("state", 10), side_field(visit)
     state = ChargebackState(asked) if asked in set(ChargebackState) else None
-    found = await browse_disputes(visit.database, page_asked(visit), live=is_live(visit), state=state)
+    found = await list_disputes(visit.database, page_asked(visit), live=is_live(visit), state=state)
     shown = found[:ROWS]
     kept = {"state": state or "", **side}
     before = mark_of(shown[-1].opened_at, shown[-1].id) if len(found) > ROWS else ""
@@ -52,7 +52,7 @@ async def show_disputes(visit: Visit) -> Response:
     return visit.page(
         "chargebacks.html",
         found=shown,
-        waiting=await browse_waiting(visit.database, most=ROWS),
+        waiting=await list_waiting(visit.database, most=ROWS),
         badge_of=badge_of,
         views=views,
         current=list_address(_CHARGEBACKS, kept),

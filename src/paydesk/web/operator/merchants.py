@@ -18,10 +18,10 @@ from paydesk.domain.operations.fees import fee_amounts, follow_the_rule, set_fee
 from paydesk.domain.operations.merchants import (
     LONGEST_REASON,
     MerchantStanding,
-    browse_merchants,
     change_terms,
-    inspect_merchant,
+    find_merchant_for_operator,
     resume_merchant,
+    search_merchants,
     suspend_merchant,
 )
 from paydesk.domain.operations.missed import charge_all_missed, missed_periods
@@ -53,7 +53,7 @@ async def show_merchants(visit: Visit) -> Response:
     standing = MerchantStanding(asked) if asked in set(MerchantStanding) else None
     before = visit.form.text("before", 16)
     before_id = int(before) if before.isascii() and before.isdigit() and int(before) <= LARGEST_ID else None
-    found = await browse_merchants(visit.database, text, standing, before_id=before_id, most=ROWS + 1)
+    found = await search_merchants(visit.database, text, standing, before_id=before_id, most=ROWS + 1)
     shown, fields = found[:ROWS], {"q": text, "standing": standing or ""}
     every = ("", visit.texts.get("All"))
     return visit.page(
@@ -80,7 +80,7 @@ async def show_merchant(visit: Visit) -> Response:
 async def _page(
     visit: Visit, errors: dict[str, str] | None = None, status: int = 200, typed: dict[str, str] | None = None
 ) -> Response:
-    seen = await inspect_merchant(visit.database, visit.number("merchant_id"))
+    seen = await find_merchant_for_operator(visit.database, visit.number("merchant_id"))
     live = Shop(seen.merchant.id, live=True)
     return visit.page(
         "merchant.html",
@@ -130,7 +130,7 @@ async def suspend(visit: Visit) -> Response:
 async def resume(visit: Visit) -> Response:
     """Lift a suspension; what was missed is charged as the form says."""
     merchant_id = visit.number("merchant_id")
-    seen = await inspect_merchant(visit.database, merchant_id)
+    seen = await find_merchant_for_operator(visit.database, merchant_id)
     if visit.form.text("missed", 10) == "all" and seen.merchant.suspended_at:
         await charge_all_missed(visit.database, visit.session.operator, merchant_id, now=visit.now)
     await resume_merchant(visit.database, visit.session.operator, merchant_id, now=visit.now)

@@ -19,8 +19,8 @@ from paydesk.domain.ledger.payouts import LONGEST_REASON, Sent
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.money import (
     Payable,
-    browse_all_payouts,
     every_payout,
+    list_all_payouts,
     pay_out,
     payable,
     read_bank_account,
@@ -67,7 +67,7 @@ async def show_payable(visit: Visit) -> Response:
 async def show_past(visit: Visit) -> Response:
     """What was recorded, newest first."""
     path, side, asked = f"{_PAYOUTS}/past", side_field(visit), days_asked(visit)
-    found = await browse_all_payouts(visit.database, page_asked(visit), live=is_live(visit))
+    found = await list_all_payouts(visit.database, page_asked(visit), live=is_live(visit))
     shown = found[:ROWS]
     before = mark_of(shown[-1].at, shown[-1].id) if len(found) > ROWS else ""
     kept = {**asked, **side}
