@@ -36,7 +36,7 @@ ACROSS = {
     ),
     "domain/pingbacks": ("crowds", "fairness"),
     "domain/subscriptions": (
-        *("card_numbers", "disputed", "life", "machine", "muting", "races", "set_aside", "unattended"),
+        *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),
         "withdrawn_currency",
     ),
     "paydesk_client": ("clients_in_the_field", "packaging", "readme"),

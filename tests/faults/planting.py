@@ -163,7 +163,7 @@ BUG_OF: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "charging.begin_renewals": _committed_late,
     "payments.record_approvals": _told_afterwards,
     "pingbacks.claim": _taken_away,
-    "chargebacks.disputed": _passed_by,
+    "chargebacks.find_charged_back": _passed_by,
     "cards.begin_card_change": _committed_late,
     "balances.payout_of_reference": _overlooked,
 }

@@ -26,7 +26,7 @@ from paydesk.web.checkout import wording as checkout_wording
 from paydesk.web.console.shell import pages_of, texts_for
 from paydesk.web.declines import READS_AS, notice_for
 from paydesk.web.mails.roles import ROLE_NAMES
-from paydesk.web.operator import disputes
+from paydesk.web.operator import chargebacks
 from paydesk.web.portal import pages as portal
 from paydesk.web.portal import wording as portal_wording
 
@@ -63,7 +63,7 @@ WORDS: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "pingbacks": (PingbackState, pingback_words.STATES),
     "why pingbacks failed": (Why, pingback_words.REASONS),
     "deliveries": (DeliveryStatus, payment_words.DELIVERY_STATUSES),
-    "chargebacks, for operators": (ChargebackState, disputes.STATES),
+    "chargebacks, for operators": (ChargebackState, chargebacks.STATES),
 }
 """What stands in words, keyed by the enum whose values it names."""
 

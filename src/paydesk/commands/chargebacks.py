@@ -21,22 +21,22 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.money import parse_amount, written
 from paydesk.core.paging import Page
-from paydesk.domain.chargebacks.disputing import (
+from paydesk.domain.chargebacks.for_api import (
     Chargeback,
-    dispute_reference,
     find_by_reference,
     find_chargeback,
-    give_evidence,
     list_chargebacks,
     purchase_of,
+    reference_of,
     shop_of_chargeback,
 )
+from paydesk.domain.chargebacks.giving_evidence import give_evidence
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.chargebacks import list_waiting
-from paydesk.domain.operations.chargebacks import reckon as reckon_dispute
+from paydesk.domain.operations.chargebacks import reckon as reckon_chargeback
 from paydesk.domain.payments.desk import Desk
 
 app = typer.Typer(help="See chargebacks and give evidence; open and close them in test mode.", no_args_is_help=True)
@@ -182,13 +182,13 @@ async def reckon(
         shop = await shop_of_chargeback(here.database, chargeback_id)
         found = await find_chargeback(here.database, shop, chargeback_id)
         worth = parse_amount(amount, found.currency)
-        _print(await reckon_dispute(here.database, shop, chargeback_id, worth, now=utc_now()), as_json)
+        _print(await reckon_chargeback(here.database, shop, chargeback_id, worth, now=utc_now()), as_json)
 
 
 async def _close(chargeback_id: int, *, won: bool, as_json: bool) -> None:
     async with deployment() as here, _bank(here) as (desk, bank):
         shop = await shop_of_chargeback(here.database, chargeback_id)
-        acquirer, reference = await dispute_reference(here.database, shop, chargeback_id)
+        acquirer, reference = await reference_of(here.database, shop, chargeback_id)
         if acquirer != bank.name:
             raise Conflict("the acquirer of this payment decides, not Paydesk")
         await _asked(bank.close_dispute(reference, won))

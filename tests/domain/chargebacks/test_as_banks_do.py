@@ -29,7 +29,8 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
-from paydesk.domain.chargebacks.disputing import Chargeback, give_evidence, list_chargebacks, purchase_of
+from paydesk.domain.chargebacks.for_api import Chargeback, list_chargebacks, purchase_of
+from paydesk.domain.chargebacks.giving_evidence import give_evidence
 from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check

@@ -12,7 +12,7 @@ from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute
-from paydesk.domain.chargebacks.disputing import purchase_of
+from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

@@ -22,8 +22,9 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks import disputing
-from paydesk.domain.chargebacks.disputing import find_chargeback, give_evidence, list_chargebacks, purchase_of
+from paydesk.domain.chargebacks import giving_evidence
+from paydesk.domain.chargebacks.for_api import find_chargeback, list_chargebacks, purchase_of
+from paydesk.domain.chargebacks.giving_evidence import give_evidence
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
@@ -126,7 +127,7 @@ async def test_a_chargeback_in_yen_costs_yen(desk: Desk, shop: Shop, database: D
     assert (found.currency, found.amount, found.fee) == ("JPY", Decimal(1000), Decimal(1500))
 
 
-async def test_a_dispute_that_is_won_brings_the_money_back_but_not_the_fee(
+async def test_a_chargeback_that_is_won_brings_the_money_back_but_not_the_fee(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
 ) -> None:
     payment_id = await buy()
@@ -145,7 +146,7 @@ async def test_a_dispute_that_is_won_brings_the_money_back_but_not_the_fee(
 @pytest.mark.parametrize(
     ("given_back", "status"), [(Decimal(10), "reversal_refunded"), (Decimal(4), "reversal_refunded_partially")]
 )
-async def test_a_dispute_that_was_won_and_then_refunded_before_anybody_read_of_it_is_told_and_costs_its_fee(
+async def test_a_chargeback_that_was_won_and_then_refunded_before_anybody_read_of_it_is_told_and_costs_its_fee(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told, given_back: Decimal, status: str
 ) -> None:
     payment_id = await buy()
@@ -166,7 +167,7 @@ async def test_a_dispute_that_was_won_and_then_refunded_before_anybody_read_of_i
     assert await read_disputes(desk, now=utc_now()) == 0, "it is written down once"
 
 
-async def test_of_such_a_dispute_a_muted_account_is_told_nothing(
+async def test_of_such_a_chargeback_a_muted_account_is_told_nothing(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
 ) -> None:
     payment_id = await buy()
@@ -180,7 +181,7 @@ async def test_of_such_a_dispute_a_muted_account_is_told_nothing(
     assert wrong == []
 
 
-async def test_a_dispute_that_is_lost_is_final(
+async def test_a_chargeback_that_is_lost_is_final(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
 ) -> None:
     payment_id = await buy()
@@ -260,7 +261,7 @@ async def test_evidence_whose_recording_was_not_answered_is_recorded_and_handed_
     await buy(CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     (found,) = await list_chargebacks(database, shop, None, Page(10))
-    honest = disputing.queries.record_evidence
+    honest = giving_evidence.queries.record_evidence
     lost: list[int] = []
 
     async def lose(connection: Any, **said: Any) -> Any:
@@ -270,7 +271,7 @@ async def test_evidence_whose_recording_was_not_answered_is_recorded_and_handed_
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
         return row
 
-    monkeypatch.setattr(disputing.queries, "record_evidence", lose)
+    monkeypatch.setattr(giving_evidence.queries, "record_evidence", lose)
     given = await give_evidence(desk, shop, found.id, "Delivered on 3 March", now=utc_now())
     assert (lost, given.evidence) == ([1], "Delivered on 3 March")
 

@@ -14,7 +14,7 @@ from tests import set_back
 from tests.shopfront import ships
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.chargebacks.disputing import purchase_of
+from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.reading import read_disputes
 from paydesk.domain.ledger.checking import AFTER_RULES, Finding, check
 from paydesk.domain.ledger.settling import settle_due

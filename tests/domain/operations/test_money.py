@@ -25,11 +25,11 @@ from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.money import (
     Payable,
-    disputes_without_evidence,
+    chargebacks_without_evidence,
     every_payout,
-    find_dispute,
+    find_chargeback,
+    list_all_chargebacks,
     list_all_payouts,
-    list_disputes,
     pay_out,
     payable,
     read_bank_account,
@@ -106,21 +106,22 @@ async def test_a_payout_stands_in_the_list_of_all_and_in_the_log_once(
     assert [(row["subject"], row["amount"]) for row in noted] == [(f"payout {mine[0].id}", "1.50")]
 
 
-async def test_all_disputes_are_listed_by_their_state_and_found_at_their_merchant_only(
+async def test_all_chargebacks_are_listed_by_their_state_and_found_at_their_merchant_only(
     desk: Desk, database: Database, shop: Shop, other_shop: Shop
 ) -> None:
     await set_back.banks_tell_again(database)
     payment_id = await shopfront.buy(desk, shop, number=CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
-    [dispute] = [one for one in await list_disputes(database, Page(50), live=False) if one.payment_id == payment_id]
-    assert (dispute.merchant_name, dispute.state, dispute.taken) == ("Corner Shop", ChargebackState.OPEN, Decimal(10))
-    in_state = {state: await list_disputes(database, Page(50), live=False, state=state) for state in ChargebackState}
-    assert [state for state, found in in_state.items() if dispute in found] == [ChargebackState.OPEN]
-    assert await find_dispute(database, shop.merchant_id, dispute.id) == dispute
+    page = Page(50)
+    [mine] = [one for one in await list_all_chargebacks(database, page, live=False) if one.payment_id == payment_id]
+    assert (mine.merchant_name, mine.state, mine.taken) == ("Corner Shop", ChargebackState.OPEN, Decimal(10))
+    in_state = {one: await list_all_chargebacks(database, page, live=False, state=one) for one in ChargebackState}
+    assert [state for state, found in in_state.items() if mine in found] == [ChargebackState.OPEN]
+    assert await find_chargeback(database, shop.merchant_id, mine.id) == mine
     with pytest.raises(NotFound):
-        await find_dispute(database, other_shop.merchant_id, dispute.id)
-    assert dispute not in await list_disputes(database, Page(50), live=True)
-    assert await disputes_without_evidence(database, most=5) == 0, "what is disputed of test money wants no evidence"
+        await find_chargeback(database, other_shop.merchant_id, mine.id)
+    assert mine not in await list_all_chargebacks(database, page, live=True)
+    assert await chargebacks_without_evidence(database, most=5) == 0, "test money wants no evidence"
 
 
 async def test_a_bank_account_that_was_never_given_is_not_found_and_not_logged(

@@ -122,11 +122,11 @@ class SeenMovement:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDispute:
+class SeenChargeback:
     """A chargeback of a payment; `fee` is what it cost the merchant besides.
 
     Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the
-    dispute's own.
+    chargeback's own.
     """
 
     id: int
@@ -165,7 +165,7 @@ class History:
 
     tries: list[Try]
     movements: list[SeenMovement]
-    disputes: list[SeenDispute]
+    chargebacks: list[SeenChargeback]
     tellings: list[Telling]
 
 
@@ -235,6 +235,6 @@ async def history_of(database: Database, shop: Shop, payment_id: int) -> History
     return History(
         await records_of(Try, queries.tries_of(database, **asked)),
         await records_of(SeenMovement, queries.movements_of(database, **asked)),
-        await records_of(SeenDispute, queries.disputes_of(database, **asked)),
+        await records_of(SeenChargeback, queries.chargebacks_of(database, **asked)),
         await records_of(Telling, queries.tellings_of(database, **asked)),
     )

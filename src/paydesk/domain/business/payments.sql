@@ -40,7 +40,7 @@ select m.id, m.kind, m.state, m.amount, m.currency, m.requested_by, m.refusal, m
  order by m.id
  limit :most;
 
--- name: disputes_of(merchant_id, live, payment_id, most)
+-- name: chargebacks_of(merchant_id, live, payment_id, most)
 select id, state, amount, currency, taken, returned, coalesce(disputed_amount, amount) as disputed_amount,
        coalesce(disputed_currency, currency) as disputed_currency, fee, reason, evidence_at, opened_at, closed_at
   from chargeback

@@ -15,7 +15,7 @@ from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.chargebacks.reckoning import REVERSED, Disputed, Step, Verdict, Waits, next_step
+from paydesk.domain.chargebacks.reckoning import REVERSED, ChargedBack, Step, Verdict, Waits, next_step
 from paydesk.domain.payments.after import told
 from paydesk.domain.pingbacks.payload import ReversalReport
 
@@ -46,8 +46,8 @@ async def record_dispute(
     changed = False
     for _ in range(READ_AGAIN):
         row = record_if_any(
-            Disputed,
-            await queries.disputed(
+            ChargedBack,
+            await queries.find_charged_back(
                 database,
                 acquirer=acquirer,
                 of_key=dispute.of_key,
@@ -77,7 +77,9 @@ async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Boo
     return Booked(changed=False, waits=Waits("no attempt to pay has the key that it names"))
 
 
-async def _book(database: Database, acquirer: str, dispute: Dispute, row: Disputed, step: Step, now: datetime) -> bool:
+async def _book(
+    database: Database, acquirer: str, dispute: Dispute, row: ChargedBack, step: Step, now: datetime
+) -> bool:
     """Write one step down; False if the payment has changed since it was worked out."""
     pingback = told(row, _report(row, dispute, step)) if step.event else {}
     nothing = dict.fromkeys(("send_to", "pingback_format", "payload"))
@@ -102,7 +104,7 @@ async def _book(database: Database, acquirer: str, dispute: Dispute, row: Disput
     return booked is not None
 
 
-def _chargeback(acquirer: str, dispute: Dispute, row: Disputed, step: Step) -> dict[str, Any]:
+def _chargeback(acquirer: str, dispute: Dispute, row: ChargedBack, step: Step) -> dict[str, Any]:
     """What a chargeback is about, and where the step leaves it."""
     return {
         "merchant_id": row.merchant_id,
@@ -127,7 +129,7 @@ def _chargeback(acquirer: str, dispute: Dispute, row: Disputed, step: Step) -> d
     }
 
 
-def _report(row: Disputed, dispute: Dispute, step: Step) -> ReversalReport:
+def _report(row: ChargedBack, dispute: Dispute, step: Step) -> ReversalReport:
     elsewhere = dispute.currency != row.currency
     return ReversalReport(
         event=step.event or "",
@@ -140,7 +142,7 @@ def _report(row: Disputed, dispute: Dispute, step: Step) -> ReversalReport:
     )
 
 
-async def _tell_reckoned(database: Database, dispute: Dispute, row: Disputed, step: Step, now: datetime) -> None:
+async def _tell_reckoned(database: Database, dispute: Dispute, row: ChargedBack, step: Step, now: datetime) -> None:
     """Tell the operator that nobody knows what a dispute is worth in the payment's currency."""
     alarm = Alarm(
         AlarmKind.dispute_reckoned,

@@ -66,7 +66,7 @@ update chargeback c
 -- Whether the purchase was one of a test side that was emptied since.
 select exists (select from forgotten_attempt where idempotency_key = :of_key and acquirer = :acquirer);
 
--- name: disputed(acquirer, of_key, acquirer_reference, real_now)^
+-- name: find_charged_back(acquirer, of_key, acquirer_reference, real_now)^
 -- The payment that a dispute is about, as it stands, with what its pingback needs, and the chargeback if it is known.
 -- Keys are unique for each merchant: one index probe per merchant finds it.
 select r.*, a.state as attempt_state, f.chargeback_fee,
@@ -87,7 +87,7 @@ select r.*, a.state as attempt_state, f.chargeback_fee,
    and c.acquirer_reference = :acquirer_reference;
 
 -- name: book(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, state, amount, currency, disputed_amount, disputed_currency, taken, returned, fee, reason, aside, ends_subscription, told_at, asked_at, payment_state, charged_back, pending_taken, reserve_taken, kinds, accounts, amounts, event, step, told, send_to, pingback_format, payload, now)^
--- One step of a dispute, the first or a later one: the payment, its chargeback, the postings (the money, and the fee)
+-- One step of a chargeback, the first or a later one: the payment, its chargeback, the postings (the money, and the fee)
 -- and the pingback, or nothing, if the payment is not any more as this was worked out from. (Each change of a chargeback
 -- changes its payment's revision, so that it is guarded by it too.)
 with moved as (

@@ -39,8 +39,9 @@ _TAKES: Mapping[DisputeStatus, bool] = {
 _UNKNOWN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED})
 
 
-class Disputed(Reversible, frozen=True):
-    """The payment that a dispute is about, and the chargeback if it is known: a row of `disputed`.
+class ChargedBack(Reversible, frozen=True):
+    """What a dispute is about, a row of `find_charged_back`:
+    the payment, and the chargeback if it is known.
 
     `holds` says whether the disputed attempt is the one that holds the payment.
     """
@@ -123,7 +124,7 @@ class Step:
         return self.state in AGAINST
 
 
-def next_step(row: Disputed, told: Dispute, *, confirmed: bool) -> Step | Waits | Verdict:
+def next_step(row: ChargedBack, told: Dispute, *, confirmed: bool) -> Step | Waits | Verdict:
     """What is to be written next, `confirmed` if the acquirer was just asked for it."""
     problem = _why_not_yet(row) or _why_nonsense(row, told)
     if problem is not None:
@@ -142,7 +143,7 @@ def next_step(row: Disputed, told: Dispute, *, confirmed: bool) -> Step | Waits 
     return _moving(row, before, grown, state)
 
 
-def _why_not_yet(row: Disputed) -> Waits | None:
+def _why_not_yet(row: ChargedBack) -> Waits | None:
     """Why a payment has to be waited for."""
     if row.chargeback_id is not None:
         return None
@@ -153,7 +154,7 @@ def _why_not_yet(row: Disputed) -> Waits | None:
     return None
 
 
-def _why_nonsense(row: Disputed, told: Dispute) -> Waits | None:
+def _why_nonsense(row: ChargedBack, told: Dispute) -> Waits | None:
     """What is wrong with a telling that no books can hold."""
     for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
         if not amount.is_finite() or not 0 <= amount <= LARGEST:
@@ -167,12 +168,12 @@ def _why_nonsense(row: Disputed, told: Dispute) -> Waits | None:
     return None
 
 
-def _is_reckoned(row: Disputed, told: Dispute) -> bool:
+def _is_reckoned(row: ChargedBack, told: Dispute) -> bool:
     """Whether nobody told what the dispute is worth in the payment's currency."""
     return told.currency != row.currency and told.of_payment is None
 
 
-def _sums(row: Disputed, told: Dispute) -> Sums:
+def _sums(row: ChargedBack, told: Dispute) -> Sums:
     """What a telling says, in the payment's currency."""
     taken, returned = told.taken, told.returned
     if taken is None:
@@ -189,7 +190,7 @@ def _sums(row: Disputed, told: Dispute) -> Sums:
     return Sums(whole, part(taken), part(returned))
 
 
-def _worth(row: Disputed, told: Dispute) -> Decimal:
+def _worth(row: ChargedBack, told: Dispute) -> Decimal:
     """The disputed amount in the payment's currency.
 
     Where the acquirer does not say it, the dispute is taken to be over all that no other dispute
@@ -222,7 +223,7 @@ def _grown(before: Sums, told: Sums) -> Sums:
     return Sums(told.amount, taken + max(missing, ZERO), returned + max(-missing, ZERO))
 
 
-def _moving(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False) -> Step:
+def _moving(row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False) -> Step:
     """The step from one state of the sums towards another: what was taken comes first."""
     aside = row.aside if row.aside is not None else not (row.holds and row.state in TAKEN)
     if after.taken > before.taken:
@@ -232,7 +233,9 @@ def _moving(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *,
     return Step(state, Sums(after.amount, before.taken, before.returned), aside=aside, reckoned=reckoned)
 
 
-def _taking(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool) -> Step:
+def _taking(
+    row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool
+) -> Step:
     """The bank took money: out of reserve, pending, then available money,
     with a fee on top the first time.
     """
@@ -269,7 +272,7 @@ def _taking(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *,
     )
 
 
-def _returning(row: Disputed, before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> Step:
+def _returning(row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> Step:
     """The bank gave money back: it becomes available. The fee is kept."""
     moved = after.returned - before.returned
     stands = row.state

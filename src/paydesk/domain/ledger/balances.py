@@ -42,7 +42,7 @@ class PostingKind(StrEnum):
     CHARGEBACK = "chargeback"
     CHARGEBACK_FEE = "chargeback_fee"
     CHARGEBACK_REVERSAL = "chargeback_reversal"
-    """A dispute was won: the money came back."""
+    """A chargeback was won: the money came back."""
     PAYOUT = "payout"
 
 

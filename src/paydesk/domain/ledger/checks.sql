@@ -94,7 +94,7 @@ with given as (
       from movement
      where (:merchant_id::bigint is null or merchant_id = :merchant_id) and kind = 'refund'
      group by merchant_id, payment_id
-), disputed as (
+), taken_back as (
     select merchant_id, payment_id, sum(taken - returned) as charged_back
       from chargeback
      where (:merchant_id::bigint is null or merchant_id = :merchant_id) and not aside
@@ -103,13 +103,13 @@ with given as (
 select 'payment' as table_name, p.merchant_id, p.id,
        format('of %s %s is %s: refunded %s and refunding %s, but its refunds say %s and %s; charged back %s, but its '
               'chargebacks say %s', p.amount, p.currency, p.state, p.refunded, p.refunding, coalesce(g.refunded, 0),
-              coalesce(g.refunding, 0), p.charged_back, coalesce(d.charged_back, 0)) as detail
+              coalesce(g.refunding, 0), p.charged_back, coalesce(t.charged_back, 0)) as detail
   from payment p
   left join given g on g.merchant_id = p.merchant_id and g.payment_id = p.id
-  left join disputed d on d.merchant_id = p.merchant_id and d.payment_id = p.id
+  left join taken_back t on t.merchant_id = p.merchant_id and t.payment_id = p.id
  where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
    and ((p.refunded, p.refunding, p.charged_back)
-        is distinct from (coalesce(g.refunded, 0), coalesce(g.refunding, 0), coalesce(d.charged_back, 0))
+        is distinct from (coalesce(g.refunded, 0), coalesce(g.refunding, 0), coalesce(t.charged_back, 0))
         or p.refunded + p.refunding > p.amount
         or (p.state = 'charged_back') <> (p.charged_back > 0)
         or p.charged_back <= 0

@@ -1,3 +1,3 @@
-"""What an operator watches and does over all merchants: money to pay out, disputes, open outcomes,
-the machinery.
+"""What an operator watches and does over all merchants: money to pay out, chargebacks, open
+outcomes, the machinery.
 """

@@ -17,7 +17,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.chargebacks.booking import record_dispute
-from paydesk.domain.chargebacks.disputing import Chargeback, dispute_reference, find_chargeback, purchase_of
+from paydesk.domain.chargebacks.for_api import Chargeback, find_chargeback, purchase_of, reference_of
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "chargebacks.sql")
@@ -66,7 +66,7 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
         raise Conflict(
             f"chargeback {chargeback_id} is in {found.currency}, as its payment is: there is nothing to reckon"
         )
-    acquirer, reference = await dispute_reference(database, shop, chargeback_id)
+    acquirer, reference = await reference_of(database, shop, chargeback_id)
     told = Dispute(
         reference,
         (await purchase_of(database, found.payment_id)).key,

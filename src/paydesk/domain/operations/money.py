@@ -79,12 +79,12 @@ class BankAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispute:
+class MerchantsChargeback:
     """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before.
     Times are UTC.
 
     Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the
-    dispute's own.
+    chargeback's own.
     """
 
     id: int
@@ -206,29 +206,29 @@ async def every_payout(
         place = Place(found[-1].at, found[-1].id)
 
 
-async def list_disputes(
+async def list_all_chargebacks(
     database: Database, page: Page, *, live: bool, state: ChargebackState | None = None
-) -> list[Dispute]:
+) -> list[MerchantsChargeback]:
     """A page of all merchants' chargebacks, newest first, of one state if asked."""
     if state is None:
         rows = queries.chargebacks_of_all(database, live=live, **page.parameters())
     else:
         rows = queries.chargebacks_in_state(database, live=live, state=str(state), **page.parameters())
-    return [_dispute(row) async for row in rows]
+    return [_chargeback(row) async for row in rows]
 
 
-async def find_dispute(database: Database, merchant_id: int, chargeback_id: int) -> Dispute:
+async def find_chargeback(database: Database, merchant_id: int, chargeback_id: int) -> MerchantsChargeback:
     """One chargeback of a merchant. Raises: NotFound."""
     row = await queries.chargeback_of(database, merchant_id=merchant_id, id=chargeback_id)
     if row is None:
         raise NotFound(f"merchant {merchant_id} has no chargeback {chargeback_id}")
-    return _dispute(row)
+    return _chargeback(row)
 
 
-async def disputes_without_evidence(database: Database, *, most: int) -> int:
+async def chargebacks_without_evidence(database: Database, *, most: int) -> int:
     """How many open live chargebacks nobody has given evidence for, counted up to `most`."""
     return int(await queries.chargebacks_without_evidence(database, live=True, most=most))
 
 
-def _dispute(row: Mapping[str, Any]) -> Dispute:
-    return Dispute(**{**dict(row), "state": ChargebackState(row["state"])})
+def _chargeback(row: Mapping[str, Any]) -> MerchantsChargeback:
+    return MerchantsChargeback(**{**dict(row), "state": ChargebackState(row["state"])})

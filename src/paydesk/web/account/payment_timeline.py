@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.domain.business.payments import History, PaymentForTeam, SeenDispute, SeenMovement, Telling, Try
+from paydesk.domain.business.payments import History, PaymentForTeam, SeenChargeback, SeenMovement, Telling, Try
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
@@ -43,7 +43,7 @@ def timeline_of(texts: Texts, payment: PaymentForTeam, history: History, deliver
         *(line for one in history.tries for line in teller.attempt(one)),
         *(teller.delivery(one) for one in deliveries),
         *(line for one in history.movements for line in teller.movement(one)),
-        *(line for one in history.disputes for line in teller.dispute(one)),
+        *(line for one in history.chargebacks for line in teller.chargeback(one)),
         *teller.funds(payment),
         *(teller.telling(one) for one in history.tellings),
     ]
@@ -101,7 +101,7 @@ class _Teller:
             return self._say(mark("by %(name)s"), name=one.person)
         return self._say(_ASKERS[one.requested_by]) if one.requested_by in _ASKERS else ""
 
-    def dispute(self, one: SeenDispute) -> Iterator[Line]:
+    def chargeback(self, one: SeenChargeback) -> Iterator[Line]:
         """A chargeback, the merchant's evidence, and how it ended."""
         amount, fee = self._money(one.taken or one.amount, one.currency), self._money(one.fee, one.currency)
         told = {"reason": one.reason.replace("_", " ").capitalize() or "–", "fee": fee}
@@ -116,7 +116,7 @@ class _Teller:
         if one.closed_at is not None:
             yield Line(one.closed_at, "scale", *self._end(one))
 
-    def _end(self, one: SeenDispute) -> tuple[str, str]:
+    def _end(self, one: SeenChargeback) -> tuple[str, str]:
         """How a chargeback ended: its colour, and the words."""
         returned = self._money(one.returned, one.currency)
         if one.state is ChargebackState.DROPPED or not one.taken:
@@ -153,7 +153,7 @@ class _Teller:
         return Line(one.created_at, "webhook", shown, title, about, url=f"pingbacks/{one.id}")
 
 
-def _opened(one: SeenDispute) -> str:
+def _opened(one: SeenChargeback) -> str:
     """How a chargeback began."""
     if one.taken:
         return mark("Chargeback: the bank took back %(amount)s")

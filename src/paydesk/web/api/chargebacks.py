@@ -11,13 +11,8 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.core.money import plain_number
 from paydesk.core.paging import Place
-from paydesk.domain.chargebacks.disputing import (
-    LONGEST_EVIDENCE,
-    Chargeback,
-    find_chargeback,
-    give_evidence,
-    list_chargebacks,
-)
+from paydesk.domain.chargebacks.for_api import Chargeback, find_chargeback, list_chargebacks
+from paydesk.domain.chargebacks.giving_evidence import LONGEST_EVIDENCE, give_evidence
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
@@ -52,7 +47,7 @@ _BODY = {
     responses=described(shapes.ChargebackList),
     dependencies=[Depends(refuse_repeated)],
 )
-async def show_chargebacks(
+async def find_chargebacks(
     caller: ByPrivateKey, services: Services, wanted: Annotated[ChargebackParameters, Query()]
 ) -> Response:
     """Chargebacks, newest first."""
@@ -66,7 +61,7 @@ async def show_chargebacks(
 @router.get(
     "/api/v1/chargebacks/{chargeback_id}",
     summary="Show a chargeback",
-    operation_id="show_chargeback",
+    operation_id="find_chargeback",
     responses=described(shapes.OneChargeback, 404),
 )
 async def show(caller: ByPrivateKey, services: Services, chargeback_id: _Id) -> Response:

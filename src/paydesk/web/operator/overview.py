@@ -16,7 +16,7 @@ from paydesk.domain.operations.machinery import (
     queues,
     workers,
 )
-from paydesk.domain.operations.money import disputes_without_evidence, payable
+from paydesk.domain.operations.money import chargebacks_without_evidence, payable
 from paydesk.domain.operations.open_outcomes import OpenOutcome, open_outcomes
 from paydesk.domain.payments.janitor import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
@@ -51,7 +51,7 @@ async def show_overview(visit: Visit) -> Response:
         alarms=_upto(visit, await alarms_waiting(database, most=_MOST + 1)),
         profiles=_upto(visit, await profiles_waiting(database, most=_MOST + 1)),
         payouts=_upto(visit, len(await payable(database, live=True, most=_MOST + 1, now=now))),
-        disputes=_upto(visit, await disputes_without_evidence(database, most=_MOST + 1)),
+        chargebacks=_upto(visit, await chargebacks_without_evidence(database, most=_MOST + 1)),
         late=_upto(visit, len(late)),
         alerts=_upto(visit, len(_of_a_day(late, visit))),
         failing=[name for name, one in health.items() if one.failing],

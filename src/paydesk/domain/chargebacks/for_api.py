@@ -1,43 +1,29 @@
-"""A merchant's and an operator's side of chargebacks: reading them, and giving evidence."""
+"""Chargebacks as a merchant's server and an operator see them, and whose they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
-from typing import Any
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
-from paydesk.core.card_numbers import masked
-from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
+from paydesk.core.errors import NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.database.surely import surely
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.desk import Desk
 
 queries = load_statements(__package__ or "")
-
-LONGEST_EVIDENCE = 20_000
-"""Characters."""
-
-_UNSURE = (
-    "it is not known whether the evidence was recorded: the database went away over it. Send it again: a later text "
-    "replaces an earlier one"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Chargeback:
-    """A chargeback: `amount` is disputed, times are UTC;
+    """A chargeback over `amount`; times are UTC,
     `id` is the `reference_id` of its pingbacks.
 
     `taken` and `returned` are what the bank took and gave back so far; like `amount` and `fee` they
-    are in `currency`, the payment's. `disputed_amount` is `amount` in the dispute's own currency.
+    are in `currency`, the payment's. `disputed_amount` is `amount` in the chargeback's own.
     """
 
     id: int
@@ -125,38 +111,6 @@ async def find_chargeback(database: Database, shop: Shop, chargeback_id: int) ->
     return _chargeback(await _row(database, shop, chargeback_id))
 
 
-async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *, now: datetime) -> Chargeback:
-    """Record the merchant's side of an open dispute and hand it to the bank;
-    a later text replaces it. Moves no money.
-
-    `now` is the shop's time, UTC.
-    Raises: Malformed if the text is empty or too long, NotFound, Conflict if it is closed,
-    Unavailable if the bank could not be told (it is recorded then), Unsure if nobody can say
-    whether it was recorded.
-    """
-    if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
-        raise Malformed(f"evidence is a text of 1 to {LONGEST_EVIDENCE} characters", "text")
-    text, before = masked(text), await _row(desk.database, shop, chargeback_id)
-    write = partial(
-        queries.record_evidence, merchant_id=shop.merchant_id, live=shop.live, id=chargeback_id, evidence=text, now=now
-    )
-    # The same text again does no harm, so there is nothing to look for.
-    row = await surely(desk.database, write, _nothing, unsure=_UNSURE)
-    if row is None:
-        raise Conflict(f"chargeback {chargeback_id} is closed; evidence comes too late")
-    try:
-        await desk.acquirers[before.acquirer].submit_evidence(before.acquirer_reference, text)
-    except AcquirerRefused as error:
-        raise Conflict(f"the bank does not take the evidence: {error}") from error
-    except (OutcomeUnknown, KeyError) as error:
-        raise Unavailable("the evidence is recorded, but the bank can't be reached; send it again later") from error
-    return await find_chargeback(desk.database, shop, chargeback_id)
-
-
-async def _nothing(_connection: Any) -> None:
-    return None
-
-
 async def shop_of_chargeback(database: Database, chargeback_id: int) -> Shop:
     """Whose chargeback it is, for an operator.
 
@@ -188,7 +142,7 @@ async def find_by_reference(database: Database, shop: Shop, acquirer: str, refer
     return _chargeback(row) if row else None
 
 
-async def dispute_reference(database: Database, shop: Shop, chargeback_id: int) -> tuple[str, str]:
+async def reference_of(database: Database, shop: Shop, chargeback_id: int) -> tuple[str, str]:
     """The acquirer of a chargeback and its own name for it.
 
     Raises: NotFound.

@@ -1,4 +1,4 @@
-"""A dispute that is not won ends the subscription behind it,
+"""A chargeback that is not won ends the subscription behind it,
 at whatever stage it is first heard of.
 """
 
@@ -45,7 +45,7 @@ class DisputingBank(ObedientBank):
         ([INQUIRY], False),
     ],
 )
-async def test_a_subscription_ends_for_a_dispute_that_is_not_won(
+async def test_a_subscription_ends_for_a_chargeback_that_is_not_won(
     subscriber: Subscriber, database: Database, steps: list[DisputeStatus], ends: bool
 ) -> None:
     await set_back.banks_tell_again(database)
@@ -61,7 +61,7 @@ async def test_a_subscription_ends_for_a_dispute_that_is_not_won(
     assert (now.state is SubscriptionState.CANCELLED, now.date_next is None) == (ends, ends)
 
 
-async def test_a_partly_won_dispute_ends_it_too(subscriber: Subscriber, database: Database) -> None:
+async def test_a_partly_won_chargeback_ends_it_too(subscriber: Subscriber, database: Database) -> None:
     await set_back.banks_tell_again(database)
     bank = DisputingBank()
     club = subscriber.at(bank)

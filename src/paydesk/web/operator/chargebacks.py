@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.operations.chargebacks import list_waiting
-from paydesk.domain.operations.money import Dispute, find_dispute, list_disputes
+from paydesk.domain.operations.money import MerchantsChargeback, find_chargeback, list_all_chargebacks
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -28,7 +28,7 @@ STATES = {
 _PARTLY_WON = (mark("Partly won"), "yellow")
 
 
-def badge_of(one: Dispute) -> tuple[str, str]:
+def badge_of(one: MerchantsChargeback) -> tuple[str, str]:
     """What a chargeback's state is called, and its colour;
     one that was lost may have given a part back.
     """
@@ -37,11 +37,11 @@ def badge_of(one: Dispute) -> tuple[str, str]:
 
 
 @section.page(_CHARGEBACKS, needs=Access.operator)
-async def show_disputes(visit: Visit) -> Response:
+async def show_chargebacks(visit: Visit) -> Response:
     """All merchants' chargebacks, newest first, of one state if asked."""
     asked, side = visit.form.text("state", 10), side_field(visit)
     state = ChargebackState(asked) if asked in set(ChargebackState) else None
-    found = await list_disputes(visit.database, page_asked(visit), live=is_live(visit), state=state)
+    found = await list_all_chargebacks(visit.database, page_asked(visit), live=is_live(visit), state=state)
     shown = found[:ROWS]
     kept = {"state": state or "", **side}
     before = mark_of(shown[-1].opened_at, shown[-1].id) if len(found) > ROWS else ""
@@ -63,7 +63,7 @@ async def show_disputes(visit: Visit) -> Response:
 
 
 @section.page(f"{_CHARGEBACKS}/{{merchant_id}}/{{chargeback_id}}", needs=Access.operator)
-async def show_dispute(visit: Visit) -> Response:
+async def show_chargeback(visit: Visit) -> Response:
     """One chargeback, with what the merchant told the bank."""
-    one = await find_dispute(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
+    one = await find_chargeback(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
     return visit.page("chargeback.html", one=one, state=badge_of(one))
