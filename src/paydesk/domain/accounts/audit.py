@@ -18,6 +18,7 @@ from paydesk.core.storable import storable_json, storable_text
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "audit.sql")
 
@@ -138,25 +139,28 @@ async def record(
     *,
     now: datetime,
     merchant_id: int = PERSONAL,
+    shop: Shop | None = None,
     subject: str = "",
     details: Mapping[str, object] | None = None,
 ) -> None:
     """Write one line, on the connection whose transaction makes the change.
     `now` is real time, never a test clock's.
 
-    Args: subject names what it was done to (`payment 13330`, `person 5`); details are JSON and hold
-    no secret, and nothing of a customer but ids: the log can't be changed when a customer
-    is erased.
+    Args: shop instead of merchant_id for what was done on one side of it, which a line about test
+    data says (`test`); subject names what it was done to (`payment 13330`, `person 5`); details are
+    JSON and hold no secret, and nothing of a customer but ids: the log can't be changed when a
+    customer is erased.
     """
+    side = {"test": True} if shop is not None and not shop.live else {}
     await queries.record(
         connection,
-        merchant_id=merchant_id,
+        merchant_id=merchant_id if shop is None else shop.merchant_id,
         person_id=actor.person_id,
         operator=actor.operator,
         client_address=actor.client_address,
         action=action,
         subject=storable_text(subject, longest=_LONGEST_SUBJECT),
-        details=storable_json(masked_values(details or {})),
+        details=storable_json(masked_values({**(details or {}), **side})),
         now=now,
     )
 

@@ -70,8 +70,11 @@ async def refund_payment(
     except OverLimit as error:
         raise ConfirmationNeeded(f"{error.message}; give it again to go on") from error
     if not given.again:
+        subject = f"payment {payment_id}"
         details = {"amount": str(given.amount), "currency": currency, "reference_id": given.reference_id}
-        await _note(desk.database, session, Action.payment_refunded, f"payment {payment_id}", details, now)
+        await record(
+            desk.database, session.actor, Action.payment_refunded, now=now, shop=shop, subject=subject, details=details
+        )
     return given
 
 
@@ -86,7 +89,8 @@ async def cancel_subscription(
     ended = await cancel(database, shop, subscription_id, by="merchant", now=shop_now)
     if ended.date_cancelled == shop_now:
         # It was this call that ended it, not one before or beside it.
-        await _note(database, session, Action.subscription_cancelled, f"subscription {subscription_id}", {}, now)
+        subject = f"subscription {subscription_id}"
+        await record(database, session.actor, Action.subscription_cancelled, now=now, shop=shop, subject=subject)
     return ended
 
 
@@ -106,7 +110,9 @@ async def confirm_delivery(
     details = {"status": delivery.status, "carrier": delivery.carrier}
     subject = f"payment {confirmed.payment_id}"
     kept = {name: value for name, value in details.items() if value}
-    await _note(desk.database, session, Action.delivery_confirmed, subject, kept, now)
+    await record(
+        desk.database, session.actor, Action.delivery_confirmed, now=now, shop=shop, subject=subject, details=kept
+    )
     return confirmed
 
 
@@ -118,21 +124,6 @@ async def note_export(
 
     Raises: Forbidden.
     """
-    require(session, Permission.export)
+    shop = require(session, Permission.export)
     kept = {key: "…" if key == "q" else value for key, value in filters.items() if value}
-    await _note(database, session, Action.exported, what, kept, now)
-
-
-async def _note(
-    database: Database, session: Session, action: Action, subject: str, details: Mapping[str, object], now: datetime
-) -> None:
-    side = {} if session.live else {"test": True}
-    await record(
-        database,
-        session.actor,
-        action,
-        now=now,
-        merchant_id=session.merchant_id or 0,
-        subject=subject,
-        details={**details, **side},
-    )
+    await record(database, session.actor, Action.exported, now=now, shop=shop, subject=what, details=kept)

@@ -16,7 +16,7 @@ import msgspec
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
-from paydesk.database.statements import Connection, load_statements
+from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
@@ -27,6 +27,7 @@ from paydesk.domain.payments.guarding import ABOUT, AUTHENTICATE_FOR, DAY, HOUR,
 queries = load_statements(__package__ or "", "card_guard.sql")
 
 WINDOWS = (RATE_WINDOW, HOUR, DAY)
+_SUBJECT = "card guard"
 """Over which tries are summed up."""
 
 
@@ -148,7 +149,9 @@ async def tighten(
             return
         limits = msgspec.json.encode({str(kind): most for kind, most in wanted.limits.items()}).decode()
         await queries.save(connection, **names, limits=limits, always_authenticate=wanted.always_authenticate)
-        await _note(connection, actor, Action.card_guard_changed, shop, changes, now=now)
+        await record(
+            connection, actor, Action.card_guard_changed, now=now, shop=shop, subject=_SUBJECT, details=changes
+        )
 
 
 def _check(wanted: OwnLimits, operators: Limits) -> None:
@@ -185,7 +188,8 @@ async def lift_pause(database: Database, actor: Actor, shop: Shop, *, now: datet
             raise Conflict(f"merchant {shop.merchant_id} is not paused on this side; there is nothing to lift")
         by = f"person {actor.person_id}" if actor.person_id else actor.client_address
         await settle_alarms(connection, AlarmKind.card_testing, [ABOUT], shop=shop, by=by, now=now)
-        await _note(connection, actor, Action.card_pause_lifted, shop, {"note": note} if note else {}, now=now)
+        why = {"note": note} if note else {}
+        await record(connection, actor, Action.card_pause_lifted, now=now, shop=shop, subject=_SUBJECT, details=why)
     metrics.GUARD_STEPS.labels("lift").inc()
 
 
@@ -198,19 +202,4 @@ async def forget_test_tries(database: Database, actor: Actor, shop: Shop, *, now
         raise Forbidden("what was tried with live cards is forgotten by itself, after an hour or a day")
     async with database.acquire() as connection, connection.transaction():
         await queries.forget_test_tries(connection, merchant_id=shop.merchant_id)
-        await _note(connection, actor, Action.card_tries_forgotten, shop, {}, now=now)
-
-
-async def _note(
-    connection: Connection, actor: Actor, action: Action, shop: Shop, details: Mapping[str, object], *, now: datetime
-) -> None:
-    side = {} if shop.live else {"test": True}
-    await record(
-        connection,
-        actor,
-        action,
-        now=now,
-        merchant_id=shop.merchant_id,
-        subject="card guard",
-        details={**details, **side},
-    )
+        await record(connection, actor, Action.card_tries_forgotten, now=now, shop=shop, subject=_SUBJECT)

@@ -4,12 +4,10 @@ Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
-from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
@@ -18,7 +16,6 @@ from paydesk.domain.business import test_events
 from paydesk.domain.business.made_up_events import EVENTS
 from paydesk.domain.business.pingback_settings import parse_pingback_url
 from paydesk.domain.business.test_events import SentTestEvent, Target, TestEvent
-from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import resending
 from paydesk.domain.pingbacks.resending import Exhausted, Pingback
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -34,8 +31,10 @@ async def resend_pingback(
     shop = require(session, Permission.resend_pingback)
     async with database.acquire() as connection, connection.transaction():
         pingback = await resending.resend(connection, shop, pingback_id, now=shop_now)
-        details = {"event": pingback.event, "url": pingback.url}
-        await _note(connection, session, shop, Action.pingback_resent, f"pingback {pingback_id}", details, now)
+        subject, details = f"pingback {pingback_id}", {"event": pingback.event, "url": pingback.url}
+        await record(
+            connection, session.actor, Action.pingback_resent, now=now, shop=shop, subject=subject, details=details
+        )
     return pingback
 
 
@@ -54,7 +53,10 @@ async def resend_failed(
         resent = await resending.resend_exhausted(connection, shop, wanted, now=shop_now)
         if resent:
             details = {"pingbacks": resent, "event": wanted.event or "any"}
-            await _note(connection, session, shop, Action.pingback_resent, "failed pingbacks", details, now)
+            subject = "failed pingbacks"
+            await record(
+                connection, session.actor, Action.pingback_resent, now=now, shop=shop, subject=subject, details=details
+            )
     return resent
 
 
@@ -77,7 +79,9 @@ async def send_test_event(
     # The log has it before anybody else hears of it: who dies while waiting for the answer has sent
     # it all the same.
     details = {"event": wanted.event, "sign_version": wanted.sign_version}
-    await _note(gate.database, session, shop, Action.test_event_sent, wanted.url, details, now)
+    await record(
+        gate.database, session.actor, Action.test_event_sent, now=now, shop=shop, subject=wanted.url, details=details
+    )
     return await test_events.send(gate.database, gate.vault, sender, target, shop.merchant_id, wanted, now=now)
 
 
@@ -92,24 +96,3 @@ def _check(session: Session, target: Target, wanted: TestEvent, now: datetime) -
         require(session, Permission.manage_integration)
         if wanted.sign_version == "v1":
             require_recent(session, now=now)
-
-
-async def _note(
-    connection: Connection,
-    session: Session,
-    shop: Shop,
-    action: Action,
-    subject: str,
-    details: Mapping[str, object],
-    now: datetime,
-) -> None:
-    side = {} if session.live else {"test": True}
-    await record(
-        connection,
-        session.actor,
-        action,
-        now=now,
-        merchant_id=shop.merchant_id,
-        subject=subject,
-        details={**details, **side},
-    )

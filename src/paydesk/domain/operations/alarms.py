@@ -79,12 +79,7 @@ async def settle_alarm(database: Database, actor: Actor, alarm_id: int, *, now: 
             actor,
             Action.alarm_settled,
             now=now,
-            merchant_id=shop.merchant_id,
+            shop=shop,
             subject=f"alarm {alarm_id}",
-            details={
-                "kind": row["kind"],
-                "about": row["subject"],
-                **({"note": note} if note else {}),
-                **({} if shop.live else {"test": True}),
-            },
+            details={"kind": row["kind"], "about": row["subject"], **({"note": note} if note else {})},
         )

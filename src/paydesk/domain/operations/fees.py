@@ -79,7 +79,15 @@ async def set_fee_amounts(
             "fixed": f"{plain_number(before['fixed'])} → {fixed}",
             "chargeback_fee": f"{plain_number(before['chargeback_fee'])} → {chargeback_fee}",
         }
-        await _note(connection, actor, merchant_id, details, now)
+        await record(
+            connection,
+            actor,
+            Action.fee_plan_changed,
+            now=now,
+            merchant_id=merchant_id,
+            subject=f"merchant {merchant_id}",
+            details=details,
+        )
 
 
 async def follow_the_rule(database: Database, actor: Actor, merchant_id: int, currency: str, *, now: datetime) -> None:
@@ -92,7 +100,15 @@ async def follow_the_rule(database: Database, actor: Actor, merchant_id: int, cu
     async with database.acquire() as connection, connection.transaction():
         await _locked(connection, merchant_id, currency)
         if await queries.forget_amounts(connection, merchant_id=merchant_id, currency=currency) is not None:
-            await _note(connection, actor, merchant_id, {"currency": currency, "amounts": "by the rule"}, now)
+            await record(
+                connection,
+                actor,
+                Action.fee_plan_changed,
+                now=now,
+                merchant_id=merchant_id,
+                subject=f"merchant {merchant_id}",
+                details={"currency": currency, "amounts": "by the rule"},
+            )
 
 
 async def _locked(connection: Connection, merchant_id: int, currency: str) -> Any:
@@ -100,12 +116,3 @@ async def _locked(connection: Connection, merchant_id: int, currency: str) -> An
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
     return row
-
-
-async def _note(
-    connection: Connection, actor: Actor, merchant_id: int, details: dict[str, object], now: datetime
-) -> None:
-    subject = f"merchant {merchant_id}"
-    await record(
-        connection, actor, Action.fee_plan_changed, now=now, merchant_id=merchant_id, subject=subject, details=details
-    )

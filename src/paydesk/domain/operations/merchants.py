@@ -14,7 +14,7 @@ from typing import Any
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import LARGEST_ID
 from paydesk.database.pool import Database
-from paydesk.database.statements import Connection, load_statements
+from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.business.profiles import ProfileStatus
@@ -170,7 +170,16 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
         if await queries.suspend(connection, merchant_id=merchant_id, reason=words, now=now) is None:
             await _require(database, merchant_id)
             raise Conflict(f"merchant {merchant_id} is suspended already")
-        await _note(connection, actor, Action.merchant_suspended, merchant_id, {"reason": words}, now)
+        subject, why = f"merchant {merchant_id}", {"reason": words}
+        await record(
+            connection,
+            actor,
+            Action.merchant_suspended,
+            now=now,
+            merchant_id=merchant_id,
+            subject=subject,
+            details=why,
+        )
         await tell_owners(connection, merchant_id, Kind.merchant_suspended, now=now, reason=words)
 
 
@@ -183,7 +192,8 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
         if await queries.resume(connection, merchant_id=merchant_id) is None:
             await _require(database, merchant_id)
             raise Conflict(f"merchant {merchant_id} is not suspended, or this is a copy, where all stay so")
-        await _note(connection, actor, Action.merchant_resumed, merchant_id, {}, now)
+        subject = f"merchant {merchant_id}"
+        await record(connection, actor, Action.merchant_resumed, now=now, merchant_id=merchant_id, subject=subject)
         await tell_owners(connection, merchant_id, Kind.merchant_restored, now=now)
 
 
@@ -205,7 +215,15 @@ async def change_terms(
         before = _terms(row)
         if before != terms:
             await queries.change_terms(connection, merchant_id=merchant_id, **asdict(terms))
-            await _note(connection, actor, Action.fee_plan_changed, merchant_id, _difference(before, terms), now)
+            await record(
+                connection,
+                actor,
+                Action.fee_plan_changed,
+                now=now,
+                merchant_id=merchant_id,
+                subject=f"merchant {merchant_id}",
+                details=_difference(before, terms),
+            )
     return before
 
 
@@ -237,13 +255,6 @@ def _difference(before: TradeTerms, after: TradeTerms) -> dict[str, object]:
 async def _require(database: Database, merchant_id: int) -> None:
     if await queries.find_merchant(database, merchant_id=merchant_id) is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-
-
-async def _note(
-    connection: Connection, actor: Actor, action: Action, merchant_id: int, details: dict[str, object], now: datetime
-) -> None:
-    subject = f"merchant {merchant_id}"
-    await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)
 
 
 def _listed(row: Any) -> ListedMerchant:

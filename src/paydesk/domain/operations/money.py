@@ -149,10 +149,10 @@ async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, n
                 "amount": str(sent.amount),
                 "currency": sent.currency,
                 "reference": payout.reference,
-                **({} if shop.live else {"test": True}),
                 **({"despite_wait": sent.despite_wait} if sent.despite_wait else {}),
             }
-            await _note(connection, actor, Action.payout_changed, shop.merchant_id, f"payout {payout.id}", details, now)
+            subject = f"payout {payout.id}"
+            await record(connection, actor, Action.payout_changed, now=now, shop=shop, subject=subject, details=details)
         return payout
 
     return await record_sent(database, write)
@@ -171,20 +171,16 @@ async def read_bank_account(
     holder, iban = await bank_account_of(database, vault, merchant_id)
     # Nobody reads it unless the log says so.
     async with database.acquire() as connection:
-        await _note(connection, actor, Action.bank_account_read, merchant_id, "bank account", {"last4": iban[-4:]}, now)
+        await record(
+            connection,
+            actor,
+            Action.bank_account_read,
+            now=now,
+            merchant_id=merchant_id,
+            subject="bank account",
+            details={"last4": iban[-4:]},
+        )
     return BankAccount(merchant_id, holder, iban)
-
-
-async def _note(
-    connection: Connection,
-    actor: Actor,
-    action: Action,
-    merchant_id: int,
-    subject: str,
-    details: Mapping[str, object],
-    now: datetime,
-) -> None:
-    await record(connection, actor, action, now=now, merchant_id=merchant_id, subject=subject, details=details)
 
 
 async def list_all_payouts(database: Database, page: Page, *, live: bool) -> list[MadePayout]:

@@ -83,13 +83,12 @@ async def ask_now(database: Database, actor: Actor, shop: Shop, kind: OpenKind, 
         row = await ask(connection, merchant_id=shop.merchant_id, live=shop.live, id=row_id, now=now)
         if row is None:
             raise NotFound("this has an outcome by now")
-        side = {} if shop.live else {"test": True}
         await record(
             connection,
             actor,
             Action.outcome_asked,
             now=now,
-            merchant_id=shop.merchant_id,
+            shop=shop,
             subject=f"payment {row['payment_id']}",
-            details={"what": str(kind), "id": row_id, **side},
+            details={"what": str(kind), "id": row_id},
         )

@@ -74,16 +74,15 @@ async def export_statement(visit: Visit) -> Response:
     """
     share = await begin_export(visit)
     chosen = {name: day for name, day in days_asked(visit).items() if day}
-    side = {} if visit.shop.live else {"test": True}
     async with visit.database.acquire() as connection:
         await record(
             connection,
             visit.session.actor,
             Action.exported,
             now=visit.now,
-            merchant_id=visit.shop.merchant_id,
+            shop=visit.shop,
             subject="statement",
-            details={**chosen, **side},
+            details=chosen,
         )
     name = f"statement-{visit.merchant_id}{'' if visit.shop.live else '-test'}.csv"
     return csv_file(share, name, _COLUMNS, _cells(visit))
