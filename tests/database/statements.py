@@ -126,9 +126,11 @@ class Reader:
         return None
 
     def _picked(self, node: ast.AST) -> set[Name]:
-        """The statements one of which is picked by the rest of its name:
+        """The statement that is named, or those one of which is picked by the rest of its name:
         `getattr(queries, f"read_{kind}")`.
         """
+        if name := self._statement(node):
+            return {name}
         match node:
             case ast.Call(ast.Name("getattr"), [picked, built]):
                 begins = _beginning(built)
@@ -186,8 +188,7 @@ class Reader:
             return {statement}
         match node:
             case ast.Call(func):
-                picks = _bound(func.id, function) if isinstance(func, ast.Name) else [func]
-                return set().union(*map(self._picked, picks)) or None
+                return set().union(*map(self._picked, _choices(func, function))) or None
             case ast.Constant(None):
                 return set()
             case ast.IfExp(_, body, orelse):
@@ -232,6 +233,23 @@ def _functions_of(tree: ast.Module) -> dict[str, list[_Function]]:
         if isinstance(node, _Function):
             found.setdefault(node.name, []).append(node)
     return found
+
+
+def _choices(node: ast.expr, function: _Function | None) -> list[ast.expr]:
+    """What may be called: all that a name was given, either side of a condition,
+    every value of a table.
+    """
+    match node:
+        case ast.Name(name):
+            return [choice for each in _bound(name, function) for choice in _choices(each, function)]
+        case ast.Subscript(table):
+            return [choice for each in _choices(table, function) for choice in _choices(each, function)]
+        case ast.IfExp(_, body, orelse):
+            return [*_choices(body, function), *_choices(orelse, function)]
+        case ast.Dict(_, values):
+            return values
+        case _:
+            return [node]
 
 
 def _beginning(name: ast.expr) -> str:

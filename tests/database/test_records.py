@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,6 +36,12 @@ class Single:
     id: int
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    details: Mapping[str, object]
+    single: Single
+
+
 SQL = "select null as stripes, 7::bigint as id, 'red' as colour"
 
 
@@ -52,6 +58,11 @@ async def test_the_value_of_an_enum_becomes_its_member(database: Database, of: t
 async def test_a_value_that_the_enum_does_not_know_is_refused(database: Database) -> None:
     with pytest.raises(ValueError, match="green"):
         record_of(Ball, await database.fetchrow("select null as stripes, 7 as id, 'green' as colour"))
+
+
+async def test_json_becomes_what_its_field_says(database: Database) -> None:
+    row = await database.fetchrow("""select '{"ball": 7}'::jsonb as details, '{"id": 7}'::jsonb as single""")
+    assert record_of(Note, row) == Note({"ball": 7}, Single(7))
 
 
 async def test_a_column_that_is_missing_is_named(database: Database) -> None:

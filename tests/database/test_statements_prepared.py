@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -13,7 +13,7 @@ import pytest
 from tests.database.statements import Call, Filling, Name, Reader, all_modules, all_statements
 
 from paydesk.database.pool import Database
-from paydesk.database.records import fields_of, without_none
+from paydesk.database.records import fields_of, is_json, without_none
 from paydesk.domain.ledger import checking
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -132,13 +132,22 @@ def fits(column: asyncpg.Type, hint: Any) -> bool:
         return get_origin(kind) in (list, Sequence)
     if get_origin(kind) is Literal:
         return bool(column.name == "text")
+    if is_json(kind):
+        return bool(column.name in ("json", "jsonb"))
     known = KINDS.get(column.name)
     return known is not None and isinstance(kind, type) and issubclass(kind, known)
 
 
 @pytest.mark.parametrize(
     ("column", "hint", "expected"),
-    [("int8", int, True), ("int8", int | None, True), ("int8", str, False), ("numeric", float, False)],
+    [
+        ("int8", int, True),
+        ("int8", int | None, True),
+        ("int8", str, False),
+        ("numeric", float, False),
+        ("jsonb", Mapping[str, object], True),
+        ("text", Mapping[str, object], False),
+    ],
 )
 def test_a_field_of_another_type_is_seen(column: str, hint: Any, expected: bool) -> None:
     assert fits(asyncpg.Type(0, column, "scalar", "pg_catalog"), hint) is expected

@@ -9,10 +9,10 @@ import paydesk
 
 SOURCE = Path(paydesk.__file__).parent
 
-MOST = 197
+MOST = 117
 """Subscripts by a name in all of the service, edges such as JSON and metrics included."""
 ON_THE_MONEY_PATH = ("payments", "billing", "chargebacks", "pingbacks", "subscriptions")
-MOST_ON_THE_MONEY_PATH = 21
+MOST_ON_THE_MONEY_PATH = 0
 
 
 def untyped(path: Path) -> int:

@@ -5,12 +5,15 @@ columns, by name.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from inspect import signature
 from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 Row = Mapping[str, Any]
 """What the driver hands over: values by column."""
@@ -27,7 +30,7 @@ class Mismatch(TypeError):
 
 
 def record_of(of: Callable[..., _Record], row: Row) -> _Record:
-    """The object of a row; an enum's value becomes its member.
+    """The object of a row; an enum's value becomes its member, and JSON what its field says.
 
     A column that a later schema adds to a view is left alone; today's columns are compared by
     a test.
@@ -83,20 +86,28 @@ def _builder(of: Callable[..., Any], columns: tuple[str, ...]) -> Callable[[Row]
         values: Callable[[Row], tuple[Any, ...]] = lambda row: (row[only],)  # noqa: E731 (itemgetter gives no tuple)
     else:
         values = itemgetter(*fields)
-    enums = [(place, kind) for place, hint in enumerate(fields.values()) if (kind := _enum(hint)) is not None]
-    if not enums:
+    readers = [(place, read) for place, hint in enumerate(fields.values()) if (read := _reader(hint)) is not None]
+    if not readers:
         return lambda row: of(*values(row))
 
     def build(row: Row) -> Any:
         taken = list(values(row))
-        for place, kind in enums:
+        for place, read in readers:
             if taken[place] is not None:
-                taken[place] = kind(taken[place])
+                taken[place] = read(taken[place])
         return of(*taken)
 
     return build
 
 
-def _enum(hint: Any) -> type[Enum] | None:
+def is_json(kind: Any) -> bool:
+    """Whether a field of this type is filled from JSON: names with values, or a dataclass."""
+    return get_origin(kind) is Mapping or is_dataclass(kind)
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    """What makes a field's value of a column's, None if it is taken as it is."""
     kind = without_none(hint)
-    return kind if isinstance(kind, type) and issubclass(kind, Enum) else None
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    return msgspec.json.Decoder(kind, strict=False).decode if is_json(kind) else None

@@ -6,21 +6,21 @@ import pytest
 
 from paydesk.core.errors import Malformed
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.terms import Terms, Trial, read_terms
+from paydesk.domain.subscriptions.terms import RecurringFields, Terms, Trial, read_terms
 
 FORM = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
 PRICE = Decimal("10.00")
 
 
 def read(currency: str = "USD", **fields: str) -> Terms:
-    terms = read_terms({**FORM, **fields}, PRICE, currency)
+    terms = read_terms(RecurringFields(**{**FORM, **fields}), PRICE, currency)
     assert terms is not None
     return terms
 
 
 @pytest.mark.parametrize("fields", [{}, {"recurring_duration": "0"}, {"recurring_name": "", "recurring_period": ""}])
 def test_a_form_without_recurring_fields_is_for_one_payment(fields: dict[str, str]) -> None:
-    assert read_terms(fields, PRICE, "USD") is None
+    assert read_terms(RecurringFields(**fields), PRICE, "USD") is None
 
 
 def test_the_amount_is_the_price_of_each_period() -> None:
@@ -89,5 +89,5 @@ def test_the_currency_decides_the_digits_of_a_trial_amount() -> None:
 @pytest.mark.parametrize("given", ["recurring_sku_id", "recurring_trial_period", "recurring_duration"])
 def test_one_recurring_field_asks_for_all_that_are_required(given: str) -> None:
     with pytest.raises(Malformed) as refused:
-        read_terms({given: "1m"}, PRICE, "USD")
+        read_terms(RecurringFields(**{given: "1m"}), PRICE, "USD")
     assert refused.value.fields[0] in {"recurring_name", "recurring_period"}

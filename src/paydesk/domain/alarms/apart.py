@@ -18,7 +18,6 @@ import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
-from paydesk.database.records import Row
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
@@ -126,8 +125,14 @@ async def one_by_one(items: Sequence[Item], work: Callable[[Item], Awaitable[Res
 class DueRow:
     """A row that something is due for, by its merchant's side and its id."""
 
-    shop: Shop
+    merchant_id: int
+    live: bool
     id: int
+
+    @property
+    def shop(self) -> Shop:
+        """Its merchant's side."""
+        return Shop(self.merchant_id, self.live)
 
 
 Claim = Callable[[Sequence[int] | None], Awaitable[list[Result]]]
@@ -162,11 +167,6 @@ async def claimed(
     if aside:
         await postpone(aside)
     return worked.results
-
-
-def due_rows(rows: Iterable[Row]) -> list[DueRow]:
-    """Due rows of a statement that names merchant_id, live and id."""
-    return [DueRow(Shop(row["merchant_id"], row["live"]), row["id"]) for row in rows]
 
 
 def names_of(rows: Sequence[DueRow]) -> dict[str, list[int]]:

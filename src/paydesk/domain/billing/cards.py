@@ -29,6 +29,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
 )
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of
@@ -138,7 +139,7 @@ async def _commit_intent(
     shop = Shop(subscription.merchant_id, subscription.live)
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
     counts = guarding.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
-    row = guarding.count_row(desk.limits_of(shop), counts)
+    counted_at = utc_now()
     known = record_of(
         _Prepared,
         await queries.prepare_card_change(
@@ -146,7 +147,7 @@ async def _commit_intent(
             **names,
             client_address=new.client_address,
             since=now - GUARD_WINDOW,
-            **row,
+            **guarding.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
             now=now,
         ),
     )
@@ -176,7 +177,7 @@ async def _commit_intent(
         ),
     )
     if begun is None:
-        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))
+        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=counted_at))
         raise Conflict("another change of this card is under way, or the subscription has ended")
     check = Purchase(
         key=change.key,

@@ -25,7 +25,7 @@ from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of, one_by_one, set_aside
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of, one_by_one, set_aside
 from paydesk.domain.billing.marking import renewal_mark
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
@@ -207,7 +207,7 @@ class BillingRun:
             return await records_of(RenewalRow, begun)
 
         async def due() -> list[DueRow]:
-            return due_rows([row async for row in queries.due_to_renew(database, **asked, most=per_side)])
+            return await records_of(DueRow, queries.due_to_renew(database, **asked, most=per_side))
 
         async def postpone(rows: Sequence[DueRow]) -> None:
             nows = [times[row.shop] for row in rows]

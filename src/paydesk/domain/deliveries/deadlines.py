@@ -12,7 +12,7 @@ import structlog
 from paydesk.core.clock import utc_now
 from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
 from paydesk.domain.payments.recording import Movement, MovementRow, movement_of
@@ -78,7 +78,7 @@ async def _begin(desk: Desk, asked: Mapping[str, object], real_now: datetime) ->
         return [movement_of(row) for row in await records_of(MovementRow, begun)]
 
     async def due() -> list[DueRow]:
-        return due_rows([row async for row in queries.due_of_shipping(database, **asked)])
+        return await records_of(DueRow, queries.due_of_shipping(database, **asked))
 
     async def postpone(rows: Sequence[DueRow]) -> None:
         await queries.postpone(database, **names_of(rows), real_now=real_now, pause=ASIDE)

@@ -12,9 +12,9 @@ import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.database.records import Row
+from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, names_of
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "settling.sql")
@@ -49,7 +49,7 @@ async def settle_due(
         return [row async for row in queries.settle(database, **asked, only=only)]
 
     async def due() -> list[DueRow]:
-        return due_rows([row async for row in queries.due_to_settle(database, **asked)])
+        return await records_of(DueRow, queries.due_to_settle(database, **asked))
 
     async def postpone(rows: Sequence[DueRow]) -> None:
         await queries.postpone(database, **names_of(rows), real_now=real_now, pause=ASIDE)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -22,7 +21,7 @@ from paydesk.core.errors import NotFound
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, due_rows, one_by_one, set_aside, together
+from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, one_by_one, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.shop import Shop
@@ -92,7 +91,7 @@ class _Telling:
     most_events: int
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """What all statements take."""
         return {"real_now": self.real_now, "keep_test": self.keep_test, "aside_since": self.real_now - ASIDE}
 
@@ -122,7 +121,7 @@ class _Telling:
         its alarm mends itself.
         """
         rows = queries.events_set_aside(self.database, prefix=_EVENT, aside_since=self.real_now - ASIDE)
-        worked = await together(due_rows([row async for row in rows]), partial(self.events, since=_EVER))
+        worked = await together(await records_of(DueRow, rows), partial(self.events, since=_EVER))
         await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
         for shop in {event.shop for event in worked.results}:
             subjects = [_named_event(event)[1] for event in worked.results if event.shop == shop]
@@ -148,7 +147,7 @@ class _Telling:
             return [record_of(_Told, looked)]
 
         async def due() -> list[DueRow]:
-            return due_rows([row async for row in marked.marked_to_tell(self.database, kind=kind)])
+            return await records_of(DueRow, marked.marked_to_tell(self.database, kind=kind))
 
         queued, seen = 0, self.most_events
         while seen >= self.most_events:
@@ -177,7 +176,7 @@ class _Telling:
         and put them into the operator's list.
         """
         rows = queries.events_to_tell(self.database, merchant_id=merchant_id, most_events=self.most_events)
-        events = due_rows([row async for row in rows])
+        events = await records_of(DueRow, rows)
         worked = await together(events, partial(self.events, since=self.real_now - TOLD_FOR))
         return await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
 
@@ -232,7 +231,7 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
         return [int(await queries.tell_failing_renewals(database, **asked, most=most, only=only, prefix=prefix))]
 
     async def failing() -> list[DueRow]:
-        return due_rows([row async for row in queries.failing_renewals(database, keep_test=keep_test)])
+        return await records_of(DueRow, queries.failing_renewals(database, keep_test=keep_test))
 
     async def endpoints(only: Sequence[int] | None) -> list[int]:
         told = await queries.tell_failing_endpoints(
@@ -262,7 +261,7 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
 async def _merchants(database: Database) -> list[DueRow]:
     """Everybody who may be told something, the longest untold first."""
     places = await records_of(_Place, queries.merchants_to_tell(database))
-    return [DueRow(Shop(place.merchant_id, live=True), place.merchant_id) for place in places]
+    return [DueRow(place.merchant_id, live=True, id=place.merchant_id) for place in places]
 
 
 async def choose_mails(database: Database, merchant_id: int, *, customer_mails: bool, test_mails: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import asyncpg
 import structlog
@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.core.money import written
 from paydesk.database.pool import AWAY
-from paydesk.database.records import records_of
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import reason_of
 from paydesk.domain.merchants.shop import Shop
@@ -73,7 +73,7 @@ class _Plan:
     mark: Mark
     shop: Shop
     clock: timedelta
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     subscription_id: int = 0
 
 
@@ -122,6 +122,14 @@ class _Renewal:
 @dataclass(frozen=True, slots=True)
 class _Id:
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What a forgotten purchase is in our books."""
+
+    payment_id: int
+    attempt_id: int
 
 
 _Item = TypeVar("_Item")
@@ -274,7 +282,7 @@ def _refused(listed: ListedPurchase, known: _Order | _Renewal | None) -> str | N
     return None if is_whole else IN_PART
 
 
-def _names(listed: Sequence[ListedPurchase]) -> dict[str, Any]:
+def _names(listed: Sequence[ListedPurchase]) -> dict[str, object]:
     """Purchases as the arrays that look for their orders."""
     marks = [_mark(one) for one in listed]
     return {
@@ -285,7 +293,7 @@ def _names(listed: Sequence[ListedPurchase]) -> dict[str, Any]:
     }
 
 
-def _begun(acquirer: str, listed: ListedPurchase, known: _Order | _Renewal) -> dict[str, Any]:
+def _begun(acquirer: str, listed: ListedPurchase, known: _Order | _Renewal) -> dict[str, object]:
     """What begins an order's and a renewal's payment alike; it is dated as the acquirer has it,
     by the shop's time.
     """
@@ -328,14 +336,13 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
     try:
         async with desk.database.acquire() as connection, connection.transaction():
             await queries.keep_from_giving_back(connection)
-            begun = await begin(connection, **plan.values)
+            begun = record_if_any(_Begun, await begin(connection, **plan.values))
             if begun is None:
                 return None
             answer = Approved(listed.reference, listed.network_reference)
-            approval = Approval(plan.shop, begun["attempt_id"], answer)
-            if not await record_within(
-                connection, approval, subscription_id=plan.subscription_id, now=plan.values["at"]
-            ):
+            approval = Approval(plan.shop, begun.attempt_id, answer)
+            now = listed.at + plan.clock
+            if not await record_within(connection, approval, subscription_id=plan.subscription_id, now=now):
                 raise _Overtaken
     except (_Overtaken, asyncpg.UniqueViolationError):
         return None
@@ -346,11 +353,9 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
         return Left(listed, f"it can't be adopted: {reason_of(error)}")
     what = "the renewal" if kind is PurchaseKind.RENEWAL else "the payment"
     amount = f"{written(listed.amount, listed.currency)} {listed.currency}"
-    log.warning("a forgotten purchase is adopted", key=listed.key, payment_id=begun["payment_id"])
-    reason = f"{what} of {amount} for order {plan.mark.order}, {listed.state} there, as payment {begun['payment_id']}"
-    return Adopted(
-        acquirer, "purchase", listed.key, listed.reference, reason, plan.shop.merchant_id, begun["payment_id"]
-    )
+    log.warning("a forgotten purchase is adopted", key=listed.key, payment_id=begun.payment_id)
+    reason = f"{what} of {amount} for order {plan.mark.order}, {listed.state} there, as payment {begun.payment_id}"
+    return Adopted(acquirer, "purchase", listed.key, listed.reference, reason, plan.shop.merchant_id, begun.payment_id)
 
 
 class _Overtaken(Exception):

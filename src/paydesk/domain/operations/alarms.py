@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-import msgspec
 
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -34,7 +32,7 @@ class ListedAlarm:
     kind: str
     subject: str
     reason: str
-    details: Mapping[str, Any]
+    details: Mapping[str, object]
     raised_at: datetime
     last_at: datetime
     times: int
@@ -42,13 +40,20 @@ class ListedAlarm:
     settled_by: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What an alarm was about."""
+
+    kind: str
+    subject: str
+
+
 async def list_alarms(
     database: Database, page: Page, *, kind: AlarmKind | None = None, settled: bool = False
 ) -> list[ListedAlarm]:
     """A page of the open alarms, newest first; or of those that are settled, last settled first."""
     statement = queries.settled_alarms if settled else queries.open_alarms
-    rows = [row async for row in statement(database, kind=kind and str(kind), **page.parameters())]
-    return [ListedAlarm(**{**dict(row), "details": msgspec.json.decode(row["details"])}) for row in rows]
+    return await records_of(ListedAlarm, statement(database, kind=kind and str(kind), **page.parameters()))
 
 
 async def alarms_waiting(database: Database, *, most: int) -> int:
@@ -63,16 +68,18 @@ async def settle_alarm(database: Database, actor: Actor, alarm_id: int, *, now: 
     Args: note says what was done, for the operators' log; now is real time.
     Raises: NotFound if there is none or it is settled.
     """
-    side = await queries.side_of_alarm(database, id=alarm_id)
-    if side is None:
+    shop = record_if_any(Shop, await queries.side_of_alarm(database, id=alarm_id))
+    if shop is None:
         raise NotFound(f"there is no alarm {alarm_id}; see: paydesk alarm list")
-    shop = Shop(side["merchant_id"], side["live"])
     by = f"person {actor.person_id}" if actor.person_id else actor.client_address
     async with database.acquire() as connection, connection.transaction():
-        row = await queries.settle_alarm(
-            connection, merchant_id=shop.merchant_id, live=shop.live, id=alarm_id, by=by, now=now
+        settled = record_if_any(
+            _Settled,
+            await queries.settle_alarm(
+                connection, merchant_id=shop.merchant_id, live=shop.live, id=alarm_id, by=by, now=now
+            ),
         )
-        if row is None:
+        if settled is None:
             raise NotFound(f"alarm {alarm_id} is settled already")
         await record(
             connection,
@@ -81,5 +88,5 @@ async def settle_alarm(database: Database, actor: Actor, alarm_id: int, *, now: 
             now=now,
             shop=shop,
             subject=f"alarm {alarm_id}",
-            details={"kind": row["kind"], "about": row["subject"], **({"note": note} if note else {})},
+            details={"kind": settled.kind, "about": settled.subject, **({"note": note} if note else {})},
         )

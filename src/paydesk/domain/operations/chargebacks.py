@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-import msgspec
-
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
@@ -40,18 +39,7 @@ class WaitingDispute:
 
 async def list_waiting(database: Database, *, most: int) -> list[WaitingDispute]:
     """The disputes that wait, the oldest first."""
-    return [
-        WaitingDispute(
-            acquirer=row["acquirer"],
-            told=msgspec.json.decode(row["told"], type=Dispute, strict=False),
-            reason=row["reason"],
-            first_at=row["first_at"],
-            last_at=row["last_at"],
-            next_at=row["next_at"],
-            tries=row["tries"],
-        )
-        async for row in queries.list_waiting(database, most=most)
-    ]
+    return await records_of(WaitingDispute, queries.list_waiting(database, most=most))
 
 
 async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Decimal, *, now: datetime) -> Chargeback:

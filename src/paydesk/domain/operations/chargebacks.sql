@@ -1,6 +1,6 @@
 -- name: list_waiting(most)
 -- All disputes that wait, for the operator, the oldest first.
-select acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries
+select acquirer, told, reason, first_at, last_at, next_at, tries
   from dispute_waiting
  order by first_at, acquirer, acquirer_reference
  limit :most;

@@ -23,6 +23,7 @@ from prometheus_client import Gauge
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
@@ -47,6 +48,13 @@ AHEAD = Gauge(
 
 ALL = "all processes"
 """What an alarm is about where every process differs from the database alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """How far another process's clock was ahead lately, in seconds."""
+
+    ahead_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class ClockWatch:
     async def _tell(self, reading: Reading, database_now: datetime) -> None:
         """Raise the alarm, once for what is wrong: of this clock alone, or of the database's."""
         rows = queries.readings_of_others(self._database, process=self._name, lately=LATELY)
-        others = [row["ahead_seconds"] async for row in rows]
+        others = [other.ahead_seconds for other in await records_of(_Other, rows)]
         self.all_agree = all(abs(other) > MOST_AHEAD and abs(reading.ahead - other) <= reading.most for other in others)
         subject = ALL if self.all_agree else self._subject
         if subject == self._alarmed:

@@ -10,6 +10,6 @@ values (:process, :ahead_seconds, clock_timestamp())
 delete from clock_reading where read_at < clock_timestamp() - :older_than::interval;
 
 -- name: readings_of_others(process, lately)
-select process, ahead_seconds
+select ahead_seconds
   from clock_reading
  where process <> :process and read_at > clock_timestamp() - :lately::interval;

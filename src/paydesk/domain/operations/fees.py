@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.money import parse_currency, plain_number
 from paydesk.core.units import in_currency
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 
@@ -41,12 +41,20 @@ class FeeAmounts:
     own: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Fees:
+    """What a merchant pays in a currency now."""
+
+    fixed: Decimal
+    chargeback_fee: Decimal
+
+
 async def fee_amounts(database: Database, merchant_id: int, currencies: Sequence[str] = SHOWN) -> list[FeeAmounts]:
     """What a merchant pays in the currencies that have amounts of their own, first,
     and in those named.
     """
     rows = queries.amounts(database, merchant_id=merchant_id, currencies=list(currencies))
-    return [FeeAmounts(**{name: row[name] for name in FeeAmounts.__slots__}) async for row in rows]
+    return await records_of(FeeAmounts, rows)
 
 
 async def set_fee_amounts(
@@ -76,8 +84,8 @@ async def set_fee_amounts(
         )
         details: dict[str, object] = {
             "currency": currency,
-            "fixed": f"{plain_number(before['fixed'])} → {fixed}",
-            "chargeback_fee": f"{plain_number(before['chargeback_fee'])} → {chargeback_fee}",
+            "fixed": f"{plain_number(before.fixed)} → {fixed}",
+            "chargeback_fee": f"{plain_number(before.chargeback_fee)} → {chargeback_fee}",
         }
         await record(
             connection,
@@ -111,8 +119,8 @@ async def follow_the_rule(database: Database, actor: Actor, merchant_id: int, cu
             )
 
 
-async def _locked(connection: Connection, merchant_id: int, currency: str) -> Any:
-    row = await queries.lock_plan(connection, merchant_id=merchant_id, currency=currency)
-    if row is None:
+async def _locked(connection: Connection, merchant_id: int, currency: str) -> _Fees:
+    fees = record_if_any(_Fees, await queries.lock_plan(connection, merchant_id=merchant_id, currency=currency))
+    if fees is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-    return row
+    return fees

@@ -10,7 +10,7 @@ select c.currency, f.fixed, f.chargeback_fee, a.currency is not null as own
 
 -- name: lock_plan(merchant_id, currency)^
 -- What a merchant pays in a currency; nobody else changes it until the transaction is over.
-select f.merchant_id, n.fixed, n.chargeback_fee
+select n.fixed, n.chargeback_fee
   from fee_plan f
  cross join lateral fees_in(f.merchant_id, :currency) n
  where f.merchant_id = :merchant_id

@@ -15,6 +15,7 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, Earlier, OutcomeUnknown, Voided
 from paydesk.core.errors import Conflict, NotFound, Unavailable
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.desk import Desk
 
@@ -100,13 +101,20 @@ async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, n
     return stray
 
 
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """A purchase whose giving back was begun."""
+
+    idempotency_key: str
+
+
 async def finish_given_back(desk: Desk, acquirer: str, *, now: datetime) -> None:
     """Finish what was begun and whose answer was lost; the same key gives back once.
     Moves money.
     """
-    keys = [row["idempotency_key"] async for row in queries.unfinished(desk.database, acquirer=acquirer, most=MOST)]
-    for key in keys:
-        await _carry_out(desk, acquirer, key, now=now)
+    unfinished = queries.unfinished(desk.database, acquirer=acquirer, most=MOST)
+    for one in await records_of(_Unfinished, unfinished):
+        await _carry_out(desk, acquirer, one.idempotency_key, now=now)
 
 
 async def _carry_out(desk: Desk, acquirer: str, key: str, *, now: datetime) -> str | None:

@@ -14,16 +14,16 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.operations import metrics
-from paydesk.domain.operations.restoring import GAP
+from paydesk.domain.operations.restoring import GAP, Begun
 from paydesk.domain.payments.money_gate import LOOKING, MoneyGate, Standing
 
 queries = load_statements(__package__ or "", "history.sql")
@@ -102,6 +102,23 @@ class Reading:
         return max(since, self.judged_at or since)
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A reading as the database gives it."""
+
+    deployment: str
+    epoch: int
+    number: int
+    place: str
+    arrived: str
+    whole: str
+    beaten_at: datetime
+    judged_at: datetime | None
+    held_at: datetime | None
+    held_because: str
+    held_since: datetime | None
+
+
 class Verdict(StrEnum):
     """What a reading says beside a memory."""
 
@@ -130,23 +147,34 @@ def compare(memory: Memory | None, reading: Reading) -> Verdict:
 
 async def read(database: Connection) -> Reading:
     """What a database, or one connection to it, says of itself."""
-    row = dict(await queries.read_history(database))
-    return Reading(beat=Beat(row.pop("epoch"), row.pop("number")), **row)
+    row = record_of(_Row, await queries.read_history(database))
+    return Reading(
+        deployment=row.deployment,
+        beat=Beat(row.epoch, row.number),
+        place=row.place,
+        arrived=row.arrived,
+        whole=row.whole,
+        beaten_at=row.beaten_at,
+        judged_at=row.judged_at,
+        held_at=row.held_at,
+        held_because=row.held_because,
+        held_since=row.held_since,
+    )
 
 
 async def hold(
     database: Connection, *, epoch: int, above: int, because: str, since: datetime | None, gap: int = GAP
-) -> Any:
+) -> Begun | None:
     """Hold all that moves money, begin an epoch and raise all ids, unless somebody else did so
     in this `epoch`.
 
     The new epoch is higher than `above`, too; acquirers' lists will be read back to `since`, or to
-    before the last beat. Moves no money. Returns the row of what began: `epoch`, `sequences`; None
-    if somebody else was faster.
+    before the last beat. Moves no money. Returns what began; None if somebody else was faster.
     """
-    begun = await queries.hold(database, epoch=epoch, above=above, because=because, since=since, gap=gap)
+    row = await queries.hold(database, epoch=epoch, above=above, because=because, since=since, gap=gap)
+    begun = record_if_any(Begun, row)
     if begun is not None:
-        log.error("everything that moves money is held", why=because, epoch=begun["epoch"])
+        log.error("everything that moves money is held", why=because, epoch=begun.epoch)
         why = f"{because}. Nothing that moves money is begun until acquirers' lists and our books agree"
         await raise_alarms(database, [Alarm(AlarmKind.held, SUBJECT, why)], now=utc_now())
     return begun

@@ -67,16 +67,16 @@ update history
    set whole = server_place(), looking_until = null
  where held_at is null and server_place() = :place;
 
--- name: lift(accepted_until, epoch, place)^
+-- name: lift(accepted_until, epoch, place)$
 -- The hold ends: nothing is missing any more, or an operator takes what acquirers have from before a time. Who compared did
 -- so in an epoch, on a server (null: any): what took over meanwhile, or is held for more by now, stays held.
 update history
    set held_at = null, held_because = '', held_since = null, whole = server_place(), looking_until = null,
        judged_at = coalesce(:accepted_until::timestamptz, judged_at)
-  from (select h.held_because as why, h.held_at as since
+  from (select h.held_because as why
           from deployment d, history h
          where d.epoch = coalesce(:epoch::integer, d.epoch)
            for share of d
            for update of h) as known
  where held_at is not null and server_place() = coalesce(:place, server_place())
-returning why, since;
+returning why;

@@ -239,8 +239,8 @@ async def hold_restored(database: Database, *, since: datetime, gap: int) -> Beg
     `since` is from before that state (UTC): back to then acquirers' lists are read. Moves no money.
     """
     reading = await read(database)
-    row = await hold(database, epoch=reading.beat.epoch, above=0, because=RESTORED, since=since, gap=gap)
-    return await hold_restored(database, since=since, gap=gap) if row is None else Begun(row["sequences"], row["epoch"])
+    begun = await hold(database, epoch=reading.beat.epoch, above=0, because=RESTORED, since=since, gap=gap)
+    return await hold_restored(database, since=since, gap=gap) if begun is None else begun
 
 
 async def accept(database: Database, actor: Actor, words: str, *, now: datetime) -> str:
@@ -267,9 +267,9 @@ async def _lift(
     why it was held, None if it is not.
     """
     epoch, place = (found.beat.epoch, found.place) if found is not None else (None, None)
-    lifted = await queries.lift(database, accepted_until=accepted_until, epoch=epoch, place=place)
-    if lifted is None:
+    why: str | None = await queries.lift(database, accepted_until=accepted_until, epoch=epoch, place=place)
+    if why is None:
         return None
     await settle_alarms(database, AlarmKind.held, [SUBJECT], shop=None, by=by, now=utc_now())
     log.warning("what moves money is begun again", why=by)
-    return str(lifted["why"])
+    return why

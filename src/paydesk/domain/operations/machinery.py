@@ -11,15 +11,14 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-import msgspec
 import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.partitions import LOGS
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action
 from paydesk.domain.operations import metrics
@@ -121,7 +120,15 @@ class Act:
     client_address: str
     action: Action
     subject: str
-    details: Mapping[str, Any]
+    details: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A person who may do operators' acts."""
+
+    id: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class ActFilter:
 
 async def queues(database: Database, *, now: datetime) -> list[Queue]:
     """Every queue with what it has to do by `now` (real time, UTC)."""
-    return [Queue(**dict(row)) async for row in queries.queues(database, now=now)]
+    return await records_of(Queue, queries.queues(database, now=now))
 
 
 async def watch_queues(database: Database, *, now: datetime) -> None:
@@ -155,17 +162,17 @@ async def watch_queues(database: Database, *, now: datetime) -> None:
 
 async def logs(database: Database) -> list[Log]:
     """The append-only logs and their partitions."""
-    return [Log(**dict(row)) async for row in queries.logs(database, names=list(LOGS))]
+    return await records_of(Log, queries.logs(database, names=list(LOGS)))
 
 
 async def database_now(database: Database) -> DatabaseNow:
     """How the database stands."""
-    return DatabaseNow(**dict(await queries.database_now(database)))
+    return record_of(DatabaseNow, await queries.database_now(database))
 
 
 async def workers(database: Database) -> list[Worker]:
     """The workers heard of in the last hour."""
-    return [Worker(**dict(row)) async for row in queries.workers(database)]
+    return await records_of(Worker, queries.workers(database))
 
 
 async def run_pulse(database: Database, stop: asyncio.Event) -> None:
@@ -187,7 +194,8 @@ async def run_pulse(database: Database, stop: asyncio.Event) -> None:
 
 async def acquirer_health(database: Database, *, since: datetime) -> dict[str, Health]:
     """What became of the attempts that began since a time (real, UTC), by acquirer."""
-    return {row["acquirer"]: Health(**dict(row)) async for row in queries.acquirer_health(database, since=since)}
+    found = await records_of(Health, queries.acquirer_health(database, since=since))
+    return {health.acquirer: health for health in found}
 
 
 async def list_acts(database: Database, page: Page, wanted: ActFilter) -> list[Act]:
@@ -200,16 +208,12 @@ async def list_acts(database: Database, page: Page, wanted: ActFilter) -> list[A
         by_command=wanted.by_command,
         **page.parameters(),
     )
-    found = [row async for row in rows]
-    return [
-        Act(**{**dict(row), "action": Action(row["action"]), "details": msgspec.json.decode(row["details"])})
-        for row in found
-    ]
+    return await records_of(Act, rows)
 
 
-async def operators(database: Database) -> list[tuple[int, str]]:
-    """The operators, by name: id and name."""
-    return [(row["id"], row["name"]) async for row in queries.operators(database)]
+async def operators(database: Database) -> list[Operator]:
+    """The operators, by name."""
+    return await records_of(Operator, queries.operators(database))
 
 
 async def profiles_waiting(database: Database, *, most: int) -> int:

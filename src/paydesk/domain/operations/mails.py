@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.mail.kinds import LINK_KINDS
@@ -50,6 +51,15 @@ class ListedMail:
     last_error: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """A mail that nobody else sends meanwhile."""
+
+    merchant_id: int
+    kind: str
+    state: MailState
+
+
 async def newest_mails(database: Database, *, state: MailState | None = None, most: int) -> list[ListedMail]:
     """The newest mails of all merchants, newest first; those that are due by their next try,
     soonest first.
@@ -60,9 +70,7 @@ async def newest_mails(database: Database, *, state: MailState | None = None, mo
         MailState.FAILED: queries.failed,
         MailState.DUE: queries.due,
     }
-    return [
-        ListedMail(**{**dict(row), "state": MailState(row["state"])}) async for row in lists[state](database, most=most)
-    ]
+    return await records_of(ListedMail, lists[state](database, most=most))
 
 
 async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: datetime) -> None:
@@ -73,26 +81,25 @@ async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: da
         given up.
     """
     async with database.acquire() as connection, connection.transaction():
-        row = await queries.lock(connection, id=mail_id)
-        if row is None:
+        mail = record_if_any(_Locked, await queries.lock(connection, id=mail_id))
+        if mail is None:
             raise NotFound(
                 f"there is no mail {mail_id}; those that were sent or given up are kept for {KEPT.days} days"
             )
-        if row["state"] != MailState.FAILED:
-            stands = "was sent already" if row["state"] == MailState.SENT else "is being sent"
+        if mail.state is not MailState.FAILED:
+            stands = "was sent already" if mail.state is MailState.SENT else "is being sent"
             raise Conflict(f"mail {mail_id} {stands}; an event has one mail")
-        if row["kind"] in LINK_KINDS:
+        if mail.kind in LINK_KINDS:
             raise Conflict(f"the link in mail {mail_id} was forgotten when it was given up; have a new one asked for")
-        await queries.queue_again(connection, merchant_id=row["merchant_id"], id=mail_id, now=now)
-        subject, details = f"mail {mail_id}", {"kind": row["kind"]}
+        await queries.queue_again(connection, merchant_id=mail.merchant_id, id=mail_id, now=now)
         await record(
             connection,
             actor,
             Action.mail_resent,
             now=now,
-            merchant_id=row["merchant_id"],
-            subject=subject,
-            details=details,
+            merchant_id=mail.merchant_id,
+            subject=f"mail {mail_id}",
+            details={"kind": mail.kind},
         )
 
 

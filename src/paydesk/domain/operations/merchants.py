@@ -6,14 +6,16 @@ No secret is shown: of keys the public half, of a bank account nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import LARGEST_ID
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
@@ -100,6 +102,72 @@ class MerchantForOperator:
     team: tuple[TeamMember, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    public_key: str
+    scopes: Sequence[str]
+    created_at: datetime
+    valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _WithTerms:
+    """A merchant's row that has its terms beside other columns."""
+
+    id: int
+    name: str
+    rate: Decimal
+    fixed: Decimal
+    reserve_rate: Decimal
+    fees_returned: bool
+    chargeback_fee: Decimal
+    settlement_days: int
+    reserve_days: int
+
+    @property
+    def terms(self) -> TradeTerms:
+        """Its terms alone."""
+        return TradeTerms(
+            rate=self.rate,
+            fixed=self.fixed,
+            reserve_rate=self.reserve_rate,
+            fees_returned=self.fees_returned,
+            chargeback_fee=self.chargeback_fee,
+            settlement_days=self.settlement_days,
+            reserve_days=self.reserve_days,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(_WithTerms):
+    """One merchant with all that is shown of it but its keys and its team."""
+
+    email: str
+    test_mode: bool
+    went_live_at: datetime | None
+    suspended_at: datetime | None
+    suspended_reason: str
+    created_at: datetime
+    time_zone: str
+    shipped_goods: bool
+    pingback_url: str | None
+    profile_status: ProfileStatus | None
+    profile_change: bool
+
+    @property
+    def merchant(self) -> ListedMerchant:
+        """It as a line of the list."""
+        return ListedMerchant(
+            id=self.id,
+            name=self.name,
+            email=self.email,
+            test_mode=self.test_mode,
+            went_live_at=self.went_live_at,
+            suspended_at=self.suspended_at,
+            created_at=self.created_at,
+        )
+
+
 async def search_merchants(
     database: Database, text: str, standing: MerchantStanding | None, *, before_id: int | None, most: int
 ) -> list[ListedMerchant]:
@@ -127,30 +195,26 @@ async def search_merchants(
             MerchantStanding.suspended: queries.suspended_merchants,
         }
         rows = lists[standing](database, **common)
-    return [_listed(row) async for row in rows]
+    return await records_of(ListedMerchant, rows)
 
 
 async def find_merchant_for_operator(database: Database, merchant_id: int) -> MerchantForOperator:
     """A merchant with its terms, public keys and team. Raises: NotFound."""
-    row = await queries.find_merchant(database, merchant_id=merchant_id)
+    row = record_if_any(_Found, await queries.find_merchant(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-    keys = [
-        PublicKey(**{**dict(key), "scopes": in_order(key["scopes"])})
-        async for key in queries.keys_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
-    ]
-    rows = queries.team_of(database, merchant_id=merchant_id, most=_MOST_SHOWN)
-    team = [TeamMember(**{**dict(one), "role": Role(one["role"])}) async for one in rows]
+    keys = await records_of(_Key, queries.keys_of(database, merchant_id=merchant_id, most=_MOST_SHOWN))
+    team = await records_of(TeamMember, queries.team_of(database, merchant_id=merchant_id, most=_MOST_SHOWN))
     return MerchantForOperator(
-        merchant=_listed(row),
-        suspended_reason=row["suspended_reason"],
-        time_zone=row["time_zone"],
-        shipped_goods=row["shipped_goods"],
-        pingback_url=row["pingback_url"] or "",
-        profile=ProfileStatus(row["profile_status"]) if row["profile_status"] else None,
-        profile_change=row["profile_change"],
-        terms=_terms(row),
-        keys=tuple(keys),
+        merchant=row.merchant,
+        suspended_reason=row.suspended_reason,
+        time_zone=row.time_zone,
+        shipped_goods=row.shipped_goods,
+        pingback_url=row.pingback_url or "",
+        profile=row.profile_status,
+        profile_change=row.profile_change,
+        terms=row.terms,
+        keys=tuple(PublicKey(key.public_key, in_order(key.scopes), key.created_at, key.valid_until) for key in keys),
         team=tuple(team),
     )
 
@@ -209,10 +273,9 @@ async def change_terms(
     """
     _check(terms)
     async with database.acquire() as connection, connection.transaction():
-        row = await queries.lock_terms(connection, merchant_id=merchant_id)
-        if row is None:
+        before = record_if_any(TradeTerms, await queries.lock_terms(connection, merchant_id=merchant_id))
+        if before is None:
             raise NotFound(f"there is no merchant {merchant_id}")
-        before = _terms(row)
         if before != terms:
             await queries.change_terms(connection, merchant_id=merchant_id, **asdict(terms))
             await record(
@@ -232,7 +295,7 @@ async def own_terms(database: Database, *, before_id: int | None, most: int) -> 
     from below an id on.
     """
     rows = queries.other_terms(database, **asdict(TradeTerms()), before_id=before_id or LARGEST_ID, most=most)
-    return [OwnTerms(row["id"], row["name"], _terms(row)) async for row in rows]
+    return [OwnTerms(row.id, row.name, row.terms) for row in await records_of(_WithTerms, rows)]
 
 
 def _check(terms: TradeTerms) -> None:
@@ -255,11 +318,3 @@ def _difference(before: TradeTerms, after: TradeTerms) -> dict[str, object]:
 async def _require(database: Database, merchant_id: int) -> None:
     if await queries.find_merchant(database, merchant_id=merchant_id) is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-
-
-def _listed(row: Any) -> ListedMerchant:
-    return ListedMerchant(**{name: row[name] for name in ListedMerchant.__slots__})
-
-
-def _terms(row: Any) -> TradeTerms:
-    return TradeTerms(**{name: row[name] for name in TradeTerms.__slots__})

@@ -49,7 +49,9 @@ select id, name, email, test_mode, went_live_at, suspended_at, created_at
  limit :most;
 
 -- name: find_merchant(merchant_id)^
-select m.*, f.rate, f.fixed, f.reserve_rate, f.fees_returned, f.chargeback_fee, b.status as profile_status,
+select m.id, m.name, m.email, m.test_mode, m.went_live_at, m.suspended_at, m.suspended_reason, m.created_at,
+       m.time_zone, m.shipped_goods, m.pingback_url, m.settlement_days, m.reserve_days, f.rate, f.fixed,
+       f.reserve_rate, f.fees_returned, f.chargeback_fee, b.status as profile_status,
        exists (select from profile_change c where c.merchant_id = m.id and c.status = 'waiting') as profile_change
   from merchant m
   join fee_plan f on f.merchant_id = m.id

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import bank_account_of
@@ -129,7 +129,7 @@ async def payable(
         most=most,
         now=now,
     )
-    return [Payable(**dict(row)) async for row in rows]
+    return await records_of(Payable, rows)
 
 
 async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
@@ -186,7 +186,7 @@ async def read_bank_account(
 async def list_all_payouts(database: Database, page: Page, *, live: bool) -> list[MadePayout]:
     """A page of the payouts to all merchants, newest first."""
     rows = queries.payouts_of_all(database, live=live, **page.parameters())
-    return [MadePayout(**dict(row)) async for row in rows]
+    return await records_of(MadePayout, rows)
 
 
 async def every_payout(
@@ -210,21 +210,18 @@ async def list_all_chargebacks(
         rows = queries.chargebacks_of_all(database, live=live, **page.parameters())
     else:
         rows = queries.chargebacks_in_state(database, live=live, state=str(state), **page.parameters())
-    return [_chargeback(row) async for row in rows]
+    return await records_of(MerchantsChargeback, rows)
 
 
 async def find_chargeback(database: Database, merchant_id: int, chargeback_id: int) -> MerchantsChargeback:
     """One chargeback of a merchant. Raises: NotFound."""
     row = await queries.chargeback_of(database, merchant_id=merchant_id, id=chargeback_id)
-    if row is None:
+    found = record_if_any(MerchantsChargeback, row)
+    if found is None:
         raise NotFound(f"merchant {merchant_id} has no chargeback {chargeback_id}")
-    return _chargeback(row)
+    return found
 
 
 async def chargebacks_without_evidence(database: Database, *, most: int) -> int:
     """How many open live chargebacks nobody has given evidence for, counted up to `most`."""
     return int(await queries.chargebacks_without_evidence(database, live=True, most=most))
-
-
-def _chargeback(row: Mapping[str, Any]) -> MerchantsChargeback:
-    return MerchantsChargeback(**{**dict(row), "state": ChargebackState(row["state"])})

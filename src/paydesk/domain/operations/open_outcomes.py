@@ -14,6 +14,7 @@ from enum import StrEnum
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import EARLIEST, Place
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.merchants.shop import Shop
@@ -69,7 +70,7 @@ async def open_outcomes(
     """
     place = after or Place(EARLIEST, 0)
     rows = queries.open_outcomes(database, begun_before=begun_before, after_at=place.at, after_id=place.id, most=most)
-    return [OpenOutcome(**{**dict(row), "kind": OpenKind(row["kind"])}) async for row in rows]
+    return await records_of(OpenOutcome, rows)
 
 
 async def ask_now(database: Database, actor: Actor, shop: Shop, kind: OpenKind, row_id: int, *, now: datetime) -> None:
@@ -80,8 +81,8 @@ async def ask_now(database: Database, actor: Actor, shop: Shop, kind: OpenKind, 
     """
     ask = queries.ask_about_attempt if kind.is_attempt else queries.ask_about_movement
     async with database.acquire() as connection, connection.transaction():
-        row = await ask(connection, merchant_id=shop.merchant_id, live=shop.live, id=row_id, now=now)
-        if row is None:
+        payment_id = await ask(connection, merchant_id=shop.merchant_id, live=shop.live, id=row_id, now=now)
+        if payment_id is None:
             raise NotFound("this has an outcome by now")
         await record(
             connection,
@@ -89,6 +90,6 @@ async def ask_now(database: Database, actor: Actor, shop: Shop, kind: OpenKind, 
             Action.outcome_asked,
             now=now,
             shop=shop,
-            subject=f"payment {row['payment_id']}",
+            subject=f"payment {payment_id}",
             details={"what": str(kind), "id": row_id},
         )

@@ -24,7 +24,7 @@ select w.*, m.name as merchant_name
  order by w.since, w.id
  limit :most;
 
--- name: ask_about_attempt(merchant_id, live, id, now)^
+-- name: ask_about_attempt(merchant_id, live, id, now)$
 -- The janitor looks at once. Its lease stays: who asks just now goes on.
 update payment_attempt
    set lookup_at = least(lookup_at, :now)
@@ -32,7 +32,7 @@ update payment_attempt
    and state in ('processing', 'voiding')
 returning payment_id;
 
--- name: ask_about_movement(merchant_id, live, id, now)^
+-- name: ask_about_movement(merchant_id, live, id, now)$
 update movement
    set lookup_at = least(lookup_at, :now)
  where merchant_id = :merchant_id and live = :live and id = :id and lookup_at is not null

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -17,6 +18,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.pool import AWAY
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import reason_of
 from paydesk.domain.operations import metrics
@@ -41,6 +43,22 @@ purchases are captured, voided and given back later."""
 
 SETTLED = timedelta(minutes=5)
 """What is younger is still being written down, here or there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A list that is this worker's to read; up to `read_to` it was compared before."""
+
+    read_to: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """How many seconds ago an acquirer's list was compared, and how much differed."""
+
+    acquirer: str
+    age: float
+    differences: int
 
 
 async def run_reconciliation(desk: Desk, stop: asyncio.Event) -> None:
@@ -68,13 +86,14 @@ async def _give_back(desk: Desk, reading: Reading, *, now: datetime) -> None:
 
 
 async def _reconcile_when_due(desk: Desk, name: str, *, now: datetime) -> None:
-    claimed = await queries.claim(desk.database, acquirer=name, lease=LEASE, every=EVERY)
+    row = await queries.claim(desk.database, acquirer=name, lease=LEASE, every=EVERY)
+    claimed = record_if_any(_Claimed, row)
     if claimed is None:
         return
     read_to, differences = None, None
     try:
         await finish_given_back(desk, name, now=now)
-        found = await reconcile(desk, name, since=(claimed["read_to"] or now) - BACK, now=now, fix=desk.adopts)
+        found = await reconcile(desk, name, since=(claimed.read_to or now) - BACK, now=now, fix=desk.adopts)
         read_to, differences = now - SETTLED, len(found.differences)
     except AWAY:
         raise
@@ -89,9 +108,10 @@ async def watch(desk: Desk, *, now: datetime) -> None:
     """Measure up to when each acquirer's list was compared, and how much differed,
     for the operator.
     """
-    async for row in queries.stands(desk.database, acquirers=list(desk.acquirers), now=now):
-        metrics.RECONCILED_AGE.labels(row["acquirer"]).set(row["age"])
-        metrics.RECONCILIATION.labels(row["acquirer"]).set(row["differences"])
+    stands = queries.stands(desk.database, acquirers=list(desk.acquirers), now=now)
+    for stand in await records_of(_Stand, stands):
+        metrics.RECONCILED_AGE.labels(stand.acquirer).set(stand.age)
+        metrics.RECONCILIATION.labels(stand.acquirer).set(stand.differences)
 
 
 async def reconcile(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 
 queries = load_statements(__package__ or "", "restoring.sql")
@@ -32,4 +33,4 @@ async def begin_epoch(database: Database, *, gap: int = GAP) -> Begun:
     Shops know ids that the database has forgotten, and take one that comes twice for the
     same payment.
     """
-    return Begun(**dict(await queries.restored(database, gap=gap)))
+    return record_of(Begun, await queries.restored(database, gap=gap))

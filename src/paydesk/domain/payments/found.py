@@ -4,10 +4,10 @@ recorded as what they were.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import asyncpg
 
@@ -34,6 +34,18 @@ class Held:
     clock: timedelta = timedelta(0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What the acquirer did, at a real time (UTC); a refund has an amount and a reference
+    of its own.
+    """
+
+    kind: MovementKind
+    at: datetime
+    amount: Decimal = Decimal(0)
+    reference: str = ""
+
+
 def key_of(refund: ListedRefund) -> str:
     """The key that a listed refund has in our books:
     its own, or one of its reference if it was not asked for by us.
@@ -55,7 +67,8 @@ async def record_refund(database: Database, held: Held, refund: ListedRefund, *,
         "number": number,
         "by_us": bool(refund.key),
     }
-    return await _record(database, held, MovementKind.REFUND, asked, refund.reference, at=refund.at, now=now)
+    made = _Made(MovementKind.REFUND, refund.at, refund.amount, refund.reference)
+    return await _record(database, held, made, asked, now=now)
 
 
 async def record_ending(
@@ -66,36 +79,27 @@ async def record_ending(
 
     `at` and `now` are real times, UTC.
     """
-    return await _record(database, held, kind, {"kind": str(kind), "pads": pads}, "", at=at, now=now)
+    return await _record(database, held, _Made(kind, at), {"kind": str(kind), "pads": pads}, now=now)
 
 
-async def _record(
-    database: Database,
-    held: Held,
-    kind: MovementKind,
-    asked: dict[str, Any],
-    reference: str,
-    *,
-    at: datetime,
-    now: datetime,
-) -> bool:
-    begin = queries.begin_found_refund if kind is MovementKind.REFUND else queries.begin_found_ending
+async def _record(database: Database, held: Held, made: _Made, asked: Mapping[str, object], *, now: datetime) -> bool:
+    begin = queries.begin_found_refund if made.kind is MovementKind.REFUND else queries.begin_found_ending
     names = {
         "merchant_id": held.shop.merchant_id,
         "live": held.shop.live,
         "payment_id": held.payment_id,
         "attempt_id": held.attempt_id,
         "acquirer": held.acquirer,
-        "at": at + held.clock,
+        "at": made.at + held.clock,
         "now": now,
     }
     try:
         async with database.acquire() as connection, connection.transaction():
-            begun = await begin(connection, **names, **asked)
-            if begun is None:
+            movement_id = await begin(connection, **names, **asked)
+            if movement_id is None:
                 return False
-            movement = _movement(held, kind, begun["id"], asked.get("amount", Decimal(0)), at)
-            if not await record_done_within(connection, movement, reference, now=now + held.clock):
+            movement = _movement(held, made, movement_id)
+            if not await record_done_within(connection, movement, made.reference, now=now + held.clock):
                 raise _Overtaken
     except (_Overtaken, asyncpg.UniqueViolationError):
         return False
@@ -106,19 +110,19 @@ class _Overtaken(Exception):
     """The payment has changed meanwhile."""
 
 
-def _movement(held: Held, kind: MovementKind, movement_id: int, amount: Decimal, at: datetime) -> Movement:
+def _movement(held: Held, made: _Made, movement_id: int) -> Movement:
     return Movement(
         shop=held.shop,
         id=movement_id,
         payment_id=held.payment_id,
-        kind=kind,
-        amount=amount,
+        kind=made.kind,
+        amount=made.amount,
         currency="",
         key="",
         acquirer=held.acquirer,
         of_key=held.key,
         reference=held.reference,
-        created_at=at,
+        created_at=made.at,
     )
 
 

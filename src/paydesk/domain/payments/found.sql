@@ -1,4 +1,4 @@
--- name: begin_found_refund(merchant_id, live, payment_id, attempt_id, amount, idempotency_key, number, acquirer, by_us, at, now)^
+-- name: begin_found_refund(merchant_id, live, payment_id, attempt_id, amount, idempotency_key, number, acquirer, by_us, at, now)$
 -- A refund that the acquirer has made and that is not in our books, as if its intent had just been committed; it is
 -- recorded within the same transaction. It takes what is left of the payment, as any other. One of ours was asked for by a
 -- caller who may never have been told: an equal request is its repeat. It has the number again by which its shop may know
@@ -22,13 +22,13 @@ select h.merchant_id, h.live,
        :at, :now, case when :by_us::boolean then clock_timestamp() end,
        (select fees_returned from fee_plan where merchant_id = h.merchant_id)
   from held h
-returning id, created_at;
+returning id;
 
 -- name: pass_number(number)$
 -- The number of a refund is given to nobody else.
 select pass_id('movement_id_seq', :number);
 
--- name: begin_found_ending(merchant_id, live, payment_id, attempt_id, kind, pads, acquirer, at, now)^
+-- name: begin_found_ending(merchant_id, live, payment_id, attempt_id, kind, pads, acquirer, at, now)$
 -- An authorization that the acquirer has captured, or let go of, and that our books still have as held. Its key is the one
 -- that it has if no caller named it.
 with held as (
@@ -44,7 +44,7 @@ select h.merchant_id, h.live, h.moving_id, h.id, :kind, 'processing', h.amount, 
        movement_key(:pads, a.idempotency_key, h.merchant_id, h.live, h.id, :kind, null), :acquirer, 'bank', :at, :now
   from held h
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
-returning id, amount, currency, created_at;
+returning id;
 
 -- name: name_found_refund(merchant_id, live, payment_id, pads, request_key)$
 -- A caller comes again with the key under which a forgotten refund was made: that one is theirs.

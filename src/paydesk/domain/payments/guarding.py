@@ -15,14 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Network, ip_address
-from typing import Any
 
 import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.interface import Approved, CardDetails, Declined, DeclineReason, Outcome
 from paydesk.adapters.vault import Vault
-from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -190,8 +188,8 @@ def _subject(vault: Vault, what: str, name: str) -> str:
     return f"{what} {vault.passing_fingerprint(f'{what} {name}', purpose='card try').hex()}"
 
 
-def count_row(limits: Limits, counts: Sequence[Count]) -> dict[str, Any]:
-    """Counts as the statements that prepare a try take them."""
+def count_row(limits: Limits, counts: Sequence[Count], *, counted_at: datetime) -> dict[str, object]:
+    """Counts as the statements that prepare a try take them; `counted_at` is real time."""
     return {
         "kinds": [count.name for count in counts],
         "subjects": [count.subject for count in counts],
@@ -201,7 +199,7 @@ def count_row(limits: Limits, counts: Sequence[Count]) -> dict[str, Any]:
         "spans": [count.span for count in counts],
         "checkout_most": limits.most(Counted.CHECKOUT),
         "address_most": limits.most(Counted.ADDRESS),
-        "real_now": utc_now(),
+        "real_now": counted_at,
     }
 
 
@@ -266,7 +264,7 @@ class Amends:
             self._under_way = False
 
 
-async def unless_away(accounting: Coroutine[Any, Any, None]) -> None:
+async def unless_away(accounting: Coroutine[object, None, None]) -> None:
     """Count what may be lost: a payment does not fail for it."""
     try:
         await accounting

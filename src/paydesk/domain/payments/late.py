@@ -5,9 +5,11 @@ a second charge is undone, a contradiction is an alarm.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -15,6 +17,14 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """An attempt as it is recorded."""
+
+    id: int
+    state: AttemptState
 
 
 async def look_at_late_approvals(database: Database, attempts: Sequence[tuple[Shop, int]]) -> None:
@@ -45,11 +55,12 @@ async def _report(database: Database, attempts: Sequence[tuple[Shop, int]], agai
     """
     if not attempts:
         return
-    states = {row["id"]: row["state"] async for row in queries.attempt_states(database, **_names(attempts))}
+    recorded = await records_of(_Recorded, queries.attempt_states(database, **_names(attempts)))
+    states = {attempt.id: attempt.state for attempt in recorded}
     alarms = [
         Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", said, shop)
         for shop, attempt_id in attempts
-        if states.get(attempt_id) == against
+        if states.get(attempt_id) is against
     ]
     await raise_alarms(database, alarms, now=utc_now())
 

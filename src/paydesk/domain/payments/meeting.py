@@ -174,21 +174,32 @@ async def hold(database: Database, shop: Shop, attempt_id: int, earlier: Earlier
     await raise_alarms(database, [alarm], now=utc_now())
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """The number under which an attempt goes on, and its key."""
+
+    idempotency_key: str
+    number: int
+
+
 async def _next(database: Database, wish: Wish) -> Wish:
     """The wish under its next number.
 
     Raises: OutcomeUnknown if somebody else has ended the attempt.
     """
     purchase = wish.purchase
-    row = await queries.take_next_number(
-        database,
-        merchant_id=wish.shop.merchant_id,
-        live=wish.shop.live,
-        attempt_id=wish.attempt_id,
-        idempotency_key=purchase.key,
-        pads=wish.pads,
+    taken = record_if_any(
+        _Numbered,
+        await queries.take_next_number(
+            database,
+            merchant_id=wish.shop.merchant_id,
+            live=wish.shop.live,
+            attempt_id=wish.attempt_id,
+            idempotency_key=purchase.key,
+            pads=wish.pads,
+        ),
     )
-    if row is None:
+    if taken is None:
         raise OutcomeUnknown("the attempt was ended by somebody else")
-    mark = purchase.mark and replace(purchase.mark, attempt=row["number"])
-    return replace(wish, purchase=replace(purchase, key=row["idempotency_key"], mark=mark))
+    mark = purchase.mark and replace(purchase.mark, attempt=taken.number)
+    return replace(wish, purchase=replace(purchase, key=taken.idempotency_key, mark=mark))

@@ -162,7 +162,7 @@ async def _commit_intent(
     shop = checkout.shop
     is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
     counts = guarding.counts_of(desk.vault, payer.card, payer.client_address, live=shop.live, is_check=is_check)
-    row = guarding.count_row(desk.limits_of(shop), counts)
+    counted_at = utc_now()
     known = record_of(
         _Prepared,
         await queries.prepare_attempt(
@@ -172,7 +172,7 @@ async def _commit_intent(
             checkout_id=checkout.id,
             client_address=payer.client_address,
             declined_since=now - guarding.HOUR,
-            **row,
+            **guarding.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
             now=now,
         ),
     )
@@ -209,7 +209,7 @@ async def _commit_intent(
         ),
     )
     if begun is None:
-        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=row["real_now"]))
+        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=counted_at))
         raise Conflict("another attempt to pay this order is under way")
     purchase = Purchase(
         key=begun.idempotency_key,

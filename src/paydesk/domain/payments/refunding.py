@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 import asyncpg
 
@@ -115,6 +113,35 @@ class _Refundable:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for, by whom, under which key (drawn by us if the caller named none);
+    `now` is the shop's time.
+    """
+
+    shop: Shop
+    payment_id: int
+    amount: Decimal | None
+    requested_by: str
+    key: str
+    drawn: bool
+    now: datetime
+
+    def names(self, pads: bytes) -> dict[str, object]:
+        """What names the movement to the statements that begin one."""
+        return {
+            "merchant_id": self.shop.merchant_id,
+            "live": self.shop.live,
+            "payment_id": self.payment_id,
+            "requested_by": self.requested_by,
+            "pads": pads,
+            "request_key": self.key,
+            "drawn": self.drawn,
+            "lookup_at": first_look(),
+            "now": self.now,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     """A movement that was begun under a caller's key."""
 
@@ -168,8 +195,8 @@ async def refund(
         back or is just being captured, and if the acquirer refuses, with its reason; OverLimit;
         Held; Unsure if nobody can say whether the intent was committed.
     """
-    names = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id}
     key = request_key or drawn_key()
+    asked = _Asked(shop, payment_id, amount, requested_by, key, drawn=request_key is None, now=now)
     for looked in range(_LOOK_AGAIN):
         may_be_known = request_key is not None or looked
         if may_be_known and (known := await _known(desk.database, shop, key)) is not None:
@@ -181,21 +208,17 @@ async def refund(
             if before is not None:
                 return replace(await _shown(desk.database, shop, before), again=True)
         await desk.gate.require()
-        row = record_if_any(_Refundable, await queries.refundable(desk.database, **names))
+        row = record_if_any(
+            _Refundable,
+            await queries.refundable(
+                desk.database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id
+            ),
+        )
         if row is None:
             raise NotFound(f"there is no payment {payment_id}")
         kind = _what_to_do(row, payment_id, amount)
-        asked = {
-            "requested_by": requested_by,
-            "pads": desk.pads,
-            "request_key": key,
-            "drawn": request_key is None,
-            "lookup_at": first_look(),
-            "now": now,
-        }
-        await _refuse_over(desk.database, shop, row, amount, limits, requested_by=requested_by, now=now)
-        seen = row.refunded + row.refunding
-        begun = await _begin(desk.database, kind, amount, names | asked, limits, seen=seen)
+        await _refuse_over(desk.database, row, asked, limits)
+        begun = await _begin(desk, kind, asked, limits, seen=row.refunded + row.refunding)
         if begun is not None:
             outcome = await carry_out(desk, movement_of(begun), now=now)
             if isinstance(outcome, Corrected):
@@ -264,16 +287,7 @@ def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Dec
         )
 
 
-async def _refuse_over(
-    database: Database,
-    shop: Shop,
-    row: _Refundable,
-    amount: Decimal | None,
-    limits: RefundLimits | None,
-    *,
-    requested_by: str,
-    now: datetime,
-) -> None:
+async def _refuse_over(database: Database, row: _Refundable, asked: _Asked, limits: RefundLimits | None) -> None:
     """Say which limit an amount is over; the statement that begins the refund looks at both anew.
 
     Raises: OverLimit.
@@ -281,40 +295,39 @@ async def _refuse_over(
     if limits is None:
         return
     currency, before = row.currency, row.refunded + row.refunding
-    asked = row.amount - before - max(row.charged_back, Decimal(0)) if amount is None else amount
+    amount = row.amount - before - max(row.charged_back, Decimal(0)) if asked.amount is None else asked.amount
     most = in_currency(limits.of_payment, currency)
-    if before + asked > most:
+    if before + amount > most:
         raise OverLimit(f"more than {written(most, currency)} {currency} of one payment needs your password")
     today = await queries.given_back_in_day(
-        database, merchant_id=shop.merchant_id, live=shop.live, requested_by=requested_by, now=now
+        database,
+        merchant_id=asked.shop.merchant_id,
+        live=asked.shop.live,
+        requested_by=asked.requested_by,
+        now=asked.now,
     )
-    if (today or 0) + asked / in_currency(Decimal(1), currency) > limits.of_day:
+    if (today or 0) + amount / in_currency(Decimal(1), currency) > limits.of_day:
         most = in_currency(limits.of_day, currency)
         raise OverLimit(f"more than {written(most, currency)} {currency} in a day needs your password")
 
 
 async def _begin(
-    database: Database,
-    kind: MovementKind,
-    amount: Decimal | None,
-    asked: dict[str, Any],
-    limits: RefundLimits | None,
-    *,
-    seen: Decimal,
+    desk: Desk, kind: MovementKind, asked: _Asked, limits: RefundLimits | None, *, seen: Decimal
 ) -> MovementRow | None:
     """Commit the intent; None if the payment changed, or the key was used,
     since it was looked at.
     """
+    names = asked.names(desk.pads)
 
     async def write(connection: Connection) -> MovementRow | None:
         if kind is MovementKind.VOID:
-            return record_if_any(MovementRow, await movements.queries.begin_void(connection, **asked))
+            return record_if_any(MovementRow, await movements.queries.begin_void(connection, **names))
         return record_if_any(
             MovementRow,
             await movements.queries.begin_refund(
                 connection,
-                **asked,
-                amount=amount,
+                **names,
+                amount=asked.amount,
                 seen=seen,
                 most_of_payment=limits.of_payment if limits else None,
                 most_of_day=limits.of_day if limits else None,
@@ -322,22 +335,22 @@ async def _begin(
         )
 
     async def look(connection: Connection) -> MovementRow | None:
-        found = await find_intent(connection, Shop(asked["merchant_id"], asked["live"]), asked["request_key"])
-        if found is None or found.payment_id != asked["payment_id"] or found.kind != kind:
+        found = await find_intent(connection, asked.shop, asked.key)
+        if found is None or found.payment_id != asked.payment_id or found.kind != kind:
             return None
-        return found if amount in (None, found.amount) else None
+        return found if asked.amount in (None, found.amount) else None
 
     try:
-        return await surely(database, write, look, unsure=_unsure(asked))
+        return await surely(desk.database, write, look, unsure=_unsure(asked))
     except asyncpg.UniqueViolationError:
         return None
 
 
-def _unsure(asked: Mapping[str, Any]) -> str:
-    named = f'send the same again with the header "Idempotency-Key: {asked["request_key"]}" or, within a day, as it is'
-    again = named if asked["drawn"] else "ask again with the same key"
+def _unsure(asked: _Asked) -> str:
+    named = f'send the same again with the header "Idempotency-Key: {asked.key}" or, within a day, as it is'
+    again = named if asked.drawn else "ask again with the same key"
     return (
-        f"it is not known whether a refund of payment {asked['payment_id']} was begun: the database went away over it; "
+        f"it is not known whether a refund of payment {asked.payment_id} was begun: the database went away over it; "
         f"{again}, and money moves once"
     )
 

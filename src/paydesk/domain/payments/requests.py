@@ -18,7 +18,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.storable import refuse_card_number
 from paydesk.core.urls import check_url, is_systems_own
-from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, Terms, read_terms
+from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, RecurringFields, Terms, read_terms
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Parameters,
@@ -125,8 +125,12 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
         last_name=_optional_line(form, "last_name"),
         country=_country(form),
         wants_qr_code=_text(form, "payment_flow") == "user_qr",
-        terms=read_terms({name: _text(form, name) for name in RECURRING_FIELDS}, amount, currency),
+        terms=read_terms(_recurring(form), amount, currency),
     )
+
+
+def _recurring(form: Mapping[str, Value]) -> RecurringFields:
+    return RecurringFields(**{name: _text(form, name) for name in RECURRING_FIELDS})
 
 
 def _text(form: Mapping[str, Value], name: str) -> str:

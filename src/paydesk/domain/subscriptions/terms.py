@@ -5,7 +5,6 @@ read from the form (interface.md §2.3).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -23,6 +22,18 @@ MOST_PAYMENTS = 3660
 _COUNT = re.compile(r"[0-9]{1,9}")
 _JOINERS = re.compile("[\u200c\u200d]")
 """Invisible, but part of words in some scripts, and of emoji."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringFields:
+    """The fields of a form that make it a subscription's, as plain texts; absent ones are empty."""
+
+    recurring_name: str = ""
+    recurring_sku_id: str = ""
+    recurring_period: str = ""
+    recurring_trial_amount: str = ""
+    recurring_trial_period: str = ""
+    recurring_duration: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +66,29 @@ class Terms:
         return self.price if self.trial is None else self.trial.price
 
 
-def read_terms(fields: Mapping[str, str], price: Decimal, currency: str) -> Terms | None:
-    """The terms that a form's recurring fields state, or None for a one-time payment.
-
-    `fields` are the form's plain texts (absent ones empty or missing); `price` is the
-    form's amount.
+def read_terms(given: RecurringFields, price: Decimal, currency: str) -> Terms | None:
+    """The terms that a form's recurring fields state, or None for a one-time payment;
+    `price` is the form's amount.
 
     Raises: Malformed, naming the field and what was expected.
     """
-    given = {name: fields.get(name, "") for name in (*REQUIRED, *OPTIONAL)}
-    if not any(value for name, value in given.items() if name != "recurring_duration" or value != "0"):
+    if given in (RecurringFields(), RecurringFields(recurring_duration="0")):
         return None
-    for name in REQUIRED:
-        if not given[name].strip():
+    texts = (given.recurring_name, given.recurring_sku_id, given.recurring_period)
+    for name, text in zip(REQUIRED, texts, strict=True):
+        if not text.strip():
             raise Malformed(f"{name} is missing; a subscription needs {', '.join(REQUIRED)}", name)
-    refuse_card_number(given["recurring_sku_id"], "recurring_sku_id")
-    period = parse_period(given["recurring_period"], "recurring_period")
+    refuse_card_number(given.recurring_sku_id, "recurring_sku_id")
+    period = parse_period(given.recurring_period, "recurring_period")
     return Terms(
-        name=masked(_text(" ".join(given["recurring_name"].split()), "recurring_name")),
+        name=masked(_text(" ".join(given.recurring_name.split()), "recurring_name")),
         # To the character: pingbacks echo it.
-        sku_id=_text(given["recurring_sku_id"], "recurring_sku_id"),
+        sku_id=_text(given.recurring_sku_id, "recurring_sku_id"),
         currency=currency,
         price=price,
         period=period,
-        trial=_trial(given["recurring_trial_period"], given["recurring_trial_amount"], currency),
-        limit=_limit(given["recurring_duration"], period),
+        trial=_trial(given.recurring_trial_period, given.recurring_trial_amount, currency),
+        limit=_limit(given.recurring_duration, period),
     )
 
 

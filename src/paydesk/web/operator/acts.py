@@ -41,7 +41,7 @@ async def show_acts(visit: Visit) -> Response:
         "acts.html",
         found=shown,
         asked=kept,
-        people=[*everybody, *((str(person_id), name) for person_id, name in await operators(visit.database))],
+        people=[*everybody, *((str(one.id), one.name) for one in await operators(visit.database))],
         actions=[("", visit.texts.get("Everything")), *sorted((str(one), action_name(one)) for one in Action)],
         name_of=action_name,
         details_of=_details,
