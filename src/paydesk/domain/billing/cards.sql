@@ -56,7 +56,7 @@ select held.id, s.init_merchant_order_id, m.key_tag, d.tag as deployment, d.epoc
 
 -- name: change_to_record(merchant_id, live, change_id)^
 -- A change that is still open, with its subscription as it stands.
-select w.*, case when w.live then interval '0' else m.test_clock end as clock
+select w.*, side_clock(w.live, m.test_clock) as clock
   from card_change c
   join subscription_whole w
     on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id

@@ -22,7 +22,7 @@ with recursive side as (
       ) next)
 ), timed as (
     select side.merchant_id, side.live,
-           :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end as shop_now,
+           :real_now::timestamptz + side_clock(side.live, m.test_clock) as shop_now,
            side.live and m.suspended_at is not null as suspended
       from (select * from side limit :most) side
       join merchant m on m.id = side.merchant_id

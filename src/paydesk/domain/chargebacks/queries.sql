@@ -73,7 +73,7 @@ select r.*, a.state as attempt_state, f.chargeback_fee,
        (select p.attempt_id = a.id
           from payment p
          where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id) as holds,
-       :real_now::timestamptz + case when a.live then interval '0' else m.test_clock end as shop_now,
+       :real_now::timestamptz + side_clock(a.live, m.test_clock) as shop_now,
        c.id as chargeback_id, c.payment_id as chargeback_payment_id, c.state as chargeback_state,
        c.amount as chargeback_amount, c.taken, c.returned, c.takes, c.returns, c.aside, c.told_at,
        coalesce(c.id, nextval('movement_id_seq')) as reference_id
@@ -149,7 +149,7 @@ select id from booked;
 -- Chargebacks that are not won, with the subscription behind them, whatever it came to since. What was set aside lately is
 -- left out.
 select c.merchant_id, c.live, c.id as chargeback_id, s.id, s.state,
-       :real_now::timestamptz + case when s.live then interval '0' else m.test_clock end as shop_now
+       :real_now::timestamptz + side_clock(s.live, m.test_clock) as shop_now
   from chargeback c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
   join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id

@@ -86,7 +86,7 @@ with recursive side as (
       ) next)
 ), timed as (
     select side.merchant_id, side.live,
-           :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end as shop_now
+           :real_now::timestamptz + side_clock(side.live, m.test_clock) as shop_now
       from side
       join merchant m on m.id = side.merchant_id
 )
@@ -201,7 +201,7 @@ select p.merchant_id, p.live, p.id
 -- What could not be acted on is looked at again later, by its side's own time.
 update payment p
    set shipping_due_at = greatest(p.shipping_due_at,
-                                  :real_now::timestamptz + case when p.live then interval '0' else m.test_clock end)
+                                  :real_now::timestamptz + side_clock(p.live, m.test_clock))
                        + :pause::interval
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
   join merchant m on m.id = r.merchant_id

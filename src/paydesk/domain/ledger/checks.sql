@@ -454,7 +454,7 @@ select 'movement', m.merchant_id, m.id, format('is a %s that is %s since %s', m.
   join merchant s on s.id = m.merchant_id
  where (:merchant_id::bigint is null or m.merchant_id = :merchant_id)
    and m.state = 'processing'
-   and m.created_at - case when m.live then interval '0' else s.test_clock end < :opened_before;
+   and m.created_at - side_clock(m.live, s.test_clock) < :opened_before;
 
 -- name: closings_agree(merchant_id)
 -- Everything up to the horizon is closed, so that each account and currency must agree.

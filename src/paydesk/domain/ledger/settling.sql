@@ -8,8 +8,7 @@ with due as materialized (
       from merchant m
      cross join (values (true), (false)) side (live)
      cross join lateral (
-         select coalesce(:at::timestamptz,
-                         :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end) as now
+         select coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(side.live, m.test_clock)) as now
      ) shop
      cross join lateral (
          select merchant_id, live, id, funds_due_at, shop.now as shop_now, m.reserve_days
@@ -58,7 +57,7 @@ select p.merchant_id, p.live, p.id
        from payment
       where merchant_id = m.id and live = side.live
         and funds_due_at <= coalesce(:at::timestamptz,
-                                     :real_now::timestamptz + case when side.live then interval '0' else m.test_clock end)
+                                     :real_now::timestamptz + side_clock(side.live, m.test_clock))
       order by funds_due_at
       limit :most
  ) p
@@ -69,7 +68,7 @@ select p.merchant_id, p.live, p.id
 -- What could not be settled is tried again later, by its side's own time.
 update payment p
    set funds_due_at = greatest(p.funds_due_at,
-                               :real_now::timestamptz + case when p.live then interval '0' else m.test_clock end)
+                               :real_now::timestamptz + side_clock(p.live, m.test_clock))
                     + :pause::interval
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
   join merchant m on m.id = r.merchant_id

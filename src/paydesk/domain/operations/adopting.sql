@@ -1,7 +1,7 @@
 -- name: orders_known(pads, keys, tags, lives, orders, numbers)
 -- What is known of the orders that forgotten purchases were for: whose they are, how their payments stand, and whether
 -- each key is made, with our secret, of what its mark tells.
-select a.key, m.id as merchant_id, case when a.live then interval '0' else m.test_clock end as clock,
+select a.key, m.id as merchant_id, side_clock(a.live, m.test_clock) as clock,
        derived_key(:pads::bytea, 'order ' || m.key_tag || ' '
                    || case when a.live then 'live' else 'test ' || m.test_generation end || ' ' || a.number || ' '
                    || a.merchant_order_id) = a.key as is_ours,
@@ -34,7 +34,7 @@ select a.key, c.id as checkout_id, t.package_version_id is not null as has_packa
 
 -- name: renewals_known(pads, keys, tags, lives, orders, periods, numbers)
 -- The same for renewals: their subscriptions are known by the order that began them.
-select a.key, m.id as merchant_id, case when a.live then interval '0' else m.test_clock end as clock,
+select a.key, m.id as merchant_id, side_clock(a.live, m.test_clock) as clock,
        derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || a.period || ' ' || a.number)
            = a.key as is_ours,
        s.id as subscription_id, s.next_period, s.charging_attempt_id, v.price, v.currency,

@@ -3,7 +3,7 @@
 -- is in somebody's hands. Every part is served by the index of that queue's claim.
 with side as materialized (
     select m.id as merchant_id, s.live, m.went_live_at, m.test_pingback_url,
-           case when s.live then interval '0' else m.test_clock end as clock
+           side_clock(s.live, m.test_clock) as clock
       from merchant m
      cross join (values (true), (false)) as s (live)
 )

@@ -13,7 +13,7 @@ select w.*, m.name as merchant_name
        where a.lookup_at is not null and a.state in ('processing', 'voiding')
        union all
       select v.merchant_id, v.live, v.id, v.payment_id, v.kind, v.amount, v.currency, v.acquirer,
-             v.created_at - case when v.live then interval '0' else s.test_clock end, v.lookups, v.lookup_at,
+             v.created_at - side_clock(v.live, s.test_clock), v.lookups, v.lookup_at,
              v.alerted_at
         from movement v
         join merchant s on s.id = v.merchant_id

@@ -4,7 +4,7 @@
 select a.idempotency_key as key, a.merchant_id, a.live, a.id, a.payment_id, a.state, a.amount, a.currency,
        p.attempt_id = a.id as holds, p.state as payment_state, p.refunded, p.refunding,
        p.moving_id is not null as moving,
-       case when a.live then interval '0' else m.test_clock end as clock
+       side_clock(a.live, m.test_clock) as clock
   from merchant m
   join payment_attempt a
     on a.merchant_id = m.id and a.idempotency_key = any(:keys::text[]) and a.acquirer = :acquirer

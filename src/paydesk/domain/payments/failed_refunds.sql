@@ -31,7 +31,7 @@ select r.*, m.id as movement_id, m.state as movement_state, m.amount as moved,
           from movement x
          where x.merchant_id = r.merchant_id and x.live = r.live and x.payment_id = r.payment_id and x.kind = 'refund'
            and x.state = 'done' and coalesce(x.fees_returned, r.fees_taken > 0)) as fees_returned_of,
-       :real_now::timestamptz + case when m.live then interval '0' else s.test_clock end as shop_now
+       :real_now::timestamptz + side_clock(m.live, s.test_clock) as shop_now
   from merchant s
   join movement m
     on m.merchant_id = s.id and m.idempotency_key = :key and m.acquirer = :acquirer and m.kind = 'refund'

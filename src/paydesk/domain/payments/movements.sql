@@ -125,7 +125,7 @@ select r.*, m.id as movement_id, m.kind, m.amount as moved, coalesce(m.fees_retu
           from movement x
          where x.merchant_id = r.merchant_id and x.live = r.live and x.payment_id = r.payment_id and x.kind = 'refund'
            and x.state = 'done' and coalesce(x.fees_returned, r.fees_taken > 0)) as fees_returned_of,
-       s.settlement_days, now() + case when m.live then interval '0' else s.test_clock end as shop_now
+       s.settlement_days, now() + side_clock(m.live, s.test_clock) as shop_now
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
   join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id
   join reversible_payment r
@@ -360,7 +360,7 @@ update movement m
  where m.merchant_id = due.merchant_id and m.id = due.id
 returning m.merchant_id, m.live, m.id, m.payment_id, m.kind, m.amount, m.currency, m.idempotency_key, m.acquirer,
           m.created_at, m.lookups, m.alerted_at, a.idempotency_key as of_key, a.acquirer_reference as reference,
-          case when m.live then interval '0' else s.test_clock end as clock, null::timestamptz as paid_at;
+          side_clock(m.live, s.test_clock) as clock, null::timestamptz as paid_at;
 
 -- name: schedule_movements(merchant_ids, lives, movement_ids, lookup_ats, alerted_ats)!
 -- Nothing was learnt: ask again later. Locked in the order in which movements end.
@@ -388,4 +388,4 @@ select count(*)
   from movement m
   join merchant s on s.id = m.merchant_id
  where m.lookup_at is not null
-   and m.created_at - case when m.live then interval '0' else s.test_clock end < :older_than;
+   and m.created_at - side_clock(m.live, s.test_clock) < :older_than;

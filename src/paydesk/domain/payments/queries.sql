@@ -26,7 +26,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
        case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
-       case when c.live then interval '0' else m.test_clock end as clock, c.live and m.suspended_at is not null as suspended,
+       side_clock(c.live, m.test_clock) as clock, c.live and m.suspended_at is not null as suspended,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
@@ -376,7 +376,7 @@ update payment_attempt a
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
           a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
           a.capture,
-          case when a.live then interval '0' else m.test_clock end as clock;
+          side_clock(a.live, m.test_clock) as clock;
 
 -- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, lookup_ats, alerted_ats)!
 -- Nothing new was learnt: ask again later (never, if lookup_at is null). An attempt that somebody else moved meanwhile

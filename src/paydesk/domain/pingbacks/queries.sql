@@ -56,8 +56,8 @@ with recursive side as (
            greatest(:owner_room - coalesce(owned.load, 0), 0) as owner_room,
            coalesce(b.full_urls, '{}') as full_urls,
            not s.live and m.went_live_at is not null as test_only, m.test_pingback_url,
-           :now::timestamptz + case when s.live or :merchant_id::bigint is not null then interval '0'
-                                    else m.test_clock end as shop_now
+           :now::timestamptz + case when :merchant_id::bigint is null then side_clock(s.live, m.test_clock)
+                                    else interval '0' end as shop_now
       from seen s
       join merchant m on m.id = s.merchant_id
       left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
@@ -169,7 +169,7 @@ update pingback p
 -- name: postpone(merchant_ids, lives, ids, pause)!
 -- What could not be stamped or recorded is tried again later, by its side's own time. It counts as no attempt.
 update pingback p
-   set due_at = greatest(p.due_at, now() + case when p.live then interval '0' else m.test_clock end)
+   set due_at = greatest(p.due_at, now() + side_clock(p.live, m.test_clock))
               + :pause::interval,
        leased_until = null
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
@@ -186,8 +186,7 @@ select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id
 -- How many pingbacks should have been sent by now, and how long the oldest has been due (seconds): what `claim` takes.
 select count(*) as pingbacks, coalesce(extract(epoch from max(side.shop_now - p.due_at)), 0)::float8 as oldest
   from (
-      select m.id as merchant_id, s.live, :now::timestamptz + case when s.live then interval '0' else m.test_clock end
-                 as shop_now
+      select m.id as merchant_id, s.live, :now::timestamptz + side_clock(s.live, m.test_clock) as shop_now
         from merchant m
        cross join (values (true), (false)) as s (live)
        where s.live or m.went_live_at is null or m.test_pingback_url is not null
@@ -199,7 +198,7 @@ select count(*) as pingbacks, coalesce(extract(epoch from max(side.shop_now - p.
 -- What waited for a URL is due at once, by its side's own time; :now is real.
 update pingback p
    set state = 'due', url = :url,
-       due_at = :now::timestamptz + case when p.live then interval '0' else m.test_clock end
+       due_at = :now::timestamptz + side_clock(p.live, m.test_clock)
   from merchant m
  where m.id = :merchant_id and p.merchant_id = m.id and p.live = :live and p.state = 'waiting';
 
@@ -224,7 +223,7 @@ update pingback p
    set state = 'due', url = account.url, due_at = :now::timestamptz + account.clock
   from (
       select m.id as merchant_id, side.live,
-             case when side.live then interval '0' else m.test_clock end as clock,
+             side_clock(side.live, m.test_clock) as clock,
              case when side.live then m.pingback_url
                   when m.went_live_at is not null then m.test_pingback_url
                   else coalesce(m.test_pingback_url, m.pingback_url) end as url

@@ -195,8 +195,7 @@ with over as (
      where case when :merchant_id::bigint is null then m.test_clock > interval '0' else m.id = :merchant_id end
      limit :most)
 )
-select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + case when w.live then interval '0' else m.test_clock end)
-       as shop_now,
+select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.live, m.test_clock)) as shop_now,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.extra_events
   from over
   join merchant m on m.id = over.merchant_id
