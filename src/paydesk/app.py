@@ -6,20 +6,16 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import structlog
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from prometheus_client import Counter
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
@@ -28,11 +24,11 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, challenge_app
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, PaydeskError, SetupError
+from paydesk.core.errors import SetupError
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.readiness import commits
-from paydesk.database.waiting import LONGEST_STATEMENT, RETRY_AFTER, NoConnection
+from paydesk.database.waiting import LONGEST_STATEMENT
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
@@ -46,30 +42,25 @@ from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.money_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.failures import exception_handlers
 from paydesk.logs import set_up_logs
-from paydesk.settings import Settings, load_settings, require_keys, require_live_key
+from paydesk.required_keys import require_keys, require_live_key
+from paydesk.settings import Settings, load_settings
 from paydesk.web.account import routes as account
 from paydesk.web.api import routes as api_routes
-from paydesk.web.api.parameters import refuse_invalid
 from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
-from paydesk.web.checkout import pages, routes
+from paydesk.web.checkout import routes
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.console.services import ConsoleServices
 from paydesk.web.console.shell import require_front_end
-from paydesk.web.errors import error_json, problem_json
 from paydesk.web.hosts import KnownHosts
 from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.violations import report_routes
-from paydesk.web.visits import wants_json
 from paydesk.worker import holds_without_standby, outbound_client, sender_settings
-
-WITHOUT_CONNECTION = Counter(
-    "paydesk_requests_without_connection_total", "Requests answered 503 because every database connection was in use"
-)
 
 log = structlog.get_logger()
 
@@ -349,90 +340,6 @@ async def sender_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[Pin
         yield PingbackSender(desk.database, desk.vault, outbound, sender_settings(settings))
     finally:
         await outbound.close()
-
-
-def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
-    """What a visitor sees when something goes wrong: a page, or for a program JSON."""
-    return {
-        PaydeskError: _known_error,
-        HTTPException: _http_error,
-        RequestValidationError: refuse_invalid,
-        Exception: _unknown_error,
-        **dict.fromkeys(AWAY, _database_away),
-        NoConnection: _no_connection,
-        ClientDisconnect: _broken_off,
-        asyncpg.ObjectNotInPrerequisiteStateError: _refused_in_a_copy,
-    }
-
-
-async def _known_error(request: Request, error: PaydeskError) -> Response:
-    if wants_json(request):
-        return error_json(error)
-    return _page(request, error.status, error.retry_after)
-
-
-async def _refused_in_a_copy(request: Request, error: Exception) -> Response:
-    """The database has refused to begin something live, since it is a copy for staging."""
-    return await _known_error(request, Conflict(str(error)))
-
-
-async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:
-    """The client has gone amid its request: no page is drawn that nobody reads."""
-    return Response(status_code=400)
-
-
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    if wants_json(request):
-        return problem_json(error.status_code, str(error.detail), dict(error.headers or {}))
-    response = _page(request, error.status_code)
-    response.headers.update(error.headers or {})
-    return response
-
-
-async def _no_connection(request: Request, error: NoConnection) -> Response:
-    """Too many ask at once: nothing was sent, so a program may ask again without looking."""
-    WITHOUT_CONNECTION.inc()
-    log.warning("a request got no database connection", why=str(error))
-    if wants_json(request):
-        headers = {"Retry-After": str(RETRY_AFTER)}
-        return problem_json(503, "too many requests are being answered just now; nothing was done, try again", headers)
-    return _page(request, 503, retry_after=RETRY_AFTER)
-
-
-async def _database_away(request: Request, error: Exception) -> Response:
-    log.warning("the database is away", why=f"{type(error).__name__}: {error}")
-    if wants_json(request):
-        # A program that is told when to try again does so without looking, so only one that reads
-        # is told.
-        headers = {"Retry-After": "3"} if _reads(request) else {}
-        return problem_json(503, f"the service is starting again; {_whether_done(request)}", headers)
-    return _page(request, 503, retry_after=3)
-
-
-async def _unknown_error(request: Request, error: Exception) -> Response:
-    log.error("a request failed", exc_info=error)
-    if wants_json(request):
-        return problem_json(500, f"something went wrong on our side; {_whether_done(request)}")
-    return _page(request, 500)
-
-
-def _whether_done(request: Request) -> str:
-    """What a program is to do after a failure, before which a write may have been sent."""
-    if _reads(request):
-        return "try again"
-    return (
-        "it is not known whether this was done: send it again with the same Idempotency-Key, which does nothing twice, "
-        "or look how it stands before you send it again without one"
-    )
-
-
-def _reads(request: Request) -> bool:
-    return request.method in ("GET", "HEAD")
-
-
-def _page(request: Request, status: int, retry_after: int | None = None) -> Response:
-    texts = pages.texts_for(request.headers.get("accept-language", ""))
-    return pages.error_page(texts, status=status, retry_after=retry_after)
 
 
 async def _healthy(_request: Request) -> Response:

@@ -38,8 +38,6 @@ PREFIX = "PAYDESK_"
 FILE = "settings.env"
 RUNNING_FILE = "running.env"
 
-SHORTEST_SECRET = 32
-"""The fewest characters of a secret that keys derive from."""
 
 _HOST_NAME = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_-])?")
 
@@ -375,38 +373,3 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def require_live_key(settings: Settings) -> None:
-    """Make sure that the live acquirer, if there is one, has a key that may be one,
-    and our own secret for its keys.
-
-    Raises: SetupError, saying where to find it or how to make it.
-    """
-    key = settings.stripe_secret_key.get_secret_value()
-    if settings.live_acquirer and not key.startswith(("sk_", "rk_")):
-        raise SetupError(
-            f"{PREFIX}LIVE_ACQUIRER=stripe needs {PREFIX}STRIPE_SECRET_KEY: the account's secret key, starting with "
-            "sk_ (Stripe dashboard, Developers, API keys)"
-        )
-    secret = settings.idempotency_secret.get_secret_value().strip()
-    if settings.live_acquirer and len(secret) < SHORTEST_SECRET:
-        raise SetupError(
-            f"{PREFIX}LIVE_ACQUIRER={settings.live_acquirer} needs {PREFIX}IDEMPOTENCY_SECRET, at least "
-            f"{SHORTEST_SECRET} random characters: make it once (`openssl rand -base64 32`), keep it outside the "
-            "database, back it up and never change it, or what was charged may be charged again"
-        )
-
-
-def require_keys(settings: Settings) -> None:
-    """Make sure that the keys are set; without them nothing that is encrypted can be read.
-
-    Raises: SetupError, naming what is missing.
-    """
-    missing = [
-        PREFIX + name.upper()
-        for name in ("secret_key", "vault_keys")
-        if not getattr(settings, name).get_secret_value().strip()
-    ]
-    if missing:
-        raise SetupError(f"{' and '.join(missing)} not set; see docs/operate.md, or let `paydesk run` make them once")

@@ -11,7 +11,7 @@ import typer
 
 from paydesk.app import card_limits
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.options import Live
+from paydesk.commands.options import Live, MerchantId
 from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
@@ -22,7 +22,6 @@ from paydesk.domain.payments.guarding import Counted, Limits, in_test_mode
 
 app = typer.Typer(help="The guard against card testing: see it, tighten it, end a pause.", no_args_is_help=True)
 
-MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The merchant's id.")]
 _OWN = "0 is the operator's again."
 
 

@@ -32,7 +32,8 @@ from paydesk.domain.operations.copying import refuse_live_acquirer
 from paydesk.domain.operations.history import History
 from paydesk.domain.sealing.needing import require_vault_keys
 from paydesk.logs import log_to_stderr
-from paydesk.settings import Settings, load_settings, require_keys
+from paydesk.required_keys import require_keys
+from paydesk.settings import Settings, load_settings
 
 STARTING_PATIENCE = 60.0
 """Seconds that a server may take from saying that it starts (or recovers from a crash)

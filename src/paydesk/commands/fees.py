@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.options import MerchantId
 from paydesk.commands.printing import AsJson, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
@@ -19,7 +20,6 @@ from paydesk.domain.operations.fees import SHOWN, fee_amounts, follow_the_rule, 
 
 app = typer.Typer(help="Show and set the amounts of a merchant's fees per currency.", no_args_is_help=True)
 
-MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The merchant's id.")]
 Currency = Annotated[str, typer.Argument(metavar="CURRENCY", help="Which currency, like JPY.")]
 
 

@@ -10,9 +10,9 @@ import typer
 
 from paydesk.adapters.vault import VaultError
 from paydesk.app import gate_of, live_acquirer, test_acquirer
-from paydesk.commands import card_guard
+from paydesk.commands import card_guard, shop_forms
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.options import Live, side_word
+from paydesk.commands.options import MerchantId
 from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.email_addresses import parse_email
@@ -23,7 +23,6 @@ from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.key_pairs import public_keys
 from paydesk.domain.business.pingback_settings import parse_pingback_url
-from paydesk.domain.merchants.ignored import ignored_fields as fields_ignored
 from paydesk.domain.merchants.keys import Scope, pairs_of
 from paydesk.domain.merchants.merchant import (
     MUTABLE_EVENTS,
@@ -33,9 +32,7 @@ from paydesk.domain.merchants.merchant import (
     find_merchant,
     go_live,
     list_merchants,
-    shop_of,
 )
-from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
 from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed import charge_all_missed
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
@@ -46,8 +43,6 @@ LONGEST_NAME = 100
 
 app = typer.Typer(help="Open, read and change merchants' accounts.", no_args_is_help=True)
 app.add_typer(card_guard.app, name="guard")
-
-MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The merchant's id.")]
 
 
 class BodyFormat(StrEnum):
@@ -297,54 +292,8 @@ async def invite(
         show_facts(facts.items())
 
 
-@app.command(epilog="Example: paydesk merchant rejected-forms 1 --last 5")
-@command
-async def rejected_forms(
-    merchant_id: MerchantId,
-    last: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """List the checkout forms that were refused lately, newest first, each with the reason."""
-    async with deployment() as here:
-        await find_merchant(here.database, merchant_id)
-        forms = await newest_rejected_forms(here.database, merchant_id, last)
-    if as_json:
-        show_json(forms)
-        return
-    for form in forms:
-        show_facts(
-            [
-                ("at", form.at),
-                ("mode", side_word(form.live)),
-                ("status", form.status),
-                ("reason", form.reason),
-                *((f"  {name}", value) for name, value in form.fields.items()),
-            ]
-        )
-        typer.echo()
-    if not forms:
-        note(f"no form of merchant {merchant_id} was refused")
-
-
-@app.command(epilog="Example: paydesk merchant ignored-fields 1 --live")
-@command
-async def ignored_fields(
-    merchant_id: MerchantId,
-    live: Live = False,
-    as_json: AsJson = False,
-) -> None:
-    """List the fields that a shop sends with forms and deliveries and that are ignored,
-    since they are not known.
-    """
-    async with deployment() as here:
-        shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
-        found = await fields_ignored(here.database, shop)
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ("field", "sent with", "first", "last"), [(one.name, one.sent_with, one.first_at, one.last_at) for one in found]
-    )
+app.command(epilog="Example: paydesk merchant rejected-forms 1 --last 5")(shop_forms.rejected_forms)
+app.command(epilog="Example: paydesk merchant ignored-fields 1 --live")(shop_forms.ignored_fields)
 
 
 async def _require_holds(here: Deployment) -> None:

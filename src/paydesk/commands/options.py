@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The merchant's id.")]
 HowMany = Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")]
 Live = Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")]
 EitherSide = Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")]

@@ -39,7 +39,8 @@ from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import Notifier, service_manager
 from paydesk.loops.watching import STILL, Watchdog, watched
-from paydesk.settings import PREFIX, Settings, load_settings, require_keys, require_live_key
+from paydesk.required_keys import require_keys, require_live_key
+from paydesk.settings import PREFIX, Settings, load_settings
 from paydesk.web.connections.open import OpenConnections
 from paydesk.web.connections.protocol import LimitedProtocol
 

@@ -18,7 +18,8 @@ from paydesk.database.pool import connected
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched
-from paydesk.settings import load_settings, require_keys, require_live_key
+from paydesk.required_keys import require_keys, require_live_key
+from paydesk.settings import load_settings
 from paydesk.worker import work as do_work
 
 log = structlog.get_logger()

@@ -12,7 +12,8 @@ from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.business.key_pairs import GRACE_PERIODS, end_key, public_keys, rotate_keys
 from paydesk.domain.business.pingback_settings import find_pingback_settings, save_pingback_settings
-from paydesk.domain.business.profiles import Details, save_profile
+from paydesk.domain.business.profile_details import Details
+from paydesk.domain.business.profiles import save_profile
 
 
 async def whats(mails: Mails, someone: Someone) -> list[str]:

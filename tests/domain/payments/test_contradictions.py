@@ -21,8 +21,9 @@ from paydesk.database.records import records_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import recording
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
 from paydesk.domain.payments.movements import LEASE
-from paydesk.domain.payments.recording import Answer, Movement, MovementRow, movement_of, record_answers
+from paydesk.domain.payments.recording import Answer, record_answers
 from paydesk.domain.payments.refunding import refund
 
 Buy = Callable[[], Awaitable[int]]

@@ -32,7 +32,8 @@ from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.recording import Answer, Movement
+from paydesk.domain.payments.intents import Movement
+from paydesk.domain.payments.recording import Answer
 
 __all__ = ["database", "database_url"]
 

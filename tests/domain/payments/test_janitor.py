@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -25,7 +25,8 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.payments import janitor
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
-from paydesk.domain.payments.janitor import Lookup, next_look, settle_due
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.lookups import Lookup
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Unsettled, settle_challenge
 from paydesk.domain.payments.states import AttemptState
@@ -166,59 +167,6 @@ async def test_silence_is_never_a_decline_and_alerts_once_after_a_day(till: Any)
     assert await till.state() == "captured"
 
 
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
-
-
-def lookup(number: int, state: AttemptState = AttemptState.PROCESSING, **changes: Any) -> Lookup:
-    created = utc_now()
-    known: dict[str, Any] = {
-        "shop": None, "attempt_id": 1, "payment_id": 1, "state": state, "key": "k", "acquirer": "a",
-        "not_after": created + timedelta(minutes=1), "created_at": created, "finished_at": created,
-        "number": number, "alerted": False, "renewal": False, "clock": timedelta(0),
-    }  # fmt: skip
-    return Lookup(**(known | changes))
-
-
-def test_questions_are_asked_after_5_s_1_min_5_min_1_h_and_then_hourly() -> None:
-    later = utc_now() + timedelta(days=1)
-    pauses = [(next_look(lookup(number), later) or later) - later for number in range(1, 6)]
-    assert pauses == [timedelta(minutes=1), timedelta(minutes=5), *[timedelta(hours=1)] * 3]
-
-
-def test_a_question_falls_on_the_moment_when_not_found_becomes_final() -> None:
-    one = lookup(2)
-    assert next_look(one, one.created_at) == one.not_after + timedelta(seconds=31)
-
-
-def test_what_was_given_up_is_asked_for_every_few_minutes() -> None:
-    one = lookup(9, AttemptState.FAILED)
-    asked, now, questions = [], one.created_at, 0
-    while (then := next_look(one, now)) is not None:
-        asked.append(then - now)
-        now, questions = then, questions + 1
-    assert max(asked[:9]) <= timedelta(minutes=1)
-    assert max(asked[: 24 * 12]) <= timedelta(minutes=5)
-    assert max(asked) == timedelta(hours=1)
-    assert questions < 450
-
-
-def test_what_was_given_up_at_different_times_is_asked_for_together() -> None:
-    ends = [NOON + timedelta(seconds=7 * n) for n in range(40)]
-    nexts = {next_look(lookup(9, AttemptState.FAILED, finished_at=end), end + timedelta(minutes=20)) for end in ends}
-    assert nexts == {NOON + timedelta(minutes=25)}
-
-
-def test_no_look_falls_on_the_moment_of_the_one_before() -> None:
-    one = lookup(9, AttemptState.ABANDONED, finished_at=NOON)
-    assert next_look(one, NOON + timedelta(hours=1)) == NOON + timedelta(hours=1, minutes=5)
-
-
-def test_a_second_charge_that_can_t_be_undone_yet_is_tried_again_every_few_minutes() -> None:
-    later = utc_now() + timedelta(hours=3)
-    pauses = [(next_look(lookup(number, AttemptState.VOIDING), later) or later) - later for number in range(1, 6)]
-    assert pauses == [timedelta(minutes=1), *[timedelta(minutes=5)] * 4]
-
-
 async def test_a_second_charge_that_turns_up_is_undone_within_minutes(till: Any, charges: Charges) -> None:
     token = await till.order()
     await lying(till, lose_questions=1).pay(token, VISA)
@@ -282,12 +230,6 @@ async def test_a_second_charge_that_can_t_be_undone_is_an_alarm(till: Any) -> No
     await till.at(Stubborn(honest(till), Lies())).settle(minutes=4)
     assert await till.attempt_states() == ["voiding"]
     assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
-
-
-def test_what_was_given_up_is_asked_for_a_week() -> None:
-    one = lookup(9, AttemptState.FAILED)
-    assert next_look(one, one.created_at + timedelta(days=6)) is not None
-    assert next_look(one, one.created_at + timedelta(days=7, hours=1)) is None
 
 
 async def test_the_first_question_comes_after_5_seconds(till: Any) -> None:

@@ -13,7 +13,8 @@ from tests.shopfront import buy
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.forgetting import forget_past_entries
-from paydesk.domain.payments.refunding import OverLimit, Refund, RefundLimits, refund
+from paydesk.domain.payments.refundable import OverLimit, RefundLimits
+from paydesk.domain.payments.refunding import Refund, refund
 
 LIMITS = RefundLimits(of_payment=Decimal(500), of_day=Decimal(800))
 

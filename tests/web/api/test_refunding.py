@@ -18,7 +18,7 @@ from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import movements, refunding
+from paydesk.domain.payments import movements, refundable
 from paydesk.web.api import clock
 
 KEYS = {"success", "type", "message", "code"}
@@ -403,7 +403,7 @@ class TestAConnectionThatBreaks:
         async def lost(*_: Any, **__: Any) -> None:
             raise OSError("the database is away")
 
-        monkeypatch.setattr(refunding.queries, "refundable", lost)
+        monkeypatch.setattr(refundable.queries, "refundable", lost)
         answered = await refund(server, paid, json={"amount": "4.00"})
         refused(answered, 503, "it is not known whether this was done")
         assert "retry-after" not in answered.headers

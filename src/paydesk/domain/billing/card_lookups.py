@@ -25,7 +25,7 @@ from paydesk.domain.alarms.apart import one_by_one, set_aside
 from paydesk.domain.billing.cards import CardChange, record, record_ending, record_finding
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.janitor import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
+from paydesk.domain.payments.lookups import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
 from paydesk.domain.payments.paying import Unsettled
 from paydesk.domain.subscriptions.states import CardChangeState

@@ -20,7 +20,8 @@ from paydesk.domain.business.payments import find_payment_for_team
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import OverLimit, Refund, RefundLimits, refund
+from paydesk.domain.payments.refundable import OverLimit, RefundLimits
+from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 

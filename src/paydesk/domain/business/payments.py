@@ -15,7 +15,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.for_api import PaymentRow, SeenCard, SeenPayment, payment_of
-from paydesk.domain.payments.refunding import REFUNDABLE
+from paydesk.domain.payments.refundable import REFUNDABLE
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 from paydesk.domain.pingbacks.states import PingbackState
 

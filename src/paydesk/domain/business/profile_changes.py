@@ -18,7 +18,8 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import profiles
-from paydesk.domain.business.profiles import Details, DetailsRow, Profile, ProfileStatus, find_profile, record_profile
+from paydesk.domain.business.profile_details import REQUIRED, Details, DetailsRow, parse_iban, parse_reason
+from paydesk.domain.business.profiles import Profile, ProfileStatus, find_profile, record_profile
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
 
@@ -147,7 +148,7 @@ async def _another_iban(gate: Gate, session: Session, merchant_id: int, iban: st
     """
     if not iban:
         return ""
-    number = profiles.parse_iban(iban)
+    number = parse_iban(iban)
     require_recent(session, now=now)
     present = await profiles.accepted_iban(gate.database, gate.vault, merchant_id)
     return "" if number == present else number
@@ -155,7 +156,7 @@ async def _another_iban(gate: Gate, session: Session, merchant_id: int, iban: st
 
 def _require_complete(details: Details) -> None:
     """Raises: Malformed, naming what is missing: who is live has to stay known."""
-    missing = [name for name in profiles.REQUIRED if not getattr(details, name)]
+    missing = [name for name in REQUIRED if not getattr(details, name)]
     if missing:
         raise Malformed("this can't be empty while you may take real payments", *missing)
 
@@ -197,7 +198,7 @@ async def refuse(
     Raises: Malformed without a reason; Conflict if nothing waits any more, or something else than
         was looked at.
     """
-    words = profiles.parse_reason(reason)
+    words = parse_reason(reason)
     async with database.acquire() as connection, connection.transaction():
         parts = {"merchant_id": merchant_id, "seen": seen, "person_id": actor.person_id, "reason": words, "now": now}
         if await queries.refuse(connection, **parts) is None:

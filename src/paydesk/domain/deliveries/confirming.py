@@ -23,8 +23,8 @@ from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.states import TAKES_MONEY
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.intents import MovementRow, movement_of
 from paydesk.domain.payments.movements import Refused, carry_out, find_intent, first_look
-from paydesk.domain.payments.recording import MovementRow, movement_of
 from paydesk.domain.payments.states import TAKEN, MovementKind, PaymentState
 
 queries = load_statements(__package__ or "")

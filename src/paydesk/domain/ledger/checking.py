@@ -24,7 +24,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import Row
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
-from paydesk.domain.payments.janitor import ALERT_AFTER
+from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.schedule import longest_pause
 

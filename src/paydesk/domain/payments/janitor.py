@@ -7,11 +7,8 @@ voids and refunds without an outcome are finished in the same rounds (movements.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 
-import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.interface import (
@@ -29,19 +26,26 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, side_by_side
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
-from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import count_declines
+from paydesk.domain.payments.lookups import (
+    BACKOFF,
+    CHALLENGE_LIFETIME,
+    GRACE,
+    Lookup,
+    claim_lookups,
+    is_alarming,
+    next_look,
+)
 from paydesk.domain.payments.meeting import hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
-    CHALLENGE_LOOK,
     Approval,
     Ending,
     record_approvals,
@@ -54,63 +58,6 @@ from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
-
-BACKOFF = (timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5), timedelta(hours=1))
-"""Pauses between questions; from the last one on, hourly."""
-
-ALERT_AFTER = timedelta(hours=24)
-LOOK_BACK = timedelta(days=7)
-"""How long an attempt that was given up is still asked for, in case an approval turns up."""
-
-LATE_LOOKS = (
-    (timedelta(minutes=10), timedelta(minutes=1)),
-    (timedelta(days=1), timedelta(minutes=5)),
-    (LOOK_BACK, timedelta(hours=1)),
-)
-"""Until how long after it was given up an attempt is asked for how often: some 440 questions.
-
-All are asked at round times, so that those of attempts that were given up one by one come together:
-at Stripe, questions that come together share one list, and a key that was used up is not asked
-for again.
-"""
-
-UNDO_AGAIN = timedelta(minutes=5)
-"""The longest pause before a second charge that could not be undone is undone again."""
-
-GRACE = timedelta(seconds=30)
-"""Added to a key's last moment before "not found" counts as final: clocks differ."""
-
-LEASE = timedelta(minutes=1)
-
-CHALLENGE_LIFETIME = timedelta(hours=1)
-"""A customer who has not come back from the bank by then is not waited for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A claimed attempt; `number` counts the questions asked about it, this one included.
-
-    Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have
-    been moved since, so that they are reckoned back too far: `not_after`, always in real time, says
-    how far at most.
-    """
-
-    shop: Shop
-    attempt_id: int
-    payment_id: int
-    state: AttemptState
-    key: str
-    acquirer: str
-    not_after: datetime
-    created_at: datetime
-    finished_at: datetime | None
-    number: int
-    alerted: bool
-    renewal: bool
-    clock: timedelta
-    amount: Decimal = Decimal(0)
-    currency: str = ""
-    capture: bool = True
 
 
 async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
@@ -135,57 +82,13 @@ async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     Acquirers live in real time, so `now` is real time (UTC) and never a test clock's.
     Moves money only to undo an approval that turned up after the attempt had been given up.
     """
-    rows = queries.claim_lookups(desk.database, now=now, most=most, lease=LEASE)
-    lookups = [_lookup(row) for row in await records_of(_Row, rows)]
+    lookups = await claim_lookups(desk.database, now=now, most=most)
     findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
     found = list(zip(lookups, findings, strict=True))
     settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
     settled |= await _undo_late(desk, found, now=now)
     await _ask_later(desk, [lookup for lookup in lookups if lookup.attempt_id not in settled], now=now)
     return len(lookups)
-
-
-class _Row(msgspec.Struct, frozen=True):
-    """A row of `claim_lookups`; its times but `not_after` are the shop's."""
-
-    merchant_id: int
-    live: bool
-    attempt_id: int
-    payment_id: int
-    checkout_id: int | None
-    state: AttemptState
-    idempotency_key: str
-    acquirer: str
-    not_after: datetime
-    created_at: datetime
-    finished_at: datetime | None
-    lookups: int
-    alerted_at: datetime | None
-    amount: Decimal
-    currency: str
-    capture: bool
-    clock: timedelta
-
-
-def _lookup(row: _Row) -> Lookup:
-    return Lookup(
-        shop=Shop(row.merchant_id, row.live),
-        attempt_id=row.attempt_id,
-        payment_id=row.payment_id,
-        state=row.state,
-        key=row.idempotency_key,
-        acquirer=row.acquirer,
-        not_after=row.not_after,
-        created_at=max(row.created_at - row.clock, row.not_after - KEY_LIFETIME),
-        finished_at=row.finished_at and max(row.finished_at - row.clock, row.not_after),
-        number=row.lookups,
-        alerted=row.alerted_at is not None,
-        renewal=row.checkout_id is None,
-        clock=row.clock,
-        amount=row.amount,
-        currency=row.currency,
-        capture=row.capture,
-    )
 
 
 async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
@@ -365,7 +268,7 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
     if not lookups:
         return
     for lookup in lookups:
-        if _alarming(lookup, now) and not lookup.alerted:
+        if is_alarming(lookup, now) and not lookup.alerted:
             log.error("an outcome is unknown for a day", attempt_id=lookup.attempt_id, payment_id=lookup.payment_id)
     await queries.schedule_lookups(
         desk.database,
@@ -374,37 +277,8 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
         attempt_ids=[lookup.attempt_id for lookup in lookups],
         states=[str(lookup.state) for lookup in lookups],
         lookup_ats=[next_look(lookup, now) for lookup in lookups],
-        alerted_ats=[now if _alarming(lookup, now) else None for lookup in lookups],
+        alerted_ats=[now if is_alarming(lookup, now) else None for lookup in lookups],
     )
-
-
-def next_look(lookup: Lookup, now: datetime) -> datetime | None:
-    """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly,
-    and when "not found" becomes final.
-
-    An attempt that was given up is asked for every few minutes for a day, so that a second charge
-    is undone within minutes of turning up, then hourly, and never again once it has stayed quiet
-    for a week.
-    """
-    if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
-        quiet = now - (lookup.finished_at or lookup.created_at)
-        return next((_next_round(now, pause) for until, pause in LATE_LOOKS if quiet <= until), None)
-    if lookup.state is AttemptState.CHALLENGED:
-        return now + CHALLENGE_LOOK
-    later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
-    if lookup.state is AttemptState.VOIDING:
-        return min(later, now + UNDO_AGAIN)
-    final = lookup.not_after + GRACE + timedelta(seconds=1)
-    return min(later, final) if lookup.state is AttemptState.PROCESSING and final > now else later
-
-
-def _next_round(now: datetime, pause: timedelta) -> datetime:
-    """The next whole number of pauses after midnight (UTC), at which all are asked together."""
-    return now + pause - (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) % pause
-
-
-def _alarming(lookup: Lookup, now: datetime) -> bool:
-    return lookup.state in (AttemptState.PROCESSING, AttemptState.VOIDING) and now - lookup.created_at > ALERT_AFTER
 
 
 async def watch_open_outcomes(database: Database, *, now: datetime) -> None:

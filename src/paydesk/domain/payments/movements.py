@@ -23,15 +23,8 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.recording import (
-    CAPTURED_MEANWHILE,
-    Answer,
-    Movement,
-    MovementRow,
-    movement_of,
-    record_answers,
-    record_at_their_times,
-)
+from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
+from paydesk.domain.payments.recording import CAPTURED_MEANWHILE, Answer, record_answers, record_at_their_times
 from paydesk.domain.payments.states import MovementKind
 
 queries = load_statements(__package__ or "", "movements.sql")

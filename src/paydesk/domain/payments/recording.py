@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
@@ -24,6 +24,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.after import Change, ToRecord, change_of
+from paydesk.domain.payments.intents import Movement
 from paydesk.domain.payments.states import MovementKind, MovementState
 
 queries = load_statements(__package__ or "", "movements.sql")
@@ -43,59 +44,10 @@ whose authorization holds nothing any more."""
 CAPTURED_MEANWHILE = "the bank has captured the money already, so there is no hold to let go of; it can be refunded"
 
 
-@dataclass(frozen=True, slots=True)
-class Movement:
-    """A capture, void or refund whose intent is committed;
-    `of_key` and `reference` name its purchase at the bank.
-
-    `number` counts the janitor's questions; `clock` is how far the shop's time is ahead of real
-    time; `answered` if whoever asked for it waits for its outcome and is told; `paid_at` is when a
-    payment was paid that is given back now.
-    """
-
-    shop: Shop
-    id: int
-    payment_id: int
-    kind: MovementKind
-    amount: Decimal
-    currency: str
-    key: str
-    acquirer: str
-    of_key: str
-    reference: str
-    created_at: datetime
-    number: int = 0
-    alerted: bool = False
-    clock: timedelta = timedelta(0)
-    answered: bool = False
-    paid_at: datetime | None = None
-
-
 _Happened = tuple[Movement, str]
 """A movement, and the acquirer's reference of what happened."""
 _Try = tuple[int, bool]
 """A movement's id, and whether its outcome was written."""
-
-
-class MovementRow(msgspec.Struct, frozen=True):
-    """A movement to be carried out, as all statements give it that begin or claim one."""
-
-    merchant_id: int
-    live: bool
-    id: int
-    payment_id: int
-    kind: MovementKind
-    amount: Decimal
-    currency: str
-    idempotency_key: str
-    acquirer: str
-    created_at: datetime
-    lookups: int
-    alerted_at: datetime | None
-    of_key: str
-    reference: str
-    clock: timedelta
-    paid_at: datetime | None
 
 
 class _Recorded(msgspec.Struct, frozen=True):
@@ -121,27 +73,6 @@ class _Ended(msgspec.Struct, frozen=True):
 class _State(msgspec.Struct, frozen=True):
     id: int
     state: MovementState
-
-
-def movement_of(row: MovementRow) -> Movement:
-    """The movement of a row."""
-    return Movement(
-        shop=Shop(row.merchant_id, row.live),
-        id=row.id,
-        payment_id=row.payment_id,
-        kind=row.kind,
-        amount=row.amount,
-        currency=row.currency,
-        key=row.idempotency_key,
-        acquirer=row.acquirer,
-        of_key=row.of_key,
-        reference=row.reference,
-        created_at=row.created_at - row.clock,
-        number=row.lookups,
-        alerted=row.alerted_at is not None,
-        clock=row.clock,
-        paid_at=row.paid_at,
-    )
 
 
 async def record_done(database: Database, done: Sequence[tuple[Movement, str]], *, now: datetime) -> set[int]:

@@ -10,7 +10,8 @@ from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import profile_changes, profiles
 from paydesk.domain.business.profile_changes import ChangeStatus
-from paydesk.domain.business.profiles import Details, ProfileStatus
+from paydesk.domain.business.profile_details import REQUIRED, Details, parse_details
+from paydesk.domain.business.profiles import ProfileStatus
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
 from paydesk.web.console.problems import sentence
@@ -50,7 +51,7 @@ async def _page(
         names={name: visit.texts.get(text) for name, text in NAMES.items()},
         missing=missing,
         countries=_countries(visit.texts.language),
-        required=(*profiles.REQUIRED, "iban"),
+        required=(*REQUIRED, "iban"),
         errors=errors or {},
         states=ProfileStatus,
     )
@@ -76,7 +77,7 @@ async def save(visit: Visit) -> Response:
     typed = {name: visit.form.text(name, 3000) for name in NAMES}
     # Some countries' account numbers look like a card's; it rests sealed.
     typed["iban"] = visit.form.raw("iban").strip()[:3000]
-    details, errors = profiles.parse_details(typed)
+    details, errors = parse_details(typed)
     if details.country and details.country not in dict(_countries("en")):
         errors["country"] = "choose a country of the list"
     if errors:

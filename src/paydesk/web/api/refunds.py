@@ -17,7 +17,8 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.core.money import plain_number
 from paydesk.domain.merchants.callers import Caller
-from paydesk.domain.payments.refunding import INVALID_AMOUNT, Refund, refund
+from paydesk.domain.payments.refundable import INVALID_AMOUNT
+from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly
 from paydesk.web.api.idempotency import REPLAYED, ByIdempotencyKey

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.open_outcomes import OpenKind, ask_now, open_outcomes
-from paydesk.domain.payments.janitor import ALERT_AFTER
+from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.lists import ROWS, list_address, mark_of, place_in
 from paydesk.web.console.visit import Visit

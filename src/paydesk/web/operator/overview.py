@@ -18,7 +18,7 @@ from paydesk.domain.operations.machinery import (
 )
 from paydesk.domain.operations.money import chargebacks_without_evidence, payable
 from paydesk.domain.operations.open_outcomes import OpenOutcome, open_outcomes
-from paydesk.domain.payments.janitor import ALERT_AFTER
+from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE

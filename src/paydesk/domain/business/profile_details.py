@@ -1,0 +1,146 @@
+"""What a merchant says of its business, as it is typed: details, bank account number, and the
+operator's reason to send them back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from stdnum import iban as iban_numbers
+from stdnum.exceptions import ValidationError
+
+from paydesk.core.email_addresses import parse_email
+from paydesk.core.errors import Malformed
+from paydesk.core.urls import check_url
+
+_PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
+_COUNTRY = re.compile(r"[A-Z]{2}")
+_LINE, _TEXT = 200, 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a merchant says: texts, empty while unsaid; `country` is an ISO 3166 code."""
+
+    legal_name: str = ""
+    street: str = ""
+    postal_code: str = ""
+    city: str = ""
+    country: str = ""
+    registration: str = ""
+    vat_number: str = ""
+    website: str = ""
+    support_email: str = ""
+    support_phone: str = ""
+    description: str = ""
+    goods: str = ""
+    account_holder: str = ""
+
+
+REQUIRED = (
+    "legal_name",
+    "street",
+    "postal_code",
+    "city",
+    "country",
+    "website",
+    "support_email",
+    "description",
+    "goods",
+    "account_holder",
+)
+"""The details without which nobody goes live; besides them the bank account
+and a confirmed e-mail address."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetailsRow:
+    """The details in a row of a profile, or of a change of one."""
+
+    legal_name: str
+    street: str
+    postal_code: str
+    city: str
+    country: str
+    registration: str
+    vat_number: str
+    website: str
+    support_email: str
+    support_phone: str
+    description: str
+    goods: str
+    account_holder: str
+
+    @property
+    def details(self) -> Details:
+        """The same, as it is looked at."""
+        return Details(**{name: getattr(self, name) for name in Details.__slots__})
+
+
+def parse_details(fields: Mapping[str, str]) -> tuple[Details, dict[str, str]]:
+    """What can be said of the fields, and what is wrong with the others, by name.
+    An empty field is not wrong.
+    """
+    parsed, errors = Details(), {}
+    for name in Details.__slots__:
+        text = " ".join(fields.get(name, "").split()) if name not in ("description", "goods") else fields.get(name, "")
+        try:
+            parsed = replace(parsed, **{name: _PARSERS.get(name, str)(_bounded(name, text.strip()))})
+        except Malformed as error:
+            errors[name] = error.message
+            parsed = replace(parsed, **{name: text[:_LINE]})
+    return parsed, errors
+
+
+def _bounded(name: str, text: str) -> str:
+    most = _TEXT if name in ("description", "goods") else _LINE
+    if len(text) > most:
+        raise Malformed(f"this has {len(text)} characters; at most {most} are kept", name)
+    return text
+
+
+def _website(text: str) -> str:
+    if text and check_url(text, "website") not in ("https", "http"):
+        raise Malformed("this must be a web address, like https://shop.example", "website")
+    return text
+
+
+def _phone(text: str) -> str:
+    if text and not _PHONE.fullmatch(text):
+        raise Malformed("this must be a telephone number, like +49 30 901820", "support_phone")
+    return text
+
+
+def _country(text: str) -> str:
+    if text and not _COUNTRY.fullmatch(text):
+        raise Malformed("choose a country of the list", "country")
+    return text
+
+
+_PARSERS: dict[str, Callable[[str], str]] = {
+    "website": _website,
+    "support_email": lambda text: parse_email(text) if text else "",
+    "support_phone": _phone,
+    "country": _country,
+}
+
+
+def parse_iban(text: str) -> str:
+    """An IBAN without its spaces. Raises: Malformed."""
+    try:
+        return str(iban_numbers.validate(text))
+    except ValidationError:
+        raise Malformed("this is no IBAN: check its letters and digits", "iban") from None
+
+
+def parse_reason(reason: str) -> str:
+    """Why something is sent back, as the merchant reads it.
+
+    Raises: Malformed if nothing is said.
+    """
+    words = reason.strip()[:_TEXT]
+    if not words:
+        raise Malformed("say why, so that the merchant knows what to change", "reason")
+    return words
