@@ -23,6 +23,7 @@ from hypothesis import settings as hypothesis_settings
 from starlette.types import Receive, Scope, Send
 from tests.databases import drop_database
 from tests.lengths import WHOLE
+from tests.warm_connections import WarmConnections, warm_connections
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
@@ -42,8 +43,11 @@ from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk_client import Gateway
 
-# A property holds or not, however long a busy machine takes for one example of it.
-hypothesis_settings.register_profile("whole", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A property holds or not, however long a busy machine takes for one example of it; and its
+# examples may share a merchant.
+hypothesis_settings.register_profile(
+    "whole", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 hypothesis_settings.register_profile(
     "short", hypothesis_settings.get_profile("whole"), max_examples=12, derandomize=True, database=None
 )
@@ -183,20 +187,27 @@ async def other_shop(database: Database, vault: Vault) -> Shop:
     )
 
 
-@pytest.fixture
-def settings(database_url: str, deployment_keys: dict[str, str], tmp_path: Path) -> Settings:
-    """The settings of a deployment of this test's own, at http://pay.test,
-    whose bank answers at once.
+@pytest.fixture(scope="session")
+def usual_settings(deployment_keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """What the deployments of all tests have in common, read once: that takes longer than
+    many a test.
     """
     return load_settings(
         base_url="http://pay.test",
-        data_dir=tmp_path,
-        database_url=database_url,
+        data_dir=tmp_path_factory.mktemp("no_settings"),
         database_connections=8,
         simulator_latency=0.0,
         vault_keys=deployment_keys["vault_keys"],
         secret_key=deployment_keys["secret_key"],
     )
+
+
+@pytest.fixture
+def settings(usual_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
+    """The settings of a deployment of this test's own, at http://pay.test,
+    whose bank answers at once.
+    """
+    return usual_settings.model_copy(update={"data_dir": tmp_path, "database_url": database_url})
 
 
 @pytest.fixture
@@ -234,8 +245,15 @@ def charges(bank: Bank) -> Callable[[], list[Standing]]:
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 
 
+@pytest.fixture(scope="session")
+async def warm(server_url: str) -> AsyncIterator[WarmConnections]:
+    """Connections that one test's service leaves to the next one's."""
+    async with warm_connections() as stock:
+        yield stock
+
+
 @pytest.fixture
-async def open_web(settings: Settings, bank: Bank) -> AsyncIterator[OpenWeb]:
+async def open_web(settings: Settings, bank: Bank, warm: WarmConnections) -> AsyncIterator[OpenWeb]:
     """Start a web application and give a browser in front of it, which follows no redirect
     and keeps no cookie.
 
@@ -253,7 +271,8 @@ async def open_web(settings: Settings, bank: Bank) -> AsyncIterator[OpenWeb]:
         ) -> httpx.AsyncClient:
             app = create_app(settings.model_copy(update=changed))
             lifespan: AbstractAsyncContextManager[Any] = app.router.lifespan_context(app)
-            state = dict(await stack.enter_async_context(lifespan))
+            with warm.given():
+                state = dict(await stack.enter_async_context(lifespan))
             state["checkout"] = wire(state["checkout"])
 
             async def with_state(scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, settings
 from tests import shopfront
 from tests.shopfront import MONTHLY
 
@@ -21,9 +20,6 @@ from paydesk.domain.payments.paying import Result
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.terms import Terms
-
-settings.register_profile("untimed", deadline=None, suppress_health_check=list(HealthCheck))
-settings.load_profile("untimed")
 
 
 class Customers:

@@ -141,10 +141,11 @@ class Record:
         _create_private(path)
         self._lock = threading.RLock()
         self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        _write_ahead(self._db)
         # Killed processes lose nothing without fsync, only a power cut would: this bank has no
         # real money.
-        self._db.executescript(f"pragma synchronous = off; {_SCHEMA}")
+        self._db.execute("pragma synchronous = off")
+        _write_ahead(self._db)
+        self._db.executescript(_SCHEMA)
         self._token_key: bytes = self._db.execute("select value from token_key").fetchone()[0]
 
     def close(self) -> None:
