@@ -10,6 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -392,16 +393,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items if WHOLE else ():
         if item.get_closest_marker("longer") or is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("long")
-    for apart in APART:
-        if apart not in config.option.markexpr:
-            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(apart)])
-            items[:] = [item for item in items if not item.get_closest_marker(apart)]
+    unasked = {apart for apart in APART if apart not in config.option.markexpr}
+    left_out = {item for item in items if not unasked.isdisjoint(mark.name for mark in item.iter_markers())}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: _place(item.path))
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):
             item.add_marker("database")
 
 
+@cache
 def _place(path: Path) -> int:
     """Where in the order of all a file comes: by the first of the lists above that it is in."""
     return next((place for place, one in enumerate((*LONGEST, *LONG)) if path.match(one)), len(LONGEST) + len(LONG))

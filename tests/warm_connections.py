@@ -31,6 +31,7 @@ and the session's name.
 class WarmConnection(ConfirmedConnection):
     """A connection that its pool does not close but lays aside."""
 
+    _pool_holder: Any
     laid_aside: list[WarmConnection] | None = None
     """Where its kind is kept."""
 
@@ -57,12 +58,12 @@ class WarmConnections:
         stock = self
 
         class WithStock(Servers):
-            async def connect(self, url: str, **options: Any) -> asyncpg.Connection:
-                kept = stock._kept[url, options["command_timeout"], options["server_settings"]["application_name"]]
+            async def connect(self, _url: str, **options: Any) -> asyncpg.Connection:
+                kept = stock._kept[_url, options["command_timeout"], options["server_settings"]["application_name"]]
                 while kept:
                     if not (connection := kept.pop()).is_closed():
                         return connection
-                opened = await super().connect(url, **options)
+                opened = await super().connect(_url, **options)
                 opened.laid_aside = kept
                 return opened
 
