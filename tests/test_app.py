@@ -10,11 +10,10 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import HeldBank
 from tests.shopfront import open_page, press_pay
 
 from paydesk import app as application
-from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, RemoteSimulator, SimulatedAcquirer
 from paydesk.app import create_app, payment_desk
 from paydesk.core.errors import SetupError
@@ -126,20 +125,11 @@ async def test_every_answer_has_a_request_id_that_the_log_knows_and_no_secret_of
 async def test_a_payment_under_way_is_finished_before_the_service_stops(
     settings: Settings, bank: Bank, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
-    decided, let_go = asyncio.Event(), asyncio.Event()
-
-    class Held(LyingAcquirer):
-        async def authorize(self, purchase: Purchase) -> Outcome:
-            answer = await super().authorize(purchase)
-            decided.set()
-            await let_go.wait()
-            return answer
-
     app = create_app(settings)
     lifespan: Any = app.router.lifespan_context(app)
     state = dict(await lifespan.__aenter__())
     services = state["checkout"]
-    held = Held(services.desk.acquirers["simulator"], Lies())
+    held = HeldBank(services.desk.acquirers["simulator"])
     state["checkout"] = replace(services, desk=replace(services.desk, acquirers={"simulator": held}))
 
     async def with_state(scope: Any, receive: Any, send: Any) -> None:
@@ -149,12 +139,12 @@ async def test_a_payment_under_way_is_finished_before_the_service_stops(
         transport=httpx.ASGITransport(app=with_state, client=("192.0.2.1", 1)), base_url=settings.address
     ) as web:
         paying = asyncio.create_task(press_pay(web, await open_page(web, signed_form())))
-        await decided.wait()
+        await held.asked.wait()
         paying.cancel()
     stopping = asyncio.create_task(lifespan.__aexit__(None, None, None))
     await asyncio.sleep(0.05)
     assert not stopping.done()
-    let_go.set()
+    held.let_go.set()
     await stopping
     assert await database.fetchval("select state from payment where merchant_id = $1", merchant.id) == "captured"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests import set_back, shopfront
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import HeldBank, answering, ending_in
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
 
@@ -142,25 +142,6 @@ async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
     await database.execute("drop trigger guarded on card_change; drop function guard_card_change")
 
 
-class Gated(LyingAcquirer):
-    """Keeps an answer back until the test lets it go."""
-
-    def __init__(self, inner: Acquirer) -> None:
-        super().__init__(inner, Lies())
-        self.asked, self.go = asyncio.Event(), asyncio.Event()
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        return await self._late(await super().authorize(purchase))
-
-    async def charge_stored(self, purchase: Purchase) -> Outcome:
-        return await self._late(await super().charge_stored(purchase))
-
-    async def _late(self, answer: Outcome) -> Outcome:
-        self.asked.set()
-        await self.go.wait()
-        return answer
-
-
 async def test_the_replaced_card_is_the_one_charged_next(holder: Holder, charges: Charges) -> None:
     before = await holder.now()
     assert await holder.give(MASTERCARD) == Replaced()
@@ -286,34 +267,27 @@ async def test_the_background_look_up_goes_on_after_a_bad_round(
 async def test_a_check_that_fails_with_the_card_in_its_hand_logs_no_number(
     holder: Holder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Clumsy(LyingAcquirer):
-        async def authorize(self, purchase: Purchase) -> Outcome:
-            raise RuntimeError(f"can't read the answer to {purchase}")
+    async def fail(purchase: Purchase) -> Outcome:
+        raise RuntimeError(f"can't read the answer to {purchase}")
 
-    assert await holder.at(Clumsy(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Unsettled()
+    clumsy = answering(holder.desk.acquirers["simulator"], authorize=fail)
+    assert await holder.at(clumsy).give(MASTERCARD) == Unsettled()
     logged = capsys.readouterr()
     assert "the check of a card failed" in logged.out + logged.err
     assert MASTERCARD not in logged.out + logged.err
 
 
 async def test_a_check_that_the_acquirer_refuses_as_a_request_is_told_at_once(holder: Holder) -> None:
-    class Choosy(LyingAcquirer):
-        async def authorize(self, purchase: Purchase) -> Outcome:
-            raise AcquirerRefused("this account may not keep cards")
-
-    assert await holder.at(Choosy(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Refused(
-        "request_refused"
-    )
+    refusal = AcquirerRefused("this account may not keep cards")
+    choosy = answering(holder.desk.acquirers["simulator"], authorize=ending_in(refusal))
+    assert await holder.at(choosy).give(MASTERCARD) == Refused("request_refused")
     assert await holder.change_states() == ["declined"]
     assert await holder.give(MASTERCARD) == Replaced()
 
 
 async def test_a_check_that_never_arrived_ends_only_once_it_no_longer_can(holder: Holder) -> None:
-    class Deaf(LyingAcquirer):
-        async def authorize(self, purchase: Purchase) -> Outcome:
-            raise RuntimeError("the line is dead")
-
-    assert await holder.at(Deaf(holder.desk.acquirers["simulator"], Lies())).give(MASTERCARD) == Unsettled()
+    deaf = answering(holder.desk.acquirers["simulator"], authorize=ending_in(RuntimeError("the line is dead")))
+    assert await holder.at(deaf).give(MASTERCARD) == Unsettled()
     assert await holder.settle(seconds=10) == 1
     assert await holder.change_states() == ["processing"]
     with pytest.raises(Conflict):
@@ -334,11 +308,11 @@ async def test_two_tabs_replace_the_card_one_after_the_other_or_not_at_all(holde
 
 
 async def test_a_cancel_during_the_check_wins_and_nothing_is_charged(failing: Holder, charges: Charges) -> None:
-    gate = Gated(failing.desk.acquirers["simulator"])
+    gate = HeldBank(failing.desk.acquirers["simulator"])
     giving = asyncio.create_task(failing.at(gate).give(VISA))
     await gate.asked.wait()
     await cancel(failing.desk.database, failing.shop, (await failing.now()).id, by="customer", now=utc_now())
-    gate.go.set()
+    gate.let_go.set()
     assert await giving == Replaced()
     held = await failing.holding()
     assert (held.subscription.state, held.subscription.date_next, held.card.last4) == ("Cancelled", None, "0341")
@@ -355,11 +329,11 @@ async def test_a_charge_in_flight_counts_whatever_card_is_given_meanwhile(
 ) -> None:
     holder = await subscribe(desk, shop, number)
     due = (await holder.now()).date_next
-    gate = Gated(desk.acquirers["simulator"])
+    gate = HeldBank(desk.acquirers["simulator"])
     charging = asyncio.create_task(holder.at(gate).charge(due))
     await gate.asked.wait()
     assert await holder.give(MASTERCARD) == Replaced()
-    gate.go.set()
+    gate.let_go.set()
     assert await charging == 1
     after = await holder.now()
     assert (after.counter, after.failures) == (2 if paid else 1, 0)

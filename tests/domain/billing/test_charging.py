@@ -9,11 +9,12 @@ from decimal import Decimal
 
 import pytest
 from tests import set_back
+from tests.banks import HeardBank, HeldBank
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import MONTHLY
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import DeclineReason, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
@@ -63,17 +64,11 @@ async def nobody_else(database: Database) -> None:
 
 
 async def test_the_charge_names_the_first_payment_to_the_network(club: Subscriber, obedient: ObedientBank) -> None:
-    asked: list[Purchase] = []
-
-    class Listening(ObedientBank):
-        async def charge_stored(self, purchase: Purchase) -> Outcome:
-            asked.append(purchase)
-            return await super().charge_stored(purchase)
-
-    listening = club.at(Listening())
+    heard = HeardBank(ObedientBank())
+    listening = club.at(heard)
     subscription = await listening.subscribe()
     await listening.charge_due(subscription)
-    first, renewal = asked
+    first, renewal = heard.purchases
     assert renewal.network_reference == f"net-{first.key}"
     assert renewal.card.cvc is None
     assert (renewal.amount, renewal.capture) == (Decimal(10), True)
@@ -255,23 +250,14 @@ async def test_a_card_that_cannot_be_read_holds_up_nobody_else(
 async def test_a_charge_in_flight_stands_when_it_is_cancelled_and_nothing_follows(
     club: Subscriber, obedient: ObedientBank, clean: Callable[[], Awaitable[None]]
 ) -> None:
-    calls = asyncio.Event()
-    go_on = asyncio.Event()
-
-    class Slow(ObedientBank):
-        async def charge_stored(self, purchase: Purchase) -> Outcome:
-            calls.set()
-            await go_on.wait()
-            return await super().charge_stored(purchase)
-
     subscription = await club.subscribe()
     assert subscription.date_next is not None
-    slow = club.at(Slow(decided=obedient.decided))
-    charging = asyncio.create_task(slow.charge(subscription.date_next))
-    await calls.wait()
+    held = HeldBank(obedient)
+    charging = asyncio.create_task(club.at(held).charge(subscription.date_next))
+    await held.asked.wait()
     ended = await cancel(club.desk.database, club.shop, subscription.id, by="customer", now=subscription.date_next)
     assert ended.state == "Cancelled"
-    go_on.set()
+    held.let_go.set()
     await charging
     after = await club.now(subscription)
     assert (after.state, after.paid_number_counter, after.date_next) == ("Cancelled", 2, None)

@@ -13,10 +13,10 @@ from typing import Any
 import asyncpg
 import pytest
 from tests import set_back
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import answering, ending_in
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, DisputePage
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
@@ -289,25 +289,11 @@ async def test_another_merchants_chargeback_is_not_found(
     assert await list_chargebacks(database, other_shop, None, Page(10)) == []
 
 
-class ClosedAcquirer(LyingAcquirer):
-    """An acquirer that does not let its disputes be read."""
-
-    async def disputes(self, after: str) -> DisputePage:
-        raise AcquirerRefused("this key may not read events")
-
-
-class SenselessAcquirer(LyingAcquirer):
-    """An acquirer whose answer nobody understands."""
-
-    async def disputes(self, after: str) -> DisputePage:
-        raise KeyError("status")
-
-
-@pytest.mark.parametrize("kind", [ClosedAcquirer, SenselessAcquirer])
+@pytest.mark.parametrize("error", [AcquirerRefused("this key may not read events"), KeyError("status")])
 async def test_an_acquirer_that_can_not_be_read_does_not_keep_us_from_the_others(
-    desk: Desk, shop: Shop, database: Database, buy: Buy, kind: type[LyingAcquirer]
+    desk: Desk, shop: Shop, database: Database, buy: Buy, error: Exception
 ) -> None:
     await buy(CHARGED_BACK)
-    closed = kind(desk.acquirers["simulator"], Lies())
+    closed = answering(desk.acquirers["simulator"], disputes=ending_in(error))
     await read_disputes(replace(desk, acquirers={"closed": closed, **desk.acquirers}), now=utc_now())
     assert len(await list_chargebacks(database, shop, None, Page(10))) == 1

@@ -11,13 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.domain.conftest import OpenCopy
+from tests.banks import answering, ending_in
 from tests.domain.operations.forgetting import MASTERCARD, VISA, Desks, Forgetful
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY, buy, ship, ships, subscribe
 
-from paydesk.adapters.acquirers.interface import Finding, OutcomeUnknown
-from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -25,16 +24,10 @@ from paydesk.domain.operations import adopting
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept
-from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.paying import Paid
 
 DECLINED = "4000000000000002"
-
-
-@pytest.fixture
-def forgetful(copies: OpenCopy, desk: Desk, bank: Bank) -> Forgetful:
-    return Forgetful(copies, desk, bank)
 
 
 async def _order(till: Desks) -> None:
@@ -273,19 +266,10 @@ async def test_what_was_paid_twice_is_given_back_by_itself_if_a_setting_says_so(
         assert till.taken() == [(Decimal(10), Decimal(0))] * 2
 
 
-class Deaf(SimulatedAcquirer):
-    """Its line is cut when something is to be undone."""
-
-    async def undo(self, key: str, of_key: str) -> Finding:
-        raise OutcomeUnknown("no answer")
-
-
 async def test_what_is_being_given_back_is_not_adopted(forgetful: Forgetful) -> None:
     async with forgetful.after(_pay) as (till, before):
         (forgotten,) = [row["idempotency_key"] for row in before.rows["attempts"]]
-        deaf = replace(
-            till, desk=replace(till.desk, acquirers={"simulator": Deaf(till.bank, base_url="http://pay.test")})
-        )
+        deaf = till.at(answering(till.desk.acquirers["simulator"], undo=ending_in(OutcomeUnknown("no answer"))))
         with pytest.raises(Unavailable, match="it is not known"):
             await give_back(deaf.desk, "simulator", forgotten, requested_by="operator", now=utc_now())
         assert (await till.reconcile()).adopted == []

@@ -7,20 +7,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeVar
 
 import asyncpg
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.adapters.mail.post_offices import PostOffice, post_office
+from tests.banks import LiveBank
 from tests.conftest import OpenWeb, SignedForm, accept_waiting, submit_profile
 from tests.domain.payments.conftest import Till
 from tests.domain.pingbacks.conftest import Receiver
 from tests.domain.subscriptions.subscriber import Subscriber
 
-from paydesk.adapters.acquirers.interface import Outcome, OutcomeUnknown, Purchase
-from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, SetupError
@@ -47,26 +47,7 @@ from paydesk.settings import Settings
 from paydesk.worker import allowed_mailer, mail_sender, outbound_client, sender_settings
 
 APPROVED = "4242424242424242"
-Answer = TypeVar("Answer")
 LOOPBACK = "127.0.0.0/8"
-
-
-class LiveBank(SimulatedAcquirer):
-    """A bank that stands in for a real one; while it is told to, it loses its answers."""
-
-    name = "live bank"
-    loses = False
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        return self._answer(await super().authorize(purchase))
-
-    async def refund(self, *asked: Any) -> str:
-        return self._answer(await super().refund(*asked))
-
-    def _answer(self, answer: Answer) -> Answer:
-        if self.loses:
-            raise OutcomeUnknown("lost")
-        return answer
 
 
 @pytest.fixture
@@ -161,7 +142,7 @@ class Deployment:
 async def deployment(
     settings: Settings, desk: Desk, bank: Bank, shop: Shop, receiver: Receiver, office: PostOffice
 ) -> AsyncIterator[Deployment]:
-    live_bank = LiveBank(bank, base_url=settings.address)
+    live_bank = LiveBank(bank)
     live = replace(desk, acquirers={**desk.acquirers, live_bank.name: live_bank}, live_acquirer=live_bank.name)
     made = Deployment(settings, live, live_bank, bank, receiver, office, replace(shop, live=True))
     await _fill(made)
@@ -182,10 +163,10 @@ async def _fill(deployment: Deployment) -> None:
     paid = await database.fetchval("select id from payment where state = 'captured'")
     tests = Till(desk, replace(shop, live=False))
     assert await tests.pay(await tests.order("test", pingback_url=url), APPROVED) == Paid()
-    deployment.live_bank.loses = True
-    assert await till.pay(await till.order("lost", pingback_url=url), APPROVED) == Unsettled()
-    await refund(desk, shop, paid, None, requested_by="api", request_key="lost", now=utc_now())
-    deployment.live_bank.loses = False
+    bank = deployment.live_bank
+    deaf = replace(desk, acquirers={**desk.acquirers, bank.name: LyingAcquirer(bank, Lies(lose_answers=1.0))})
+    assert await Till(deaf, shop).pay(await till.order("lost", pingback_url=url), APPROVED) == Unsettled()
+    await refund(deaf, shop, paid, None, requested_by="api", request_key="lost", now=utc_now())
     hour = timedelta(hours=1)
     for table in ("payment_attempt", "movement"):
         await database.execute(f"update {table} set lookup_at = now() where lookup_at is not null")

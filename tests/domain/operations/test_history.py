@@ -5,11 +5,9 @@ and nothing that moves money is begun.
 from __future__ import annotations
 
 import asyncio
-import stat
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from tests.conftest import migrated_database
@@ -18,7 +16,6 @@ from paydesk.core.errors import Held
 from paydesk.database.pool import Database, connected
 from paydesk.domain.operations import history as module
 from paydesk.domain.operations.history import Beat, History, Memory, Reading, Verdict, compare, hold, queries, read
-from paydesk.domain.operations.remembering import memory_file, recall, remember
 from paydesk.domain.operations.restoring import GAP
 from paydesk.domain.payments.money_gate import Standing
 
@@ -79,25 +76,6 @@ def test_who_remembers_nothing_knows_nothing() -> None:
 )
 def test_lists_are_read_back_to_before_the_last_beat(changed: dict[str, object], since: datetime) -> None:
     assert replace(READING, **changed).look_since == since  # type: ignore[arg-type]
-
-
-def test_what_is_remembered_is_found_again_and_never_something_older(tmp_path: Path) -> None:
-    file = memory_file(tmp_path)
-    assert recall(file) is None
-    remember(file, MEMORY)
-    remember(file, replace(MEMORY, beat=Beat(2, 499)))
-    assert recall(file) == MEMORY
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    remember(file, replace(MEMORY, deployment="another", beat=Beat(1, 1)))
-    assert recall(file) == Memory("another", Beat(1, 1), HERE)
-    assert list(tmp_path.iterdir()) == [file]
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1, 2]", '{"deployment": 5}', "x" * 2000])
-def test_a_broken_file_is_no_memory_and_an_unwritable_one_no_error(tmp_path: Path, content: str) -> None:
-    memory_file(tmp_path).write_text(content)
-    assert recall(memory_file(tmp_path)) is None
-    remember(tmp_path / "nowhere" / "file", MEMORY)
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.banks import answering, ending_in
 from tests.conftest import migrated_database
 from tests.databases import unguarded
 from tests.domain.subscriptions.subscriber import Subscriber
 
 from paydesk.adapters.acquirers.gated import GatedAcquirer
-from paydesk.adapters.acquirers.interface import OutcomeUnknown
-from paydesk.adapters.acquirers.listing import PurchasePage
-from paydesk.adapters.acquirers.passing import PassingAcquirer
+from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.standing import Standing as AtTheBank
 from paydesk.core.clock import utc_now
@@ -106,15 +105,9 @@ async def because(database: Database) -> str:
     return (await read(database)).held_because
 
 
-class DeafBank(PassingAcquirer):
-    """Its list can't be read, until it can."""
-
-    is_deaf = True
-
-    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
-        if self.is_deaf:
-            raise OutcomeUnknown("no answer")
-        return await super().list_purchases(since, after)
+def deaf(desk: Desk) -> Acquirer:
+    """A bank whose list can't be read."""
+    return answering(desk.acquirers["simulator"], list_purchases=ending_in(OutcomeUnknown("no answer")))
 
 
 class TestLooking:
@@ -183,9 +176,8 @@ class TestLooking:
     async def test_a_list_that_cannot_be_read_lets_nothing_begin_and_then_holds(
         self, gated: Desk, history: History, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        deaf = DeafBank(desk.acquirers["simulator"])
         monkeypatch.setattr(holding, "EVERY", 0.01)
-        async with watching(replace(gated, acquirers={"simulator": deaf}), history):
+        async with watching(replace(gated, acquirers={"simulator": deaf(desk)}), history):
             await asyncio.sleep(0.1)
             assert history.gate.standing is Standing.LOOKING
             monkeypatch.setattr(holding, "UNREADABLE", 0.0)
@@ -195,7 +187,7 @@ class TestLooking:
     async def test_a_test_bank_out_of_reach_keeps_nobody_from_live_payments(
         self, gated: Desk, history: History, desk: Desk
     ) -> None:
-        banks = {"simulator": DeafBank(desk.acquirers["simulator"]), "live": desk.acquirers["simulator"]}
+        banks = {"simulator": deaf(desk), "live": desk.acquirers["simulator"]}
         async with watching(replace(gated, acquirers=banks, live_acquirer="live"), history):
             await history.gate.require()
 

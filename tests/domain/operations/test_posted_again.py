@@ -8,14 +8,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.domain.conftest import OpenCopy
 from tests.domain.operations.forgetting import MASTERCARD, VISA, Desks, Forgetful
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Result
 
 DECLINED = "4000000000000002"
@@ -28,12 +26,12 @@ async def _pay(till: Desks, *numbers: str) -> list[Result]:
 
 @pytest.mark.parametrize("numbers", [(VISA,), (DECLINED, VISA)], ids=["at once", "at the second try"])
 async def test_what_was_paid_days_ago_is_looked_for_and_not_charged_again(
-    copies: OpenCopy, desk: Desk, bank: Bank, numbers: tuple[str, ...]
+    forgetful: Forgetful, bank: Bank, numbers: tuple[str, ...]
 ) -> None:
     async def join(till: Desks) -> None:
         assert (await _pay(till, *numbers))[-1] == Paid()
 
-    async with Forgetful(copies, desk, bank).after(join) as (till, _):
+    async with forgetful.after(join) as (till, _):
         two_days = timedelta(days=2)
         later = SimulatedAcquirer(Bank(bank.record, now=lambda: utc_now() + two_days), base_url="http://pay.test")
         till = replace(till, desk=replace(till.desk, acquirers={"simulator": later}))

@@ -2,84 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.databases import unguarded
+from tests import breaking
+from tests.banks import answering, ending_in
+from tests.domain.operations.books import Books
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import CardDetails, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.listing import PurchasePage
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
-from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
-from paydesk.database.pool import Database
-from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import reading, reconciling
-from paydesk.domain.operations.differences import Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import refund
 
 __all__ = ["database", "database_url"]
 
 FOUR = Decimal(4)
-
-
-@dataclass
-class Books:
-    """Our books and the bank's, some minutes after everything was written down."""
-
-    desk: Desk
-    shop: Shop
-    bank: Bank
-    payment_id: int
-
-    async def compare(self) -> Reconciled:
-        now = utc_now()
-        return await reconcile(
-            self.desk, "simulator", since=now - timedelta(hours=1), now=now + 2 * reconciling.SETTLED
-        )
-
-    async def differences(self) -> list[Difference]:
-        """What differs of this test's own merchant, or of nobody's."""
-        found = (await self.compare()).differences
-        return [one for one in found if one.merchant_id in (None, self.shop.merchant_id)]
-
-    async def reasons(self) -> list[str]:
-        return [one.reason for one in await self.differences()]
-
-    async def alarms(self) -> list[str]:
-        rows = await self.desk.database.fetch(
-            "select subject from alarm where kind = 'not_reconciled' and settled_at is null"
-        )
-        return [row["subject"] for row in rows]
-
-    async def give(self, amount: Decimal) -> int:
-        given = await refund(self.desk, self.shop, self.payment_id, amount, requested_by="api", now=utc_now())
-        return given.reference_id
-
-    async def attempt(self) -> Any:
-        return await self.desk.database.fetchrow(
-            "select * from payment_attempt where merchant_id = $1 and payment_id = $2",
-            self.shop.merchant_id,
-            self.payment_id,
-        )
-
-
-@pytest.fixture
-async def books(desk: Desk, shop: Shop, bank: Bank, database: Database, buy: Callable[[], Awaitable[int]]) -> Books:
-    # What other tests left was paid at banks of their own.
-    await database.execute(
-        "update payment_attempt set acquirer = 'elsewhere' where acquirer = 'simulator' and state = 'approved'"
-    )
-    await database.execute("delete from alarm where kind = 'not_reconciled'")
-    return Books(desk, shop, bank, await buy())
 
 
 async def test_books_that_agree_are_no_news(books: Books) -> None:
@@ -91,11 +35,7 @@ async def test_books_that_agree_are_no_news(books: Books) -> None:
 
 async def test_money_that_our_books_forgot_is_found_by_its_mark(books: Books) -> None:
     key = (await books.attempt())["idempotency_key"]
-    async with books.desk.database.acquire() as connection, connection.transaction(), unguarded(connection):
-        for table in ("pingback", "ledger_entry"):
-            await connection.execute(f"delete from {table} where merchant_id = $1", books.shop.merchant_id)
-        await connection.execute("delete from payment_attempt where merchant_id = $1", books.shop.merchant_id)
-        await connection.execute("delete from payment where merchant_id = $1", books.shop.merchant_id)
+    await books.forget()
     (found,) = await books.differences()
     assert (found.what, found.key, found.merchant_id) == ("purchase", key, None)
     assert f"payment {books.payment_id}" in found.reason
@@ -103,9 +43,7 @@ async def test_money_that_our_books_forgot_is_found_by_its_mark(books: Books) ->
 
 
 async def test_what_the_bank_lacks_is_found_too(books: Books) -> None:
-    await books.desk.database.execute(
-        "update payment_attempt set idempotency_key = $2 where merchant_id = $1", books.shop.merchant_id, "never sent"
-    )
+    await breaking.say(books.database, "payment_attempt", books.shop.merchant_id, idempotency_key="never sent")
     reasons = {one.key: one.reason for one in await books.differences()}
     assert (
         reasons["never sent"]
@@ -115,41 +53,25 @@ async def test_what_the_bank_lacks_is_found_too(books: Books) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("table", "wrong", "reason"),
     [
-        ("update payment set refunded = 1 where merchant_id = $1", "0.00 USD were given back there, and 1.00 USD"),
-        ("update payment_attempt set amount = 11 where merchant_id = $1", "it is of 10.00 USD, and of 11.0000 USD"),
-        (
-            "update payment_attempt set currency = 'EUR' where merchant_id = $1",
-            "it is of 10.00 USD, and of 10.0000",
-        ),
-        ("update payment_attempt set state = 'failed' where merchant_id = $1", "it has 10.00 USD of the customer's"),
-        ("update payment set state = 'voided' where merchant_id = $1", "it has 10.00 USD, and is voided in our books"),
-        ("update payment set state = 'authorized' where merchant_id = $1", "it is captured there, and only authorized"),
+        ("payment", {"refunded": 1}, "0.00 USD were given back there, and 1.00 USD"),
+        ("payment_attempt", {"amount": 11}, "it is of 10.00 USD, and of 11.0000 USD"),
+        ("payment_attempt", {"currency": "EUR"}, "it is of 10.00 USD, and of 10.0000"),
+        ("payment_attempt", {"state": "failed"}, "it has 10.00 USD of the customer's"),
+        ("payment", {"state": "voided"}, "it has 10.00 USD, and is voided in our books"),
+        ("payment", {"state": "authorized"}, "it is captured there, and only authorized"),
     ],
 )
 async def test_each_way_to_differ_is_named_and_settles_itself_once_mended(
-    books: Books, change: str, reason: str
+    books: Books, table: str, wrong: dict[str, Any], reason: str
 ) -> None:
-    before = await books.attempt()
-    payment = await books.desk.database.fetchrow("select * from payment where id = $1", books.payment_id)
-    await books.desk.database.execute(change, books.shop.merchant_id)
+    row = await books.database.fetchrow(f"select * from {table} where merchant_id = $1", books.shop.merchant_id)
+    await breaking.say(books.database, table, books.shop.merchant_id, **wrong)
     (said,) = await books.reasons()
     assert said.startswith(reason)
     assert len(await books.alarms()) == 1
-    await books.desk.database.execute(
-        "update payment_attempt set amount = $2, currency = $3, state = $4 where merchant_id = $1",
-        books.shop.merchant_id,
-        before["amount"],
-        before["currency"],
-        before["state"],
-    )
-    await books.desk.database.execute(
-        "update payment set refunded = $2, state = $3 where merchant_id = $1",
-        books.shop.merchant_id,
-        payment["refunded"],
-        payment["state"],
-    )
+    await breaking.say(books.database, table, books.shop.merchant_id, **{name: row[name] for name in wrong})
     assert (await books.reasons(), await books.alarms()) == ([], [])
 
 
@@ -164,7 +86,7 @@ async def test_a_refund_that_our_books_don_t_know_is_found(books: Books) -> None
 
 async def test_a_refund_that_failed_at_the_bank_and_not_here_is_found(books: Books) -> None:
     movement = await books.give(FOUR)
-    key = await books.desk.database.fetchval(
+    key = await books.database.fetchval(
         "select idempotency_key from movement where merchant_id = $1 and id = $2", books.shop.merchant_id, movement
     )
     made = books.bank.record.decided(key)
@@ -189,11 +111,9 @@ async def test_other_software_on_the_account_is_counted_and_left_alone(books: Bo
 async def test_a_refund_of_a_test_side_that_was_emptied_since_is_no_difference(books: Books) -> None:
     await books.give(FOUR)
     key = (await books.attempt())["idempotency_key"]
-    async with books.desk.database.acquire() as connection, connection.transaction(), unguarded(connection):
-        for table in ("pingback", "ledger_entry", "movement", "payment_attempt", "payment"):
-            await connection.execute(f"delete from {table} where merchant_id = $1", books.shop.merchant_id)
-        emptied = "insert into forgotten_attempt (merchant_id, acquirer, idempotency_key) values ($1, 'simulator', $2)"
-        await connection.execute(emptied, books.shop.merchant_id, key)
+    await books.forget()
+    emptied = "insert into forgotten_attempt (merchant_id, acquirer, idempotency_key) values ($1, 'simulator', $2)"
+    await books.database.execute(emptied, books.shop.merchant_id, key)
     assert await books.reasons() == []
 
 
@@ -216,7 +136,7 @@ async def test_an_answer_that_is_lost_in_the_middle_of_a_list_is_asked_for_again
 async def test_what_slid_to_another_page_between_two_readings_is_still_found(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    await books.say(refunded=1)
     honest, read = books.bank.list_purchases, [0]
 
     def list_purchases(*asked: Any) -> PurchasePage:
@@ -228,16 +148,16 @@ async def test_what_slid_to_another_page_between_two_readings_is_still_found(
 
 
 async def test_what_is_young_or_still_open_is_no_difference(books: Books) -> None:
-    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    await books.say(refunded=1)
     now = utc_now()
     young = await reconcile(books.desk, "simulator", since=now - timedelta(hours=1), now=now)
     assert young.differences == []
-    await books.desk.database.execute("update payment set refunding = 1 where merchant_id = $1", books.shop.merchant_id)
+    await books.say(refunding=1)
     assert await books.reasons() == []
 
 
 async def test_what_moves_between_two_readings_is_no_difference(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    await books.say(refunded=1)
     honest, read = books.bank.list_purchases, [0]
 
     def list_purchases(*asked: Any) -> Any:
@@ -254,28 +174,23 @@ async def test_what_moves_between_two_readings_is_no_difference(books: Books, mo
 
 
 async def test_workers_share_the_hourly_reading_and_measure_it(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    await books.desk.database.execute("delete from reconciliation")
-    await books.desk.database.execute("update payment set refunded = 1 where merchant_id = $1", books.shop.merchant_id)
+    await books.database.execute("delete from reconciliation")
+    await books.say(refunded=1)
     monkeypatch.setattr(reconciling, "SETTLED", timedelta(seconds=-1))
     for _ in range(2):
         await reconciling._reconcile_when_due(books.desk, "simulator", now=utc_now())
-    row = await books.desk.database.fetchrow("select * from reconciliation")
+    row = await books.database.fetchrow("select * from reconciliation")
     assert (row["differences"], row["leased_until"]) == (1, None)
-    (alarm,) = await books.desk.database.fetch("select times from alarm where kind = 'not_reconciled'")
+    (alarm,) = await books.database.fetch("select times from alarm where kind = 'not_reconciled'")
     assert alarm["times"] == 1, "the second worker finds it done"
-    await books.desk.database.execute("update payment set refunded = 0 where merchant_id = $1", books.shop.merchant_id)
+    await books.say(refunded=0)
     now = utc_now()
     for back, left in ((timedelta(hours=1), 1), (timedelta(days=2), 0)):
         await reconcile(books.desk, "simulator", since=now - back, now=now)
-        assert await books.desk.database.fetchval("select differences from reconciliation") == left
+        assert await books.database.fetchval("select differences from reconciliation") == left
 
 
-async def test_a_list_that_can_t_be_read_is_said(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paydesk.adapters.acquirers.interface import OutcomeUnknown
-
-    async def silent(*_asked: Any) -> Any:
-        raise OutcomeUnknown("no answer")
-
-    monkeypatch.setattr(books.desk.acquirers["simulator"], "list_purchases", silent)
+async def test_a_list_that_can_t_be_read_is_said(books: Books) -> None:
+    silent = answering(books.desk.acquirers["simulator"], list_purchases=ending_in(OutcomeUnknown("no answer")))
     with pytest.raises(Unavailable, match="the list of simulator can't be read: no answer"):
-        await books.compare()
+        await books.at(silent).compare()

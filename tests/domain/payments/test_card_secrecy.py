@@ -19,7 +19,7 @@ import asyncpg
 import httpx
 import pytest
 import structlog
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import answering
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank
@@ -133,14 +133,6 @@ def logs(request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest
     structlog.configure(**before)
 
 
-class Failing(LyingAcquirer):
-    """Answers the first time; then fails with the card in its hand."""
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        await super().authorize(purchase)
-        raise RuntimeError(f"can't read the answer to {purchase}")
-
-
 async def buy_with_every_card(web: httpx.AsyncClient, signed_form: SignedForm, cvc: str) -> None:
     for number in NUMBERS:
         spaced = " ".join(number[place : place + 4] for place in range(0, len(number), 4))
@@ -168,7 +160,13 @@ async def test_no_number_and_no_cvc_rests_anywhere(
 ) -> None:
     def failing(services: Any) -> Any:
         desk = services.desk
-        acquirers = {"simulator": Failing(desk.acquirers["simulator"], Lies())}
+        honest = desk.acquirers["simulator"]
+
+        async def decide_and_fail(purchase: Purchase) -> Outcome:
+            await honest.authorize(purchase)
+            raise RuntimeError(f"can't read the answer to {purchase}")
+
+        acquirers = {"simulator": answering(honest, authorize=decide_and_fail)}
         return replace(services, desk=replace(desk, acquirers=acquirers))
 
     unlimited = {"declines_per_hour": 1000}

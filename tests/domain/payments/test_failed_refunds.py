@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from tests import set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import answering, ending_in
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import FailedRefund, FailedRefundPage, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import FailedRefund, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -215,12 +216,8 @@ async def test_one_that_nobody_knows_is_an_alarm_and_stops_no_other(order: Retur
 
 
 async def test_an_acquirer_that_can_t_be_read_for_hours_is_an_alarm_until_it_can(order: Returned) -> None:
-    class Silent(LyingAcquirer):
-        async def failed_refunds(self, after: str) -> FailedRefundPage:
-            raise OutcomeUnknown("nobody answers")
-
     assert await order.read() == 0
-    silent = Silent(order.desk.acquirers["simulator"], Lies())
+    silent = answering(order.desk.acquirers["simulator"], failed_refunds=ending_in(OutcomeUnknown("nobody answers")))
     away = replace(order, desk=replace(order.desk, acquirers={"simulator": silent}))
     await away.read(hours=5)
     assert await order.alarms() == []
@@ -256,12 +253,8 @@ async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
 
 
 async def test_an_answer_that_makes_no_sense_keeps_nobody_from_the_other_acquirers(order: Returned) -> None:
-    class Senseless(LyingAcquirer):
-        async def failed_refunds(self, after: str) -> FailedRefundPage:
-            raise KeyError("status")
-
     honest = order.desk.acquirers["simulator"]
-    both = {"senseless": Senseless(honest, Lies()), "simulator": honest}
+    both = {"senseless": answering(honest, failed_refunds=ending_in(KeyError("status"))), "simulator": honest}
     await order.send_back(await order.give(FOUR))
     assert await replace(order, desk=replace(order.desk, acquirers=both)).read() == 1
     assert await order.alarms() == [("refunds_unread", "senseless")]

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from stdnum import luhn
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import HeardBank
 from tests.shopfront import payer
 
-from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -35,24 +35,12 @@ VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "40000
 STOPPED = Refused("too_many_attempts")
 
 
-class Asked(LyingAcquirer):
-    """Counts the purchases that reach the bank, and what they were."""
-
-    def __init__(self, honest: Any) -> None:
-        super().__init__(honest, Lies())
-        self.purchases: list[Purchase] = []
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        self.purchases.append(purchase)
-        return await super().authorize(purchase)
-
-
 @pytest.fixture
-def asked(till: Any) -> Asked:
-    return Asked(till.desk.acquirers["simulator"])
+def asked(till: Any) -> HeardBank:
+    return HeardBank(till.desk.acquirers["simulator"])
 
 
-def with_limits(till: Any, asked: Asked, **limits: int) -> Any:
+def with_limits(till: Any, asked: HeardBank, **limits: int) -> Any:
     """The till with limits of its own, live or test; what is not named is far away."""
     own = Limits(**{**dict.fromkeys((*Limits.__slots__,), 1000), **limits})
     desk = replace(till.desk, acquirers={"simulator": asked}, live_acquirer="simulator", limits=own, test_limits=own)
@@ -69,7 +57,7 @@ async def try_card(
     return result
 
 
-async def test_of_any_number_at_once_no_more_reach_the_bank_than_one_after_another(till: Any, asked: Asked) -> None:
+async def test_of_any_number_at_once_no_more_reach_the_bank_than_one_after_another(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, declines_per_hour=5)
     tokens = [await limited.order() for _ in range(25)]
     results = await asyncio.gather(*(try_card(limited, DECLINED, token=token) for token in tokens))
@@ -79,13 +67,15 @@ async def test_of_any_number_at_once_no_more_reach_the_bank_than_one_after_anoth
     )
 
 
-async def test_who_pays_is_not_counted(till: Any, asked: Asked) -> None:
+async def test_who_pays_is_not_counted(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, declines_per_hour=2, tries_per_card=2, wrong_cvcs_per_card=2)
     for _ in range(5):
         assert await try_card(limited, VISA) == Paid()
 
 
-async def test_of_any_number_who_pay_at_once_none_stays_counted(till: Any, asked: Asked, database: Database) -> None:
+async def test_of_any_number_who_pay_at_once_none_stays_counted(
+    till: Any, asked: HeardBank, database: Database
+) -> None:
     tokens = [await till.order() for _ in range(15)]
     limited = with_limits(till, asked)
     assert await asyncio.gather(*(try_card(limited, VISA, token=token) for token in tokens)) == [Paid()] * 15
@@ -94,7 +84,7 @@ async def test_of_any_number_who_pay_at_once_none_stays_counted(till: Any, asked
     assert {row["tries"] for row in counted} == {0}
 
 
-async def test_one_card_is_stopped_from_whatever_address(till: Any, asked: Asked) -> None:
+async def test_one_card_is_stopped_from_whatever_address(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, tries_per_card=3)
     for host in range(3):
         assert await try_card(limited, DECLINED, f"192.0.2.{host}") == Refused("declined")
@@ -102,7 +92,7 @@ async def test_one_card_is_stopped_from_whatever_address(till: Any, asked: Asked
     assert await try_card(limited, VISA, "198.51.100.7") == Paid(), "another card"
 
 
-async def test_security_codes_of_a_card_can_not_be_guessed(till: Any, asked: Asked) -> None:
+async def test_security_codes_of_a_card_can_not_be_guessed(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, wrong_cvcs_per_card=3)
     for code in range(3):
         assert await try_card(limited, WRONG_CVC, f"192.0.2.{code}", cvc=f"00{code}") == Refused("wrong_cvc")
@@ -111,7 +101,7 @@ async def test_security_codes_of_a_card_can_not_be_guessed(till: Any, asked: Ask
         assert await try_card(limited, DECLINED) == Refused("declined"), "another reason is no guess"
 
 
-async def test_a_wrong_code_is_remembered_for_a_day(till: Any, asked: Asked, database: Database) -> None:
+async def test_a_wrong_code_is_remembered_for_a_day(till: Any, asked: HeardBank, database: Database) -> None:
     limited = with_limits(till, asked, wrong_cvcs_per_card=1)
     assert await try_card(limited, WRONG_CVC) == Refused("wrong_cvc")
     await guarding.forget_tries(database, now=utc_now() + timedelta(hours=23))
@@ -128,7 +118,7 @@ def test_ipv6_is_counted_by_the_networks_that_one_customer_may_have() -> None:
     assert networks_of("somewhere") == [("somewhere", 1)]
 
 
-async def test_a_wide_network_gets_no_more_than_its_share(till: Any, asked: Asked) -> None:
+async def test_a_wide_network_gets_no_more_than_its_share(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, declines_per_hour=2)
     for _ in range(2):
         assert await try_card(limited, DECLINED, "2001:db8:1:a00::") == Refused("declined")
@@ -155,7 +145,7 @@ def test_a_card_is_counted_under_a_vault_key_and_the_secret_key_tells_nothing() 
 
 
 async def test_everybody_is_asked_for_3ds_when_most_are_declined_then_the_merchant_pauses(
-    till: Any, asked: Asked, database: Database
+    till: Any, asked: HeardBank, database: Database
 ) -> None:
     limited = with_limits(till, asked, declines_before_challenge=4)
     for host in range(4):
@@ -181,7 +171,7 @@ async def _declines_after(till: Any, *, count: int) -> None:
         await guarding.count_declines(database, [till.shop], till.desk.limits_of, now=later)
 
 
-async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: Asked, database: Database) -> None:
+async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: HeardBank, database: Database) -> None:
     limited = with_limits(till, asked, declines_before_challenge=2)
     for host in range(5):
         assert await try_card(limited, VISA, f"192.0.2.{host}") == Paid()
@@ -190,7 +180,7 @@ async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: As
     assert await database.fetchval("select count(*) from card_guard where merchant_id = $1", till.shop.merchant_id) == 0
 
 
-async def test_a_merchant_may_lower_a_limit_and_not_raise_it(till: Any, asked: Asked, database: Database) -> None:
+async def test_a_merchant_may_lower_a_limit_and_not_raise_it(till: Any, asked: HeardBank, database: Database) -> None:
     limited = with_limits(till, asked, declines_per_hour=3)
     for own, passing in ((1, 1), (99, 3)):
         await database.execute("delete from card_try")
@@ -200,7 +190,7 @@ async def test_a_merchant_may_lower_a_limit_and_not_raise_it(till: Any, asked: A
         assert results.count(Refused("declined")) == passing
 
 
-async def test_no_test_card_stops_a_developers_tests(till: Any, asked: Asked) -> None:
+async def test_no_test_card_stops_a_developers_tests(till: Any, asked: HeardBank) -> None:
     tested = replace(till, desk=replace(till.desk, acquirers={"simulator": asked}))
     for number in [DECLINED] * 35 + [WRONG_CVC] * 15 + [ASKS] * 25:
         await try_card(tested, number)
@@ -216,7 +206,7 @@ async def test_in_test_mode_one_checkout_shows_what_a_stopped_customer_sees(till
 
 
 async def test_a_live_card_is_counted_at_all_merchants_together(
-    till: Any, asked: Asked, other_shops: list[Shop]
+    till: Any, asked: HeardBank, other_shops: list[Shop]
 ) -> None:
     limited = with_limits(till, asked, tries_per_card=2, wrong_cvcs_per_card=1)
     shops = [replace(limited, shop=Shop(shop.merchant_id, live=True)) for shop in (till.shop, *other_shops)]
@@ -229,14 +219,14 @@ async def test_a_live_card_is_counted_at_all_merchants_together(
     assert await try_card(shops[3], DECLINED, "192.0.2.9") == STOPPED, "three times as many tries as at one merchant"
 
 
-async def test_who_pays_at_many_merchants_is_not_counted(till: Any, asked: Asked, other_shops: list[Shop]) -> None:
+async def test_who_pays_at_many_merchants_is_not_counted(till: Any, asked: HeardBank, other_shops: list[Shop]) -> None:
     limited = with_limits(till, asked, tries_per_card=1, wrong_cvcs_per_card=1)
     for _ in range(2):
         for shop in (till.shop, *other_shops):
             assert await try_card(replace(limited, shop=Shop(shop.merchant_id, live=True)), VISA) == Paid()
 
 
-async def test_test_cards_are_counted_for_nobody_else(till: Any, asked: Asked, other_shops: list[Shop]) -> None:
+async def test_test_cards_are_counted_for_nobody_else(till: Any, asked: HeardBank, other_shops: list[Shop]) -> None:
     limited = with_limits(till, asked, tries_per_card=1, wrong_cvcs_per_card=1)
     for shop in (till.shop, *other_shops):
         assert await try_card(replace(limited, shop=shop), WRONG_CVC) == Refused("wrong_cvc")
@@ -254,7 +244,7 @@ async def other_shops(database: Database, vault: Vault) -> list[Shop]:
 
 
 async def test_tries_that_reach_no_bank_do_not_hide_the_share_of_declines(
-    till: Any, asked: Asked, database: Database
+    till: Any, asked: HeardBank, database: Database
 ) -> None:
     limited = with_limits(till, asked, attempts_per_checkout=3)
     token = await limited.order()
@@ -274,14 +264,16 @@ async def test_tries_that_reach_no_bank_do_not_hide_the_share_of_declines(
     assert figures["refused"] >= 10
 
 
-async def test_customers_who_confirm_with_their_bank_are_not_taken_for_guessing_codes(till: Any, asked: Asked) -> None:
+async def test_customers_who_confirm_with_their_bank_are_not_taken_for_guessing_codes(
+    till: Any, asked: HeardBank
+) -> None:
     limited = with_limits(till, asked, wrong_cvcs_per_card=1)
     for _ in range(3):
         assert isinstance(await try_card(limited, ASKS), ConfirmWithBank)
 
 
 async def test_a_merchant_may_let_fewer_attempts_pass_at_a_checkout(
-    till: Any, asked: Asked, database: Database
+    till: Any, asked: HeardBank, database: Database
 ) -> None:
     limited = with_limits(till, asked)
     await _own_limits(database, till.shop, checkout=2)
@@ -290,7 +282,7 @@ async def test_a_merchant_may_let_fewer_attempts_pass_at_a_checkout(
     assert results == [Refused("declined"), Refused("declined"), STOPPED]
 
 
-async def test_a_merchant_may_ask_for_3ds_after_fewer_declines(till: Any, asked: Asked, database: Database) -> None:
+async def test_a_merchant_may_ask_for_3ds_after_fewer_declines(till: Any, asked: HeardBank, database: Database) -> None:
     limited = with_limits(till, asked)
     await _own_limits(database, till.shop, declines=2)
     for host in range(2):
@@ -317,7 +309,7 @@ async def try_trial(till: Any, number: str, address: str) -> Result:
     return await try_card(till, number, address, token=await till.order(terms=FREE_TRIAL, amount=Decimal("10.00")))
 
 
-async def test_free_trials_are_counted_by_card_although_the_bank_approves(till: Any, asked: Asked) -> None:
+async def test_free_trials_are_counted_by_card_although_the_bank_approves(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, checks_per_card=2)
     for host in (1, 2):
         assert await try_trial(limited, VISA, f"192.0.2.{host}") == Paid()
@@ -325,7 +317,7 @@ async def test_free_trials_are_counted_by_card_although_the_bank_approves(till: 
     assert await try_card(limited, VISA, "192.0.2.3") == Paid(), "what is paid for is no check"
 
 
-async def test_free_trials_of_many_cards_are_counted_by_address(till: Any, asked: Asked) -> None:
+async def test_free_trials_of_many_cards_are_counted_by_address(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, checks_per_card=1)
     cards = [number for number in range(4242424200000000, 4242424200000100) if luhn.is_valid(str(number))]
     results = [await try_trial(limited, str(number), "192.0.2.1") for number in cards[:8]]
@@ -334,7 +326,7 @@ async def test_free_trials_of_many_cards_are_counted_by_address(till: Any, asked
 
 
 async def test_challenges_that_customers_left_an_hour_ago_are_no_declines_of_now(
-    till: Any, asked: Asked, database: Database
+    till: Any, asked: HeardBank, database: Database
 ) -> None:
     limited = with_limits(till, asked, declines_before_challenge=2)
     for host in range(4):
@@ -344,7 +336,7 @@ async def test_challenges_that_customers_left_an_hour_ago_are_no_declines_of_now
     assert await database.fetchval("select count(*) from card_guard where merchant_id = $1", till.shop.merchant_id) == 0
 
 
-async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, bank: Bank) -> None:
+async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: HeardBank, bank: Bank) -> None:
     limited = with_limits(till, asked, declines_per_hour=1)
     token = await limited.order()
     result = await try_card(limited, ASKS, token=token)
@@ -358,7 +350,7 @@ async def test_a_challenge_that_is_passed_is_forgiven(till: Any, asked: Asked, b
 
 
 async def test_nobody_confirms_a_guessed_number_by_the_secret_key_and_a_dump(
-    till: Any, asked: Asked, database: Database, deployment_keys: dict[str, str]
+    till: Any, asked: HeardBank, database: Database, deployment_keys: dict[str, str]
 ) -> None:
     """What rests is made under the vault's newest key, which is in no dump;
     the other secret makes nothing alike.
@@ -385,7 +377,7 @@ async def test_nobody_confirms_a_guessed_number_by_the_secret_key_and_a_dump(
 
 
 async def test_with_a_new_key_the_counts_begin_anew_and_the_old_ones_go(
-    till: Any, asked: Asked, database: Database, deployment_keys: dict[str, str]
+    till: Any, asked: HeardBank, database: Database, deployment_keys: dict[str, str]
 ) -> None:
     limited = with_limits(till, asked, tries_per_card=1)
     assert await try_card(limited, DECLINED) == Refused("declined")

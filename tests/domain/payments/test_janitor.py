@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import answering, ending_in
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -36,34 +37,13 @@ Charges = Callable[[], list[Standing]]
 VISA, ASKS_CUSTOMER, ANSWER_LOST = "4242424242424242", "4000000000003220", "4000000000009987"
 
 
-class Pretender(LyingAcquirer):
-    """Says that it ended a challenge, and leaves it open; with `honest_again` it stops lying."""
-
-    honest_again = False
-
-    async def end_challenge(self, of_key: str) -> Finding:
-        return await super().end_challenge(of_key) if self.honest_again else Voided()
-
-
-class Silent(LyingAcquirer):
-    """Can't be reached any more once a purchase was decided;
-    undoing fails as often as `failing_voids` says.
-    """
-
-    failing_voids = 0
-
-    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
-        raise OutcomeUnknown("nobody answers")
-
-    async def undo(self, key: str, of_key: str) -> Finding:
-        if self.failing_voids:
-            self.failing_voids -= 1
-            raise OutcomeUnknown("nobody answers")
-        return await super().undo(key, of_key)
-
-
 def honest(till: Any) -> Any:
     return till.desk.acquirers["simulator"].honest
+
+
+async def pretend_to_end(_of_key: str) -> Finding:
+    """Say that a challenge was ended, and leave it open."""
+    return Voided()
 
 
 def lying(till: Any, **lies: float) -> Any:
@@ -140,10 +120,14 @@ async def test_a_void_that_fails_is_tried_again_until_it_is_done(till: Any, char
     await lying(till, lose_questions=1).pay(token, VISA)
     await till.settle(minutes=2)
     await arrive_late(till, (await till.attempts())[0])
-    stubborn = Silent(honest(till), Lies())
-    stubborn.failing_voids = 2
-    stubborn.find = honest(till).find  # type: ignore[method-assign]
-    late = till.at(stubborn)
+    failing = [OutcomeUnknown("nobody answers")] * 2
+
+    async def undo(*asked: str) -> Finding:
+        if failing:
+            raise failing.pop()
+        return await honest(till).undo(*asked)
+
+    late = till.at(answering(honest(till), undo=undo))
     # The last look that an attempt gets, a week later: what was begun then must not be forgotten.
     for hours, state in ((168.5, "voiding"), (170, "voiding"), (192, "voided")):
         await late.settle(hours=hours)
@@ -153,7 +137,8 @@ async def test_a_void_that_fails_is_tried_again_until_it_is_done(till: Any, char
 
 async def test_silence_is_never_a_decline_and_alerts_once_after_a_day(till: Any) -> None:
     token = await till.order()
-    silent = till.at(Silent(honest(till), Lies(lose_answers=1)))
+    nobody = ending_in(OutcomeUnknown("nobody answers"))
+    silent = till.at(answering(LyingAcquirer(honest(till), Lies(lose_answers=1)), find=nobody))
     await silent.pay(token, VISA)
     hours = [0.01, 1, 2, 12, 23.9, 24.1, 25.2, 26.3, 72]
     alerts = []
@@ -218,16 +203,13 @@ async def test_a_bank_that_takes_its_approval_back_is_an_alarm(till: Any) -> Non
 
 
 async def test_a_second_charge_that_can_t_be_undone_is_an_alarm(till: Any) -> None:
-    class Stubborn(LyingAcquirer):
-        async def undo(self, key: str, of_key: str) -> Finding:
-            raise AcquirerRefused("the payment is disputed")
-
+    refusal = AcquirerRefused("the payment is disputed")
     token = await till.order()
     await lying(till, lose_questions=1).pay(token, VISA)
     await till.settle(minutes=2)
     (attempt,) = await till.attempts()
     await arrive_late(till, attempt)
-    await till.at(Stubborn(honest(till), Lies())).settle(minutes=4)
+    await till.at(answering(honest(till), undo=ending_in(refusal))).settle(minutes=4)
     assert await till.attempt_states() == ["voiding"]
     assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
 
@@ -322,14 +304,12 @@ async def test_a_challenge_approved_by_a_customer_who_did_not_come_back_is_recor
 
 async def test_an_old_challenge_that_only_seemed_ended_never_charges_twice(till: Any, charges: Charges) -> None:
     token = await till.order()
-    pretender = Pretender(honest(till), Lies())
-    lied_to = till.at(pretender)
+    lied_to = till.at(answering(honest(till), end_challenge=pretend_to_end))
     asked = await lied_to.pay(token, ASKS_CUSTOMER)
     assert isinstance(await lied_to.pay(token, VISA), Paid)
     honest(till).bank.decide(asked.url.rpartition("/")[2], "approve")
     assert len(charges()) == 2
-    pretender.honest_again = True
-    await lied_to.settle(seconds=6)
+    await till.settle(seconds=6)
     (charge,) = charges()
     assert charge.last4 == "4242"
     assert await till.attempt_states() == ["voided", "approved"]
@@ -337,12 +317,10 @@ async def test_an_old_challenge_that_only_seemed_ended_never_charges_twice(till:
 
 async def test_an_old_challenge_that_is_still_open_is_ended_again(till: Any, charges: Charges) -> None:
     token = await till.order()
-    pretender = Pretender(honest(till), Lies())
-    lied_to = till.at(pretender)
+    lied_to = till.at(answering(honest(till), end_challenge=pretend_to_end))
     asked = await lied_to.pay(token, ASKS_CUSTOMER)
     await lied_to.pay(token, VISA)
-    pretender.honest_again = True
-    await lied_to.settle(seconds=6)
+    await till.settle(seconds=6)
     bank = honest(till).bank
     assert bank.decide(asked.url.rpartition("/")[2], "approve").status == "voided"
     assert len(charges()) == 1

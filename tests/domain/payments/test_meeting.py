@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import answering
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
@@ -20,7 +21,6 @@ from tests.shopfront import MONTHLY
 from paydesk.adapters.acquirers.interface import (
     CardDetails,
     Challenged,
-    Earlier,
     KeyUsed,
     Outcome,
     OutcomeUnknown,
@@ -180,19 +180,15 @@ async def test_an_open_challenge_of_before_is_ended(till: Till, bank: Bank) -> N
     assert not [one for one in standings(bank.record.operations()).values() if isinstance(one.finding(), Challenged)]
 
 
-class Forgetting(LyingAcquirer):
-    """Its list is slow to know."""
-
-    async def look_back(self, key: str) -> Earlier | None:
-        return None
-
-
 async def test_what_can_not_be_found_yet_stays_pending(till: Till, bank: Bank) -> None:
     token = await till.order("mug")
     await till.pay(token, VISA)
     await forget(till)
-    acquirer = SimulatedAcquirer(bank, base_url="http://pay.test")
-    slow = till.at(Forgetting(acquirer, Lies()))
+
+    async def not_yet(_key: str) -> None:
+        """Its list is slow to know."""
+
+    slow = till.at(answering(SimulatedAcquirer(bank, base_url="http://pay.test"), look_back=not_yet))
     assert await slow.pay(token, MASTERCARD) == Unsettled()
     await till.settle(seconds=30)
     assert await till.state() == "captured"

@@ -8,10 +8,10 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import HeldBank, answering, ending_in
 from tests.shopfront import payer
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
@@ -28,29 +28,15 @@ VISA, DECLINED, ASKS_CUSTOMER = "4242424242424242", "4000000000000002", "4000000
 NO_FUNDS = "4000000000009995"
 
 
-class Held(LyingAcquirer):
-    """Decides at once, but its answer waits until it is let go."""
-
-    def __init__(self, honest: Any) -> None:
-        super().__init__(honest, Lies())
-        self.decided, self.let_go = asyncio.Event(), asyncio.Event()
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        answer = await super().authorize(purchase)
-        self.decided.set()
-        await self.let_go.wait()
-        return answer
-
-
 @pytest.fixture
-def held(till: Any) -> Held:
-    return Held(till.desk.acquirers["simulator"].honest)
+def held(till: Any) -> HeldBank:
+    return HeldBank(till.desk.acquirers["simulator"].honest)
 
 
-async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held: Held, database: Database) -> None:
+async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held: HeldBank, database: Database) -> None:
     slow = till.at(held)
     paid = asyncio.create_task(slow.pay(await till.order(), VISA))
-    await held.decided.wait()
+    await held.asked.wait()
     (attempt,) = await till.attempts()
     assert (attempt["state"], await till.state()) == ("processing", "processing")
     (operation,) = held.honest.bank.record.operations()  # type: ignore[attr-defined]
@@ -59,10 +45,12 @@ async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held
     assert isinstance(await paid, Paid)
 
 
-async def test_a_customer_who_goes_away_does_not_stop_the_outcome_from_being_recorded(till: Any, held: Held) -> None:
+async def test_a_customer_who_goes_away_does_not_stop_the_outcome_from_being_recorded(
+    till: Any, held: HeldBank
+) -> None:
     slow = till.at(held)
     paying_ = asyncio.create_task(slow.pay(await till.order(), VISA))
-    await held.decided.wait()
+    await held.asked.wait()
     paying_.cancel()
     with pytest.raises(asyncio.CancelledError):
         await paying_
@@ -90,26 +78,14 @@ async def test_a_database_that_is_away_when_the_bank_answers_leaves_the_attempt_
 
 
 async def test_a_bank_that_fails_in_an_unforeseen_way_leaves_the_attempt_to_the_janitor(till: Any) -> None:
-    class Broken(LyingAcquirer):
-        async def authorize(self, purchase: Purchase) -> Outcome:
-            raise ZeroDivisionError
-
-    broken = till.at(Broken(till.desk.acquirers["simulator"], Lies()))
+    broken = till.at(answering(till.desk.acquirers["simulator"], authorize=ending_in(ZeroDivisionError())))
     assert isinstance(await broken.pay(await till.order(), VISA), Unsettled)
     assert await till.attempt_states() == ["processing"]
 
 
-class Choosy(LyingAcquirer):
-    """Refuses each purchase as a request."""
-
-    why: AcquirerRefused = AcquirerRefused("Amount must be at least 50 cents")
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        raise self.why
-
-
 async def test_a_refused_request_is_told_to_the_customer_at_once_and_to_the_operator(till: Any) -> None:
-    choosy = till.at(Choosy(till.desk.acquirers["simulator"], Lies()))
+    refusal = AcquirerRefused("Amount must be at least 50 cents")
+    choosy = till.at(answering(till.desk.acquirers["simulator"], authorize=ending_in(refusal)))
     token = await till.order()
     assert await choosy.pay(token, VISA) == Refused("request_refused")
     assert (await till.find(token)).standing is CheckoutStanding.OPEN
@@ -122,15 +98,15 @@ async def test_a_refused_request_is_told_to_the_customer_at_once_and_to_the_oper
 
 
 async def test_a_key_that_was_used_before_is_looked_up_and_never_declined(till: Any) -> None:
-    used = Choosy(till.desk.acquirers["simulator"], Lies())
-    used.why = KeyUsed("the key was used for another purchase before")
+    refusal = KeyUsed("the key was used for another purchase before")
+    used = answering(till.desk.acquirers["simulator"], authorize=ending_in(refusal))
     assert isinstance(await till.at(used).pay(await till.order(), VISA), Unsettled)
     assert await till.attempt_states() == ["processing"]
 
 
-async def test_what_the_janitor_recorded_first_stands(till: Any, held: Held, charges: Charges) -> None:
+async def test_what_the_janitor_recorded_first_stands(till: Any, held: HeldBank, charges: Charges) -> None:
     paid = asyncio.create_task(till.at(held).pay(await till.order(), VISA))
-    await held.decided.wait()
+    await held.asked.wait()
     await till.settle(seconds=6)
     assert await till.state() == "captured"
     held.let_go.set()

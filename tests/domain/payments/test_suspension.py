@@ -11,11 +11,12 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from tests.banks import HeldBank, LiveBank
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.payments.conftest import Till
 
-from paydesk.adapters.acquirers.interface import Outcome, Purchase
-from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
@@ -33,25 +34,6 @@ from paydesk.domain.payments.paying import Paid, Refused, Result
 APPROVED = "4242424242424242"
 
 
-class LiveBank(SimulatedAcquirer):
-    """A bank that stands in for a real one; if told to wait, it answers a charge
-    that it has taken once it may.
-    """
-
-    name = "live bank"
-
-    def __init__(self, bank: Bank) -> None:
-        super().__init__(bank, base_url="http://pay.test")
-        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
-        self.may_answer.set()
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        answer = await super().authorize(purchase)
-        self.asked.set()
-        await self.may_answer.wait()
-        return answer
-
-
 @pytest.fixture
 async def live_bank(bank: Bank) -> AsyncIterator[LiveBank]:
     live_bank = LiveBank(bank)
@@ -64,6 +46,11 @@ def live_till(desk: Desk, shop: Shop, live_bank: LiveBank) -> Till:
     """The merchant's live side."""
     acquirers = {**desk.acquirers, live_bank.name: live_bank}
     return Till(replace(desk, acquirers=acquirers, live_acquirer=live_bank.name), replace(shop, live=True))
+
+
+def at_live(till: Till, bank: Acquirer) -> Till:
+    """The live side with another bank behind it."""
+    return replace(till, desk=replace(till.desk, acquirers={**till.desk.acquirers, bank.name: bank}))
 
 
 async def suspend(till: Till) -> None:
@@ -95,12 +82,11 @@ async def test_an_open_checkout_closes_until_the_suspension_is_lifted(live_till:
 async def test_a_charge_that_the_bank_has_when_its_shop_is_suspended_is_recorded(
     live_till: Till, live_bank: LiveBank
 ) -> None:
-    live_bank.may_answer.clear()
-    token = await live_till.order()
-    paying = asyncio.create_task(live_till.pay(token, APPROVED))
-    await live_bank.asked.wait()
+    held, token = HeldBank(live_bank), await live_till.order()
+    paying = asyncio.create_task(at_live(live_till, held).pay(token, APPROVED))
+    await held.asked.wait()
     await suspend(live_till)
-    live_bank.may_answer.set()
+    held.let_go.set()
     assert await paying == Paid()
     assert (await live_till.find(token)).standing is Standing.PAID
     assert await broken_rules(live_till) == []
@@ -109,6 +95,9 @@ async def test_a_charge_that_the_bank_has_when_its_shop_is_suspended_is_recorded
 async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
     live_till: Till, live_bank: LiveBank
 ) -> None:
+    held = HeldBank(live_bank)
+    held.let_go.set()
+    live_till = at_live(live_till, held)
     tokens = [await live_till.order() for _ in range(60)]
 
     async def pay_after(token: Link, moments: int) -> Result | Conflict:
@@ -120,7 +109,7 @@ async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
             return error
 
     answers = asyncio.gather(*(pay_after(token, 40 * number) for number, token in enumerate(tokens)))
-    await live_bank.asked.wait()
+    await held.asked.wait()
     await suspend(live_till)
     begun = len(await live_till.attempts())
     outcomes = Counter(

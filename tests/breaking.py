@@ -1,0 +1,59 @@
+"""What tests break on purpose, to see that it is found: books that say what never came to pass,
+and books that have forgotten.
+
+The statements that write it stand here alone. What only sets the time back, or what others have
+left, is in `tests/set_back.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.databases import unguarded
+
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.shop import Shop
+
+
+async def say(database: Database, table: str, merchant_id: int, *, row: int | None = None, **columns: Any) -> None:
+    """Rows of a merchant (or the one named) say something else, whatever came to pass."""
+    told = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 3))
+    await database.execute(
+        f"update {table} set {told} where merchant_id = $1 and ($2::bigint is null or id = $2)",
+        merchant_id,
+        row,
+        *columns.values(),
+    )
+
+
+async def forget(database: Database, merchant_id: int, *tables: str) -> None:
+    """A merchant's rows of these tables are gone, whatever they belong to."""
+    async with database.acquire() as connection, connection.transaction(), unguarded(connection):
+        for table in tables:
+            await connection.execute(f"delete from {table} where merchant_id = $1", merchant_id)
+
+
+async def forget_payments(database: Database, shop: Shop) -> None:
+    """The database has forgotten all that a merchant was paid."""
+    tables = ("pingback", "ledger_entry", "movement", "payment_attempt", "payment")
+    await forget(database, shop.merchant_id, *tables)
+
+
+async def paid_elsewhere(database: Database) -> None:
+    """What was paid so far was paid at a bank that is none of this test's."""
+    await database.execute("update payment_attempt set acquirer = 'elsewhere' where state = 'approved'")
+
+
+async def no_alarms(database: Database) -> None:
+    """The operator's list is empty."""
+    await database.execute("delete from alarm")
+
+
+async def never_reconciled(database: Database) -> None:
+    """No acquirer's list was ever compared with our books."""
+    await database.execute("delete from reconciliation")
+
+
+async def nothing_given_back(database: Database) -> None:
+    """No purchase that our books lack was ever given back."""
+    await database.execute("delete from purchase_given_back")
