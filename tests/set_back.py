@@ -7,7 +7,7 @@ do is done by the domain instead (`tests/shopfront.py`, `change_merchant`, …).
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from paydesk.database.pool import Database
 
@@ -82,3 +82,17 @@ async def no_card_to_look_up(database: Database) -> None:
 async def movements_let_go(database: Database) -> None:
     """The leases of those who took captures, voids and refunds to finish them have run out."""
     await database.execute("update movement set leased_until = null where leased_until is not null")
+
+
+async def renewal_due(
+    database: Database, subscription_id: int, at: datetime | None = None, *, ago: timedelta = timedelta(hours=1)
+) -> None:
+    """A subscription's next charge is due, at a time or for an hour already."""
+    await database.execute(
+        "update subscription set date_next = coalesce($2, now() - $3::interval) where id = $1", subscription_id, at, ago
+    )
+
+
+async def no_renewal_due(database: Database) -> None:
+    """No subscription that other tests have left is due."""
+    await database.execute("update subscription set date_next = date_next + interval '100 years'")

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client import REGISTRY
-from tests import breaking, shopfront
+from tests import breaking, set_back, shopfront
 from tests.banks import answering, ending_in
 from tests.domain.operations.books import Books
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
@@ -18,6 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.operations import reconciling
 from paydesk.domain.operations.history import History, hold, read
 from paydesk.domain.operations.holding import accept
@@ -58,7 +58,8 @@ async def test_only_live_subscriptions_that_fail_are_counted(books: Books, live:
     await watch_queues(books.database, now=utc_now())
     before = measured("subscriptions_failing")
     begun = await shopfront.subscribe(desk, shop, number="4000000000000341")
-    await Subscriber(desk, shop).charge(begun.date_next)
+    await set_back.renewal_due(books.database, begun.id)
+    assert await BillingRun(desk).charge_due() == 1
     await watch_queues(books.database, now=utc_now())
     assert measured("subscriptions_failing") == before + counted
 

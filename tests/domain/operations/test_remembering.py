@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -91,4 +90,4 @@ def test_a_disk_that_is_full_leaves_what_was_remembered_before(file: Path, monke
     remember(file, replace(MEMORY, beat=Beat(3, 1)))
     monkeypatch.undo()
     assert recall(file) == MEMORY
-    assert os.listdir(file.parent) == [file.name]
+    assert list(file.parent.iterdir()) == [file]
