@@ -64,6 +64,15 @@ async def banks_tell_again(database: Database) -> None:
     await database.execute("delete from dispute_reading")
 
 
+async def no_disputes_left(database: Database) -> None:
+    """No dispute that another test has left is read, tried or asked for again,
+    and no alarm is open.
+    """
+    for table in ("dispute_reading", "dispute_waiting", "alarm"):
+        await database.execute(f"delete from {table}")
+    await database.execute("update chargeback set asked_at = 'infinity'")
+
+
 async def banks_tell_of_refunds_again(database: Database) -> None:
     """Nothing was read of what banks tell of refunds that failed."""
     await database.execute("delete from failed_refund_reading")

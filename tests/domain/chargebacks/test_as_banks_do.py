@@ -4,36 +4,31 @@ and none is lost.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests import set_back
+from tests.adapters.acquirers.simulator.lying import Lies
+from tests.domain.chargebacks.telling import Books, TellingBank, beside_a_telling_bank
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import (
-    Acquirer,
     AcquirerRefused,
-    Dispute,
-    DisputePage,
     DisputeStatus,
     OutcomeUnknown,
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
-from paydesk.domain.chargebacks.for_api import Chargeback, list_chargebacks, purchase_of
+from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.giving_evidence import give_evidence
 from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
-from paydesk.domain.ledger.balances import balances
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.chargebacks import list_waiting, reckon
 from paydesk.domain.payments.desk import Desk
@@ -48,123 +43,10 @@ INQUIRY, DROPPED = DisputeStatus.INQUIRY, DisputeStatus.DROPPED
 Buy = Callable[..., Awaitable[int]]
 
 
-class TellingBank(LyingAcquirer):
-    """The honest bank for purchases and refunds; of disputes it tells what it is given,
-    page after page.
-    """
-
-    def __init__(self, honest: Acquirer, lies: Lies | None = None) -> None:
-        super().__init__(honest, lies or Lies())
-        self.pages: list[list[Dispute]] = []
-        self.stands: dict[str, Dispute] = {}
-        self.asked: list[str] = []
-        self.silent: Exception | None = None
-        self.nonsense = ""
-
-    async def disputes(self, after: str) -> DisputePage:
-        if self.silent is not None:
-            raise self.silent
-        place = int(after or 0)
-        return (
-            DisputePage(tuple(self.pages[place]), str(place + 1)) if place < len(self.pages) else DisputePage((), after)
-        )
-
-    async def find_dispute(self, reference: str) -> Dispute | None:
-        self.asked.append(reference)
-        if reference == self.nonsense:
-            raise KeyError("an answer without sense")
-        return self.stands.get(reference)
-
-
-@dataclass
-class Books:
-    """A shop's side of one payment with a bank that tells of disputes."""
-
-    desk: Desk
-    shop: Shop
-    bank: TellingBank
-    payment_id: int
-    key: str
-
-    @property
-    def database(self) -> Database:
-        return self.desk.database
-
-    def dispute(self, amount: str, status: DisputeStatus = OPEN, **changes: Any) -> Dispute:
-        told = Dispute("dp_1", self.key, Decimal(amount), "USD", "fraudulent", status, utc_now())
-        return replace(told, **changes)
-
-    async def hear(self, *disputes: Dispute, now: datetime | None = None) -> int:
-        """The bank tells each on a page of its own, and a worker reads."""
-        self.bank.pages += [[dispute] for dispute in disputes]
-        return await read_disputes(self.desk, now=now or utc_now())
-
-    async def payment(self) -> tuple[str, Decimal, Decimal]:
-        """Its state, what is refunded and what is charged back."""
-        row = await self.database.fetchrow(
-            "select state, refunded, charged_back from payment where merchant_id = $1 and id = $2",
-            self.shop.merchant_id,
-            self.payment_id,
-        )
-        return tuple(row)
-
-    async def owed(self) -> Decimal:
-        """What the acquirer owes for it, by the ledger."""
-        return Decimal(
-            await self.database.fetchval(
-                "select sum(amount) from ledger_entry"
-                " where merchant_id = $1 and payment_id = $2 and account = 'acquirer'",
-                self.shop.merchant_id,
-                self.payment_id,
-            )
-        )
-
-    async def merchants(self) -> Decimal:
-        """All that the merchant has, in USD."""
-        (balance,) = await balances(self.database, self.shop)
-        return balance.pending + balance.available + balance.reserve
-
-    async def chargebacks(self) -> list[Chargeback]:
-        """The shop's chargebacks, oldest first."""
-        return (await list_chargebacks(self.database, self.shop, None, Page(10)))[::-1]
-
-    async def told(self) -> list[dict[str, Any]]:
-        """What the merchant was told of chargebacks, oldest first."""
-        rows = await self.database.fetch(
-            "select payload from pingback where merchant_id = $1 and event like 'chargeback%' order by id",
-            self.shop.merchant_id,
-        )
-        return [json.loads(row["payload"], parse_float=Decimal) for row in rows]
-
-    async def waiting(self) -> list[str]:
-        """Why disputes wait."""
-        return [
-            row["reason"] for row in await self.database.fetch("select reason from dispute_waiting order by first_at")
-        ]
-
-    async def alarms(self) -> list[str]:
-        """The kinds of the operator's open alarms."""
-        return [row["kind"] for row in await self.database.fetch("select kind from alarm where settled_at is null")]
-
-    async def refund(self, amount: str) -> RefundStatus:
-        given = await refund(self.desk, self.shop, self.payment_id, Decimal(amount), requested_by="api", now=utc_now())
-        return given.status
-
-    async def in_order(self) -> None:
-        """`paydesk check` finds nothing."""
-        found = await check(self.database, now=utc_now(), merchant_id=self.shop.merchant_id)
-        assert [(one.rule.statement, one.differences) for one in found if one.found] == []
-
-
 @pytest.fixture
 async def books(desk: Desk, shop: Shop, database: Database, buy: Buy) -> AsyncIterator[Books]:
-    for table in ("dispute_reading", "dispute_waiting", "alarm"):
-        await database.execute(f"delete from {table}")
-    await database.execute("update chargeback set asked_at = 'infinity'")
-    payment_id = await buy()
-    bank = TellingBank(desk.acquirers["simulator"])
-    key = (await purchase_of(database, payment_id)).key
-    kept = Books(replace(desk, acquirers={"simulator": bank}), shop, bank, payment_id, key)
+    await set_back.no_disputes_left(database)
+    kept = await beside_a_telling_bank(desk, shop, await buy())
     yield kept
     await kept.in_order()
 

@@ -18,7 +18,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.alarms import browse_alarms
+from paydesk.domain.operations.alarms import list_alarms
 from paydesk.domain.operations.differences import Difference, Reconciled
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 from paydesk.domain.payments.desk import Desk
@@ -58,7 +58,7 @@ class Books:
 
     async def alarms(self) -> list[str]:
         """What the operator's list says of it."""
-        listed = await browse_alarms(self.database, Page(100), kind=AlarmKind.not_reconciled)
+        listed = await list_alarms(self.database, Page(100), kind=AlarmKind.not_reconciled)
         return [one.subject for one in listed]
 
     async def give(self, amount: Decimal) -> int:

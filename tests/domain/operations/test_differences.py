@@ -14,7 +14,7 @@ from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
-from paydesk.domain.operations.alarms import ListedAlarm, browse_alarms
+from paydesk.domain.operations.alarms import ListedAlarm, list_alarms
 from paydesk.domain.operations.differences import Difference, Kind, Reconciled, subject_of
 
 __all__ = ["database", "database_url"]
@@ -30,7 +30,7 @@ async def _empty_list(database: Database) -> None:
 async def listed(database: Database, *found: Difference) -> list[ListedAlarm]:
     """The operator's list after this was found."""
     await raise_alarms(database, [one.alarm for one in found], now=utc_now())
-    return await browse_alarms(database, Page(50))
+    return await list_alarms(database, Page(50))
 
 
 async def test_nothing_that_differs_is_an_empty_list(database: Database) -> None:
@@ -72,6 +72,6 @@ async def test_what_agrees_again_is_settled_under_the_name_that_it_was_raised_by
     await listed(database, FOUND, replace(FOUND, acquirer="mollie"))
     subject, later = subject_of("purchase", "7-abc", "stripe"), utc_now() + timedelta(minutes=1)
     await settle_alarms(database, AlarmKind.not_reconciled, [subject], shop=None, by="both agree", now=later)
-    assert [one.subject for one in await browse_alarms(database, Page(50))] == ["purchase 7-abc at mollie"]
-    (settled,) = await browse_alarms(database, Page(50), settled=True)
+    assert [one.subject for one in await list_alarms(database, Page(50))] == ["purchase 7-abc at mollie"]
+    (settled,) = await list_alarms(database, Page(50), settled=True)
     assert (settled.subject, settled.settled_by) == (subject, "both agree")

@@ -225,9 +225,7 @@ async def test_bank_and_books_agree_whatever_is_refunded_and_disputed(
 
 async def play(database: Database, vault: Vault, by: str, plan: list[Step], seed: int) -> None:
     """A fresh merchant and bank go through a plan, and agree at its end."""
-    for table in ("dispute_reading", "dispute_waiting"):
-        await database.execute(f"delete from {table}")
-    await database.execute("update chargeback set asked_at = 'infinity'")
+    await set_back.no_disputes_left(database)
     merchant = await create_merchant(database, vault, name="Mugs", email="m@shop.example", now=utc_now())
     bank = DocumentedBank(by, Random(seed))
     desk = Desk(database, vault, {"simulator": bank})
@@ -309,8 +307,7 @@ async def test_chance_alone_finds_a_planted_bug(
 
 
 async def test_what_a_bank_never_told_is_found_by_asking(database: Database, vault: Vault) -> None:
-    for table in ("dispute_reading", "dispute_waiting"):
-        await database.execute(f"delete from {table}")
+    await set_back.no_disputes_left(database)
     merchant = await create_merchant(database, vault, name="Mugs", email="m@shop.example", now=utc_now())
     bank = DocumentedBank("stripe", Random(3))
     desk = Desk(database, vault, {"simulator": bank})
