@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,12 +12,10 @@ from tests.banks import answering, ending_in
 from tests.domain.operations.books import Books
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import CardDetails, OutcomeUnknown, Purchase
-from paydesk.adapters.acquirers.listing import PurchasePage
-from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
-from paydesk.domain.operations import reading, reconciling
+from paydesk.domain.operations import reconciling
 from paydesk.domain.operations.reconciling import reconcile
 
 __all__ = ["database", "database_url"]
@@ -95,19 +92,6 @@ async def test_a_refund_that_failed_at_the_bank_and_not_here_is_found(books: Boo
     assert "it is not made there, and done in our books" in await books.reasons()
 
 
-async def test_other_software_on_the_account_is_counted_and_left_alone(books: Books) -> None:
-    card = CardDetails("4242424242424242", 12, 2030, "Ada Lovelace", "987")
-    mark = Mark("another deployment", 1, "shop", False, PurchaseKind.ORDER, "A-1")
-    asked = {"amount": Decimal(7), "currency": "USD", "card": card, "capture": True}
-    not_after = utc_now() + timedelta(minutes=1)
-    books.bank.purchase(Purchase(key="theirs", not_after=not_after, mark=mark, **asked), stored=False)  # type: ignore[arg-type]
-    theirs = books.bank.record.decided("theirs")
-    assert theirs is not None
-    books.bank.refund("of theirs", theirs.reference, FOUR, "USD")
-    found = await books.compare()
-    assert (found.purchases, found.refunds, found.foreign, found.differences) == (2, 1, 2, [])
-
-
 async def test_a_refund_of_a_test_side_that_was_emptied_since_is_no_difference(books: Books) -> None:
     await books.give(FOUR)
     key = (await books.attempt())["idempotency_key"]
@@ -115,62 +99,6 @@ async def test_a_refund_of_a_test_side_that_was_emptied_since_is_no_difference(b
     emptied = "insert into forgotten_attempt (merchant_id, acquirer, idempotency_key) values ($1, 'simulator', $2)"
     await books.database.execute(emptied, books.shop.merchant_id, key)
     assert await books.reasons() == []
-
-
-async def test_an_answer_that_is_lost_in_the_middle_of_a_list_is_asked_for_again(
-    books: Books, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest, asked = books.bank.list_purchases, list[str]()
-
-    def list_purchases(since: datetime, after: str) -> PurchasePage:
-        asked.append(after)
-        if asked == ["", "middle"]:
-            raise OutcomeUnknown("too many requests")
-        return replace(honest(since, ""), next="" if after else "middle")
-
-    monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
-    monkeypatch.setattr(reading, "_PAUSES", (0.0,))
-    assert ((await books.compare()).differences, asked) == ([], ["", "middle", "middle"])
-
-
-async def test_what_slid_to_another_page_between_two_readings_is_still_found(
-    books: Books, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await books.say(refunded=1)
-    honest, read = books.bank.list_purchases, [0]
-
-    def list_purchases(*asked: Any) -> PurchasePage:
-        read[0] += 1
-        return honest(*asked) if read[0] == 1 else PurchasePage((), "")
-
-    monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
-    assert await books.reasons() == ["0.00 USD were given back there, and 1.00 USD in our books"]
-
-
-async def test_what_is_young_or_still_open_is_no_difference(books: Books) -> None:
-    await books.say(refunded=1)
-    now = utc_now()
-    young = await reconcile(books.desk, "simulator", since=now - timedelta(hours=1), now=now)
-    assert young.differences == []
-    await books.say(refunding=1)
-    assert await books.reasons() == []
-
-
-async def test_what_moves_between_two_readings_is_no_difference(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    await books.say(refunded=1)
-    honest, read = books.bank.list_purchases, [0]
-
-    def list_purchases(*asked: Any) -> Any:
-        read[0] += 1
-        if read[0] == 2:
-            reference = books.bank.record.decided(key)
-            assert reference is not None
-            books.bank.refund("meanwhile", reference.reference, Decimal(1), "USD")
-        return honest(*asked)
-
-    key = (await books.attempt())["idempotency_key"]
-    monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
-    assert [one for one in await books.differences() if one.what == "purchase"] == []
 
 
 async def test_workers_share_the_hourly_reading_and_measure_it(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
