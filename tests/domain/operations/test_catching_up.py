@@ -17,6 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import catching_up
 from paydesk.domain.operations.catching_up import catch_up
+from paydesk.domain.payments.found import record_refund
 
 __all__ = ["database", "database_url"]
 
@@ -194,7 +195,7 @@ async def test_an_attempt_that_does_not_hold_its_payment_gets_nothing(held: Book
 
 def breaks_for(monkeypatch: pytest.MonkeyPatch, books: Books, error: Exception) -> None:
     """Recording anything of this payment ends in an error."""
-    record: Callable[..., Awaitable[bool]] = catching_up.record_refund
+    record: Callable[..., Awaitable[bool]] = record_refund
 
     async def breaks(database: Any, held: Any, listed: Any, **named: Any) -> bool:
         if held.payment_id == books.payment_id:

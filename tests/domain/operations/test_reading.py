@@ -37,7 +37,7 @@ def listing(books: Books, page: Callable[[Any, str], Any]) -> Books:
     honest = books.desk.acquirers["simulator"]
 
     async def list_purchases(since: datetime, after: str) -> PurchasePage:
-        whole = page(await honest.list_purchases(since, ""), after)
+        whole: PurchasePage = page(await honest.list_purchases(since, ""), after)
         return replace(whole, next="" if after else "middle")
 
     return books.at(answering(honest, list_purchases=list_purchases))

@@ -125,7 +125,8 @@ async def test_a_void_that_fails_is_tried_again_until_it_is_done(till: Any, char
     async def undo(*asked: str) -> Finding:
         if failing:
             raise failing.pop()
-        return await honest(till).undo(*asked)
+        found: Finding = await honest(till).undo(*asked)
+        return found
 
     late = till.at(answering(honest(till), undo=undo))
     # The last look that an attempt gets, a week later: what was begun then must not be forgotten.

@@ -14,6 +14,7 @@ from tests import shopfront
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import (
+    Acquirer,
     AcquirerRefused,
     Approved,
     Declined,
@@ -138,7 +139,7 @@ class Subscriber:
     def __init__(self, desk: Desk, shop: Shop) -> None:
         self.desk, self.shop, self.run = desk, shop, BillingRun(desk)
 
-    def at(self, bank: ObedientBank) -> Subscriber:
+    def at(self, bank: Acquirer) -> Subscriber:
         """The same with another bank behind it."""
         return Subscriber(replace(self.desk, acquirers={"simulator": bank}), self.shop)
 
