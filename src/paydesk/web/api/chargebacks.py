@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,11 +18,15 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.parameters import ChargebackParameters, known_id, refuse_repeated
+from paydesk.web.api.lists import ApiList
+from paydesk.web.api.parameters import ChargebackParameters, known_id
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shaping import seconds_of
 
 router = APIRouter(tags=["Chargebacks"])
+_CHARGEBACKS: ApiList[Chargeback] = ApiList(
+    "chargebacks", shapes.ChargebackList, lambda one: Place(one.opened_at, one.id)
+)
 
 _Id = Annotated[str, Path(description="Its `id`.")]
 
@@ -40,22 +45,14 @@ _BODY = {
 }
 
 
-@router.get(
-    "/api/v1/chargebacks",
-    summary="List chargebacks",
-    operation_id="list_chargebacks",
-    responses=described(shapes.ChargebackList),
-    dependencies=[Depends(refuse_repeated)],
-)
-async def find_chargebacks(
+@_CHARGEBACKS.route(router)
+async def show_chargebacks(
     caller: ByPrivateKey, services: Services, wanted: Annotated[ChargebackParameters, Query()]
 ) -> Response:
     """Chargebacks, newest first."""
-    asked = wanted.asked("chargebacks", caller.shop)
     state = ChargebackState(wanted.status) if wanted.status else None
-    found = await list_chargebacks(services.desk.database, caller.shop, state, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.opened_at, one.id))
-    return answer(shapes.ChargebackList(True, [_shape(one, caller.shop.live) for one in shown], cursor))
+    read = partial(list_chargebacks, services.desk.database, caller.shop, state)
+    return await _CHARGEBACKS.answer(caller.shop, wanted, read, partial(_shape, live=caller.shop.live))
 
 
 @router.get(

@@ -4,22 +4,26 @@ what the merchant has, and how it came to be.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from paydesk.core.money import plain_number
 from paydesk.core.paging import Place
 from paydesk.domain.ledger.balances import Balance, Posting, Release, balances, list_postings, reserve_calendar
-from paydesk.domain.ledger.payouts import list_payouts
+from paydesk.domain.ledger.payouts import Payout, list_payouts
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
-from paydesk.web.api.parameters import PageParameters, refuse_repeated
+from paydesk.web.api.lists import ApiList
+from paydesk.web.api.parameters import PageParameters
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shaping import seconds_of
 
 router = APIRouter(tags=["Balance"])
+_LEDGER: ApiList[Posting] = ApiList("ledger", shapes.PostingList, lambda one: Place(one.at, one.id))
+_PAYOUTS: ApiList[Payout] = ApiList("payouts", shapes.PayoutList, lambda one: Place(one.at, one.id))
 
 
 @router.get(
@@ -37,13 +41,7 @@ async def show_balance(caller: ByPrivateKey, services: Services) -> Response:
     return answer(shapes.BalanceSheet(True, [_balance(balance, releases) for balance in held]))
 
 
-@router.get(
-    "/api/v1/ledger",
-    summary="List ledger postings",
-    operation_id="list_postings",
-    responses=described(shapes.PostingList),
-    dependencies=[Depends(refuse_repeated)],
-)
+@_LEDGER.route(router, of="postings", summary="List ledger postings")
 async def show_postings(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PageParameters, Query()]
 ) -> Response:
@@ -52,31 +50,17 @@ async def show_postings(
 
     The lines of any period add up to the difference between the balances at its two ends.
     """
-    asked = wanted.asked("ledger", caller.shop)
-    found = await list_postings(services.desk.database, caller.shop, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.at, one.id))
-    return answer(shapes.PostingList(True, [_posting(posting) for posting in shown], cursor))
+    read = partial(list_postings, services.desk.database, caller.shop)
+    return await _LEDGER.answer(caller.shop, wanted, read, _posting)
 
 
-@router.get(
-    "/api/v1/payouts",
-    summary="List payouts",
-    operation_id="list_payouts",
-    responses=described(shapes.PayoutList),
-    dependencies=[Depends(refuse_repeated)],
-)
+@_PAYOUTS.route(router)
 async def show_payouts(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PageParameters, Query()]
 ) -> Response:
     """Money that was sent to you, newest first."""
-    asked = wanted.asked("payouts", caller.shop)
-    found = await list_payouts(services.desk.database, caller.shop, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.at, one.id))
-    data = [
-        shapes.Payout(one.id, one.currency, plain_number(one.amount), one.reference, seconds_of(one.at))
-        for one in shown
-    ]
-    return answer(shapes.PayoutList(True, data, cursor))
+    read = partial(list_payouts, services.desk.database, caller.shop)
+    return await _PAYOUTS.answer(caller.shop, wanted, read, _payout)
 
 
 def _balance(balance: Balance, releases: list[Release]) -> shapes.Balance:
@@ -90,6 +74,12 @@ def _balance(balance: Balance, releases: list[Release]) -> shapes.Balance:
             for release in releases
             if release.currency == balance.currency
         ],
+    )
+
+
+def _payout(payout: Payout) -> shapes.Payout:
+    return shapes.Payout(
+        payout.id, payout.currency, plain_number(payout.amount), payout.reference, seconds_of(payout.at)
     )
 
 

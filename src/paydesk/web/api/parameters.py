@@ -5,9 +5,9 @@ unknown parameters are refused by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -17,12 +17,11 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place, read_moment
 from paydesk.domain.merchants.shop import Shop
-from paydesk.web.api.cursors import read_cursor, write_cursor
+from paydesk.web.api.cursors import read_cursor
 from paydesk.web.errors import problem_json
 
 MOST_ROWS = 100
 _ID = re.compile(r"[1-9][0-9]{0,18}")
-Row = TypeVar("Row")
 
 
 def _storable(text: str) -> str:
@@ -62,15 +61,6 @@ class PageParameters(BaseModel):
         """
         before = read_cursor(self.cursor, asked) if self.cursor is not None else Place(LATEST, LARGEST_ID)
         return Page(self.limit + 1, before, self.since or EARLIEST, self.until or LATEST)
-
-    def cut(
-        self, found: Sequence[Row], asked: dict[str, str], place: Callable[[Row], Place]
-    ) -> tuple[Sequence[Row], str | None]:
-        """The rows to show of those that the page found, and the cursor to the next page
-        if there is one.
-        """
-        shown = found[: self.limit]
-        return shown, write_cursor(place(shown[-1]), asked) if len(found) > self.limit else None
 
 
 class ListParameters(PageParameters):

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from paydesk.core.paging import Place
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.payments.for_api import PaymentFilter, find_payment, list_payments
+from paydesk.domain.payments.for_api import PaymentFilter, SeenPayment, find_payment, list_payments
 from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.ids import payment_in_path
-from paydesk.web.api.parameters import PaymentParameters, refuse_repeated
+from paydesk.web.api.lists import ApiList
+from paydesk.web.api.parameters import PaymentParameters
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePayment, PaymentList
 from paydesk.web.api.shaping import payment_shape, payment_with_attempts, states_of
 
 router = APIRouter(tags=["Payments"])
+_PAYMENTS: ApiList[SeenPayment] = ApiList("payments", PaymentList, lambda one: Place(one.created_at, one.id))
 
 
-@router.get(
-    "/api/v1/payments",
-    summary="List payments",
-    operation_id="list_payments",
-    responses=described(PaymentList),
-    dependencies=[Depends(refuse_repeated)],
-)
+@_PAYMENTS.route(router)
 async def show_payments(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PaymentParameters, Query()]
 ) -> Response:
     """Payments, newest first. With an order reference:
     that order's payment, and the renewal of that reference.
     """
-    asked = wanted.asked("payments", caller.shop)
     states = states_of(wanted.status) if wanted.status else None
     narrowed = PaymentFilter(states, wanted.merchant_order_id, wanted.email, wanted.subscription_id)
-    found = await list_payments(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda one: Place(one.created_at, one.id))
-    return answer(PaymentList(True, [payment_shape(seen) for seen in shown], cursor))
+    read = partial(list_payments, services.desk.database, caller.shop, narrowed)
+    return await _PAYMENTS.answer(caller.shop, wanted, read, payment_shape)
 
 
 @router.get(

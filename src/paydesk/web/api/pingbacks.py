@@ -4,15 +4,17 @@ and telling it again.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.paging import Place
 from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
+    SeenPingback,
     find_pingback,
     find_with_attempts,
     list_pingbacks,
@@ -21,35 +23,29 @@ from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.parameters import PingbackParameters, known_id, refuse_repeated
+from paydesk.web.api.lists import ApiList
+from paydesk.web.api.parameters import PingbackParameters, known_id
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePingback, PingbackList
 from paydesk.web.api.shaping import pingback_shape, pingback_with_attempts
 
 router = APIRouter(tags=["Pingbacks"])
+_PINGBACKS: ApiList[SeenPingback] = ApiList("pingbacks", PingbackList, lambda one: Place(one.created_at, one.id))
 
 _Id = Annotated[str, Path(description="Its `id`.")]
 
 
-@router.get(
-    "/api/v1/pingbacks",
-    summary="List pingbacks",
-    operation_id="list_pingbacks",
-    responses=described(PingbackList),
-    dependencies=[Depends(refuse_repeated)],
-)
+@_PINGBACKS.route(router)
 async def show_pingbacks(
     caller: ByPrivateKey, services: Services, wanted: Annotated[PingbackParameters, Query()]
 ) -> Response:
     """Pingbacks, newest first. Order reference and e-mail are those of the payment
     that they are about.
     """
-    asked = wanted.asked("pingbacks", caller.shop)
     state = PingbackState(wanted.status) if wanted.status else None
     narrowed = PingbackFilter(state, wanted.merchant_order_id, wanted.email)
-    found = await list_pingbacks(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.created_at, seen.id))
-    return answer(PingbackList(True, [pingback_shape(seen) for seen in shown], cursor))
+    read = partial(list_pingbacks, services.desk.database, caller.shop, narrowed)
+    return await _PINGBACKS.answer(caller.shop, wanted, read, pingback_shape)
 
 
 @router.get(

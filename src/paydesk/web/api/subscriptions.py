@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,33 +23,29 @@ from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.ids import subscription_in_path
-from paydesk.web.api.parameters import SubscriptionParameters, refuse_repeated
+from paydesk.web.api.lists import ApiList
+from paydesk.web.api.parameters import SubscriptionParameters
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import OneSubscription, Subscription, SubscriptionList
 from paydesk.web.api.shaping import subscription_shape
 
 router = APIRouter(tags=["Subscriptions"])
+_SUBSCRIPTIONS: ApiList[SeenSubscription] = ApiList(
+    "subscriptions", SubscriptionList, lambda one: Place(one.subscription.created_at, one.subscription.id)
+)
 
 _Id = Annotated[str, Path(description="Its `id`.")]
 
 
-@router.get(
-    "/api/v1/subscriptions",
-    summary="List subscriptions",
-    operation_id="list_subscriptions",
-    responses=described(SubscriptionList),
-    dependencies=[Depends(refuse_repeated)],
-)
+@_SUBSCRIPTIONS.route(router)
 async def show_subscriptions(
     caller: ByPrivateKey, services: Services, wanted: Annotated[SubscriptionParameters, Query()]
 ) -> Response:
     """Subscriptions, newest first. The order reference is that of the first payment."""
-    asked = wanted.asked("subscriptions", caller.shop)
     state = SubscriptionState(wanted.status) if wanted.status else None
     narrowed = SubscriptionFilter(state, wanted.merchant_order_id, wanted.email)
-    found = await list_subscriptions(services.desk.database, caller.shop, narrowed, wanted.page(asked))
-    shown, cursor = wanted.cut(found, asked, lambda seen: Place(seen.subscription.created_at, seen.subscription.id))
-    return answer(SubscriptionList(True, [_shape(services, seen) for seen in shown], cursor))
+    read = partial(list_subscriptions, services.desk.database, caller.shop, narrowed)
+    return await _SUBSCRIPTIONS.answer(caller.shop, wanted, read, partial(_shape, services))
 
 
 @router.get(
