@@ -110,10 +110,10 @@ def create_app(settings: Settings) -> FastAPI:
                 stack.push_async_callback(desk.finish)
             await stack.enter_async_context(history_watched(settings, console_desk, history))
             yield {
-                "checkout": services,
-                "portal": portal_services(settings, services.desk),
-                "api": api_services(settings, services.desk),
-                "console": console_services(settings, console_desk, gate),
+                CheckoutServices.door: services,
+                PortalServices.door: portal_services(settings, services.desk),
+                ApiServices.door: api_services(settings, services.desk),
+                ConsoleServices.door: console_services(settings, console_desk, gate),
                 "database": database,
             }
 
@@ -280,41 +280,38 @@ def payment_desk(
     )
 
 
+def _of_every_door(settings: Settings, desk: Desk) -> dict[str, Any]:
+    """What each door's routes work with, whatever else they need."""
+    return {
+        "desk": desk,
+        "trusted_proxies": settings.proxy_networks(),
+        "address": settings.address,
+        "sandbox_address": settings.sandbox_address,
+        "now": utc_now,
+    }
+
+
 def checkout_services(
     settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None, *, gate: MoneyGate
 ) -> CheckoutServices:
     """What the checkout's routes work with."""
     return CheckoutServices(
-        desk=payment_desk(settings, database, vault, acquirer, live, gate=gate),
+        **_of_every_door(settings, payment_desk(settings, database, vault, acquirer, live, gate=gate)),
         reception=Reception(database, vault, settings.forms_per_minute),
-        trusted_proxies=settings.proxy_networks(),
-        address=settings.address,
-        sandbox_address=settings.sandbox_address,
-        now=utc_now,
     )
 
 
 def portal_services(settings: Settings, desk: Desk) -> PortalServices:
     """What the customer's portal works with."""
-    return PortalServices(
-        desk=desk,
-        trusted_proxies=settings.proxy_networks(),
-        address=settings.address,
-        sandbox_address=settings.sandbox_address,
-        now=utc_now,
-    )
+    return PortalServices(**_of_every_door(settings, desk))
 
 
 def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServices:
     """What the routes of the account and of the operator's console work with."""
     return ConsoleServices(
+        **_of_every_door(settings, desk),
         gate=gate,
-        desk=desk,
-        trusted_proxies=settings.proxy_networks(),
-        address=settings.address,
-        sandbox_address=settings.sandbox_address,
         iban_wait=settings.iban_wait,
-        now=utc_now,
         sender=partial(sender_for_a_call, settings, desk),
     )
 
@@ -322,12 +319,8 @@ def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServi
 def api_services(settings: Settings, desk: Desk) -> ApiServices:
     """What the API's routes work with."""
     return ApiServices(
-        desk=desk,
-        trusted_proxies=settings.proxy_networks(),
-        address=settings.address,
-        sandbox_address=settings.sandbox_address,
+        **_of_every_door(settings, desk),
         calls_per_minute=settings.calls_per_minute,
-        now=utc_now,
         sender=partial(sender_for_a_call, settings, desk),
     )
 

@@ -1,14 +1,11 @@
-"""What the API's routes work with, and who calls them;
-the app puts it into the state that every request carries.
-"""
+"""What the API's routes work with, and who calls them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from fastapi import Depends, Security
 from fastapi.security import APIKeyHeader
@@ -18,29 +15,22 @@ from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.keys import Scope, require_scope
-from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.web.visits import Network, client_address, in_sandbox
+from paydesk.web.services import DoorServices
+from paydesk.web.visits import client_address, in_sandbox
 
 KEY_HEADER = APIKeyHeader(
     name="X-ApiKey", scheme_name="Private key", description="The merchant's private key.", auto_error=False
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ApiServices:
-    """`address` and `sandbox_address` are the public bases without a trailing slash;
-    `now` reads the clock, UTC.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServices(DoorServices):
+    """`sender` makes a sender of pingbacks for one call."""
 
-    `sender` makes a sender of pingbacks for one call.
-    """
+    door: ClassVar[str] = "api"
 
-    desk: Desk
-    trusted_proxies: tuple[Network, ...]
-    address: str
-    sandbox_address: str
     calls_per_minute: int
-    now: Callable[[], datetime]
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
 
     def portal_url(self, link: Link) -> str:
@@ -48,13 +38,12 @@ class ApiServices:
         return f"{self.address if link.shop.live else self.sandbox_address}/portal/{link.token(self.desk.vault)}"
 
 
-async def services_of(request: Request) -> ApiServices:
-    """The services of the app that this request came to."""
-    services: ApiServices = request.state.api
-    return services
+async def _services(request: Request) -> ApiServices:
+    # Not `of` itself: what is no coroutine, the framework calls in a thread.
+    return ApiServices.of(request)
 
 
-Services = Annotated[ApiServices, Depends(services_of)]
+Services = Annotated[ApiServices, Depends(_services)]
 
 
 async def authenticate(

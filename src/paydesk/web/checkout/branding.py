@@ -13,7 +13,7 @@ from paydesk.core.errors import NotFound
 from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.business.branding import find_branding, find_logo
 from paydesk.domain.business.colours import Shades, dark_shades, light_shades
-from paydesk.web.checkout.services import services_of
+from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.ids import id_in_path
 
 _KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
@@ -22,7 +22,7 @@ _LOGO = ".shop img { inline-size: auto; max-inline-size: 10rem; block-size: 2rem
 
 async def show_style(request: Request) -> Response:
     """The accent on light and dark pages, in place of ours."""
-    branding = await find_branding(services_of(request).desk.database, _merchant_id(request))
+    branding = await find_branding(CheckoutServices.of(request).desk.database, _merchant_id(request))
     style = _LOGO
     if branding.accent:
         style += _rule(light_shades(branding.accent))
@@ -39,7 +39,7 @@ def _rule(shades: Shades) -> str:
 async def show_logo(request: Request) -> Response:
     """The logo, as the kind of picture that it is; a browser that opens it alone runs nothing."""
     try:
-        logo = await find_logo(services_of(request).desk.database, _merchant_id(request))
+        logo = await find_logo(CheckoutServices.of(request).desk.database, _merchant_id(request))
     except NotFound:
         return PlainTextResponse("Not Found", 404)
     policy = {"Content-Security-Policy": "default-src 'none'; sandbox"}

@@ -11,7 +11,7 @@ from paydesk.core.errors import PaydeskError
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.receiving import LARGEST_BODY, WrongHash, receive_form
 from paydesk.web.checkout import pages
-from paydesk.web.checkout.services import services_of
+from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.errors import error_json
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
@@ -29,7 +29,7 @@ async def post_form(request: Request) -> Response:
 
 
 async def _receive(request: Request) -> Response:
-    services = services_of(request)
+    services = CheckoutServices.of(request)
     received = await receive_form(
         services.reception,
         await read_form_body(request, LARGEST_BODY),

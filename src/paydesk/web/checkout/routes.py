@@ -26,7 +26,7 @@ from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
 from paydesk.web.checkout import branding, card_form, forms, pages, sample
 from paydesk.web.checkout.card_form import Typed
-from paydesk.web.checkout.services import CheckoutServices, services_of
+from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
@@ -117,7 +117,7 @@ async def _visit(request: Request) -> Visit:
 
     Raises: NotFound.
     """
-    services = services_of(request)
+    services = CheckoutServices.of(request)
     token = request.path_params["token"]
     link = open_link(services.desk.vault, LinkTo.CHECKOUT, token)
     checkout = await find_checkout(services.desk.database, link, now=services.now())

@@ -1,39 +1,18 @@
-"""What the checkout's routes work with; the app puts it into the state
-that every request carries.
-"""
+"""What the checkout's routes work with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from typing import ClassVar
 
-from starlette.requests import Request
-
-from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.receiving import Reception
-from paydesk.web.visits import Network, in_sandbox
+from paydesk.web.services import DoorServices
 
 
-@dataclass(frozen=True, slots=True)
-class CheckoutServices:
-    """`address` and `sandbox_address` are the public bases without a trailing slash;
-    `now` reads the clock, UTC.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckoutServices(DoorServices):
+    """`reception` finds out whose form it is, and whether it may be shown."""
 
-    desk: Desk
+    door: ClassVar[str] = "checkout"
+
     reception: Reception
-    trusted_proxies: tuple[Network, ...]
-    address: str
-    sandbox_address: str
-    now: Callable[[], datetime]
-
-    def public_url(self, request: Request, path: str) -> str:
-        """The public address of a path in the base that the request came to."""
-        return (self.sandbox_address if in_sandbox(request) else self.address) + path
-
-
-def services_of(request: Request) -> CheckoutServices:
-    """The services of the app that this request came to."""
-    services: CheckoutServices = request.state.checkout
-    return services

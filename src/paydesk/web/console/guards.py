@@ -43,7 +43,7 @@ from paydesk.web.console.addresses import own_path, path_of, with_next
 from paydesk.web.console.cookies import Cookies, new_form_secret
 from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted, require_own_page
 from paydesk.web.console.problems import problem, sentence
-from paydesk.web.console.services import ConsoleServices, client_of, services_of
+from paydesk.web.console.services import ConsoleServices, client_of
 from paydesk.web.console.shell import Face
 from paydesk.web.console.visit import Visit
 from paydesk.web.ids import id_in_path
@@ -136,7 +136,7 @@ async def _fields_of_address(request: Request) -> Form:
 
 async def _answer(request: Request, face: Face, handler: Handler, declared: Declaration, read: ReadBody) -> Response:
     """Let a request through to its page, or say why not."""
-    services = services_of(request)
+    services = ConsoleServices.of(request)
     if in_sandbox(request):
         return RedirectResponse(services.address + request.scope["path"], 308)
     door = _Door(request, services, face, services.now())

@@ -25,7 +25,7 @@ from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
 from paydesk.web.card_fields import read_card, text_of
 from paydesk.web.portal import pages
-from paydesk.web.portal.services import PortalServices, services_of
+from paydesk.web.portal.services import PortalServices
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body
 
@@ -100,7 +100,7 @@ async def _visit(request: Request) -> Visit:
 
     Raises: NotFound.
     """
-    services, token = services_of(request), request.path_params["token"]
+    services, token = PortalServices.of(request), request.path_params["token"]
     link = open_link(services.desk.vault, LinkTo.PORTAL, token)
     holding = await find_holding(services.desk.database, link, now=services.now())
     if holding.shop.live and in_sandbox(request):
