@@ -22,7 +22,6 @@ from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.key_pairs import public_keys
-from paydesk.domain.business.pingback_settings import parse_pingback_url
 from paydesk.domain.merchants.keys import Scope, pairs_of
 from paydesk.domain.merchants.merchant import (
     MUTABLE_EVENTS,
@@ -36,6 +35,7 @@ from paydesk.domain.merchants.merchant import (
 from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed import charge_all_missed
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
+from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.settings import Settings
 
@@ -319,7 +319,7 @@ def _web_url(url: str | None, option: str) -> str | None:
 
     Raises: Malformed.
     """
-    return parse_pingback_url(url, option) if url else url
+    return parse_pingback_url(url, option, "pingback_url") if url else url
 
 
 async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: bool) -> dict[str, Any]:

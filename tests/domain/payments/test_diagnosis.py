@@ -8,8 +8,7 @@ import pytest
 
 from paydesk.domain.payments import diagnosis
 from paydesk.domain.payments.diagnosis import diagnose
-from paydesk.domain.payments.requests import SignVersion
-from paydesk_client.signature import sign, verify
+from paydesk_client.signature import Version, sign, verify
 
 KEY = "9c4d4efcfe74317c5df7d564cfe9565t"
 FORM: dict[str, Any] = {
@@ -22,7 +21,7 @@ FORM: dict[str, Any] = {
 }
 
 
-def suspect(posted: dict[str, Any], hashed: dict[str, Any], version: SignVersion = "v1", key: str = KEY) -> str:
+def suspect(posted: dict[str, Any], hashed: dict[str, Any], version: Version = "v1", key: str = KEY) -> str:
     """What is suspected when `hashed` was hashed and `posted` was posted."""
     found = diagnose(posted, sign(hashed, key, version), KEY, version)
     assert KEY not in found.hashed + found.suspect
@@ -53,7 +52,7 @@ def test_each_common_mistake_is_named(posted: dict[str, str], hashed: dict[str, 
 
 
 @pytest.mark.parametrize(("asked", "used"), [("v1", "v2"), ("v2", "v1")])
-def test_the_rules_of_the_other_version_are_recognised(asked: SignVersion, used: SignVersion) -> None:
+def test_the_rules_of_the_other_version_are_recognised(asked: Version, used: Version) -> None:
     form = FORM | {"sign_version": asked}
     found = diagnose(form, sign(form, KEY, used), KEY, asked)
     assert f"by the rules of {used}" in found.suspect

@@ -50,9 +50,9 @@ class _Row:
     moves_live: bool
 
 
-async def public_keys(database: Database, merchant_id: int) -> list[PublicKey]:
+async def public_keys(database: Database, merchant_id: int, *, most: int = _MOST_KEYS) -> list[PublicKey]:
     """A merchant's newest public keys, newest first."""
-    rows = await records_of(_Row, queries.public_keys(database, merchant_id=merchant_id, most=_MOST_KEYS))
+    rows = await records_of(_Row, queries.public_keys(database, merchant_id=merchant_id, most=most))
     return [
         PublicKey(row.id, row.public_key, row.created_at, row.valid_until, in_order(row.scopes), row.moves_live)
         for row in rows

@@ -14,9 +14,9 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import test_events
 from paydesk.domain.business.made_up_events import EVENTS
-from paydesk.domain.business.pingback_settings import parse_pingback_url
 from paydesk.domain.business.test_events import SentTestEvent, Target, TestEvent
 from paydesk.domain.pingbacks import resending
+from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending import Exhausted, Pingback
 from paydesk.domain.pingbacks.sending import PingbackSender
 

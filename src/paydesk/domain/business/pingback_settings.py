@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
-from urllib.parse import urlsplit
 
 from paydesk.core.errors import Malformed, NotFound
-from paydesk.core.urls import check_url
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -20,13 +17,12 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS, BodyFormat, find_merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.requests import LONGEST
+from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending import send_waiting
 from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
+from paydesk_client.signature import Version
 
 queries = load_statements(__package__ or "", "pingback_settings.sql")
-
-SignVersion = Literal["v1", "v2"]
 
 EXTRA_EVENTS = (EXPIRED_EVENT,)
 """Pingbacks that are sent only to who asks for them."""
@@ -44,7 +40,7 @@ class PingbackSettings:
     pingback_url: str | None
     test_pingback_url: str | None
     pingback_format: BodyFormat
-    sign_version: SignVersion
+    sign_version: Version
     extra_events: tuple[str, ...]
     muted_events: tuple[str, ...]
 
@@ -54,30 +50,9 @@ class _Row:
     pingback_url: str | None
     test_pingback_url: str | None
     pingback_format: BodyFormat
-    sign_version: SignVersion
+    sign_version: Version
     extra_events: Sequence[str]
     muted_events: Sequence[str]
-
-
-def parse_pingback_url(url: str, called: str, field: str = "pingback_url") -> str:
-    """Check a URL as the checkout form's is checked; empty stays empty.
-
-    Raises: Malformed, naming the field.
-    """
-    if not url:
-        return url
-    longest = LONGEST["pingback_url"]
-    if len(url) > longest:
-        raise Malformed(f"{called} has {len(url)} characters, at most {longest} are accepted", field)
-    try:
-        scheme = check_url(url, called)
-    except Malformed as error:
-        raise Malformed(error.message, field) from None
-    if scheme not in ("http", "https"):
-        raise Malformed(f"{called} must be an absolute http or https URL", field)
-    if "@" in urlsplit(url).netloc:
-        raise Malformed(f"{called} must not carry a user name or password", field)
-    return url
 
 
 async def find_pingback_settings(database: Database, merchant_id: int) -> PingbackSettings:
@@ -134,7 +109,7 @@ async def save_pingback_settings(gate: Gate, session: Session, wanted: PingbackS
 
 
 def _check(wanted: PingbackSettings) -> None:
-    parse_pingback_url(wanted.pingback_url or "", "the pingback URL")
+    parse_pingback_url(wanted.pingback_url or "", "the pingback URL", "pingback_url")
     parse_pingback_url(wanted.test_pingback_url or "", "the test pingback URL", "test_pingback_url")
     known = {
         "pingback_format": (("json", "form"), (wanted.pingback_format,)),

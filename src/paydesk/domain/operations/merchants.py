@@ -6,7 +6,6 @@ No secret is shown: of keys the public half, of a bank account nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -19,10 +18,10 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.business.key_pairs import PublicKey, public_keys
 from paydesk.domain.business.profiles import ProfileStatus
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
-from paydesk.domain.merchants.keys import Scope, in_order
 from paydesk.domain.merchants.terms import TradeTerms
 
 queries = load_statements(__package__ or "", "merchants.sql")
@@ -65,16 +64,6 @@ class OwnTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicKey:
-    """The public half of a key pair; `valid_until` is None for the one that is in use."""
-
-    public_key: str
-    scopes: tuple[Scope, ...]
-    created_at: datetime
-    valid_until: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class TeamMember:
     """Somebody in a merchant's team."""
 
@@ -100,14 +89,6 @@ class MerchantForOperator:
     terms: TradeTerms
     keys: tuple[PublicKey, ...]
     team: tuple[TeamMember, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    public_key: str
-    scopes: Sequence[str]
-    created_at: datetime
-    valid_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +184,7 @@ async def find_merchant_for_operator(database: Database, merchant_id: int) -> Me
     row = record_if_any(_Found, await queries.find_merchant(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
-    keys = await records_of(_Key, queries.keys_of(database, merchant_id=merchant_id, most=_MOST_SHOWN))
+    keys = await public_keys(database, merchant_id, most=_MOST_SHOWN)
     team = await records_of(TeamMember, queries.team_of(database, merchant_id=merchant_id, most=_MOST_SHOWN))
     return MerchantForOperator(
         merchant=row.merchant,
@@ -214,7 +195,7 @@ async def find_merchant_for_operator(database: Database, merchant_id: int) -> Me
         profile=row.profile_status,
         profile_change=row.profile_change,
         terms=row.terms,
-        keys=tuple(PublicKey(key.public_key, in_order(key.scopes), key.created_at, key.valid_until) for key in keys),
+        keys=tuple(keys),
         team=tuple(team),
     )
 

@@ -58,13 +58,6 @@ select m.id, m.name, m.email, m.test_mode, m.went_live_at, m.suspended_at, m.sus
   left join business_profile b on b.merchant_id = m.id
  where m.id = :merchant_id;
 
--- name: keys_of(merchant_id, most)
-select public_key, scopes, created_at, valid_until
-  from merchant_key
- where merchant_id = :merchant_id
- order by id desc
- limit :most;
-
 -- name: team_of(merchant_id, most)
 -- Who is in the team, and when each was last seen.
 select p.id, p.name, p.email, b.role, p.totp_confirmed_at is not null as second_factor,

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
-from paydesk.domain.payments.requests import SignVersion
-from paydesk_client.signature import Budget, MalformedForm, Value, canonical_string, sign, verify
+from paydesk_client.signature import Budget, MalformedForm, Value, Version, canonical_string, sign, verify
 
 _MOST_WORK = 4_000_000
 """For all guesses at one form's mistake together, in the units of `Budget`:
@@ -27,7 +26,7 @@ class Diagnosis:
     suspect: str
 
 
-def diagnose(form: dict[str, Value], given: str, private_key: str, version: SignVersion) -> Diagnosis:
+def diagnose(form: dict[str, Value], given: str, private_key: str, version: Version) -> Diagnosis:
     """Find the mistake that explains a wrong hash, or else say where to look.
     Never reveals the key.
     """
@@ -44,7 +43,7 @@ def diagnose(form: dict[str, Value], given: str, private_key: str, version: Sign
     return Diagnosis(hashed, _without_explanation(signed, given, version))
 
 
-def _explains(variant: dict[str, Value], given: str, private_key: str, version: SignVersion, budget: Budget) -> bool:
+def _explains(variant: dict[str, Value], given: str, private_key: str, version: Version, budget: Budget) -> bool:
     """Whether the hash is right for what a mistake would have made of the form;
     nothing signs what reads two ways.
     """
@@ -59,8 +58,8 @@ def _text_of(form: dict[str, Value], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _mistakes(signed: dict[str, Value], version: SignVersion) -> Iterator[tuple[str, dict[str, Value], SignVersion]]:
-    other: SignVersion = "v1" if version == "v2" else "v2"
+def _mistakes(signed: dict[str, Value], version: Version) -> Iterator[tuple[str, dict[str, Value], Version]]:
+    other: Version = "v1" if version == "v2" else "v2"
     yield f"the hash was computed by the rules of {other}, but the form asks for {version}", signed, other
     if "sign_version" in signed:
         yield (
@@ -89,7 +88,7 @@ def _other_writings(value: str) -> Iterator[tuple[str, str]]:
     yield "changed from upper to lower case", value.upper()
 
 
-def _without_explanation(signed: dict[str, Value], given: str, version: SignVersion) -> str:
+def _without_explanation(signed: dict[str, Value], given: str, version: Version) -> str:
     if len(given) != len(sign(signed, "", version)):
         return "the hash itself: expected 64 hexadecimal digits (SHA-256)"
     unusual = [

@@ -9,8 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
-from urllib.parse import urlsplit
 
 from paydesk.core.card_numbers import holds_card_number, masked
 from paydesk.core.email_addresses import LONGEST_EMAIL, parse_email
@@ -18,24 +16,24 @@ from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.storable import refuse_card_number
 from paydesk.core.urls import check_url, is_systems_own
+from paydesk.domain.pingbacks.destinations import LONGEST_URL, parse_pingback_url
 from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, RecurringFields, Terms, read_terms
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Parameters,
     UnknownSignatureVersion,
     Value,
+    Version,
     leaves,
     signature_version,
 )
-
-SignVersion = Literal["v1", "v2"]
 
 LONGEST: Mapping[str, int] = {
     "merchant_order_id": 255,
     "description": 1024,
     "email": LONGEST_EMAIL,
     "success_url": 2048,
-    "pingback_url": 2048,
+    "pingback_url": LONGEST_URL,
     "first_name": 100,
     "last_name": 100,
 }
@@ -72,7 +70,7 @@ class CheckoutRequest:
     description: str
     success_url: str
     pingback_url: str | None
-    sign_version: SignVersion
+    sign_version: Version
     email: str
     first_name: str
     last_name: str
@@ -81,7 +79,7 @@ class CheckoutRequest:
     terms: Terms | None = None
 
 
-def read_sign_version(form: Parameters) -> SignVersion:
+def read_sign_version(form: Parameters) -> Version:
     """The signature version that a form asks for.
 
     Raises: Malformed.
@@ -193,12 +191,7 @@ def _pingback_url(url: str) -> str | None:
     if not url:
         return None
     refuse_card_number(url, "pingback_url")
-    _check_length(url, "pingback_url")
-    if check_url(url, "pingback_url") not in ("http", "https"):
-        raise Malformed("pingback_url must be an absolute http or https URL", "pingback_url")
-    if "@" in urlsplit(url).netloc:
-        raise Malformed("pingback_url must not carry a user name or password", "pingback_url")
-    return url
+    return parse_pingback_url(url, "pingback_url", "pingback_url")
 
 
 def _check_length(url: str, name: str) -> None:

@@ -1,11 +1,18 @@
-"""Where a pingback goes."""
+"""Where a pingback goes, and what may be named as that."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlsplit
 
 import msgspec
+
+from paydesk.core.errors import Malformed
+from paydesk.core.urls import WEB_SCHEMES, check_url
+
+LONGEST_URL = 2048
+"""Characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +22,27 @@ class Account:
     account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
+
+
+def parse_pingback_url(url: str, called: str, field: str) -> str:
+    """Check a URL for pingbacks, wherever it is named; empty stays empty.
+
+    Args: called is what its giver knows it by, field what it is sent as.
+    Raises: Malformed, naming the field.
+    """
+    if not url:
+        return url
+    if len(url) > LONGEST_URL:
+        raise Malformed(f"{called} has {len(url)} characters, at most {LONGEST_URL} are accepted", field)
+    try:
+        scheme = check_url(url, called)
+    except Malformed as error:
+        raise Malformed(error.message, field) from None
+    if scheme not in WEB_SCHEMES:
+        raise Malformed(f"{called} must be an absolute http or https URL", field)
+    if "@" in urlsplit(url).netloc:
+        raise Malformed(f"{called} must not carry a user name or password", field)
+    return url
 
 
 def destination(form_url: str | None, account: Account, *, live: bool) -> str | None:
