@@ -29,7 +29,7 @@ from tests.warm_connections import WarmConnections, warm_connections
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
-from paydesk.app import create_app, payment_desk
+from paydesk.app import create_app
 from paydesk.core.clock import utc_now
 from paydesk.database import programs
 from paydesk.database.embedded import EmbeddedServer
@@ -40,6 +40,7 @@ from paydesk.domain.business.profile_changes import accept, seen_now
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.equipment import payment_desk
 from paydesk.settings import Settings, load_settings
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk_client import Gateway

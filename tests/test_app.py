@@ -15,11 +15,12 @@ from tests.shopfront import open_page, press_pay
 
 from paydesk import app as application
 from paydesk.adapters.acquirers.simulator import Bank, RemoteSimulator, SimulatedAcquirer
-from paydesk.app import create_app, payment_desk
+from paydesk.app import create_app
 from paydesk.core.errors import SetupError
 from paydesk.database import waiting
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.merchant import Merchant
+from paydesk.equipment import payment_desk
 from paydesk.settings import Settings
 
 SignedForm = Callable[..., dict[str, Any]]

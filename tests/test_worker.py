@@ -22,8 +22,9 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.history import History
 from paydesk.domain.payments.desk import Desk
+from paydesk.equipment import mailer_of
 from paydesk.settings import Settings, announced
-from paydesk.worker import mailer_of, work
+from paydesk.worker import work
 
 URL = SecretStr("smtp://user:hunter2@mail.example")
 

@@ -7,9 +7,8 @@ import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -19,32 +18,34 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer
-from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, challenge_app
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer, challenge_app
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import SetupError
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.readiness import commits
 from paydesk.database.waiting import LONGEST_STATEMENT
 from paydesk.domain.accounts.gate import Gate
-from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.clocks import ClockWatch
-from paydesk.domain.operations.history import History
-from paydesk.domain.operations.holding import QUIET, beat, watch_history
-from paydesk.domain.operations.remembering import memory_file, recall
-from paydesk.domain.operations.second_server import standby_watched
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.guarding import Limits, in_test_mode
-from paydesk.domain.payments.keying import pads_of
 from paydesk.domain.payments.money_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.equipment import (
+    gate_of,
+    history_of,
+    history_watched,
+    live_acquirer,
+    outbound_client,
+    payment_desk,
+    sender_settings,
+    test_acquirer,
+    vault_of,
+)
 from paydesk.failures import exception_handlers
 from paydesk.logs import set_up_logs
-from paydesk.required_keys import require_keys, require_live_key
+from paydesk.required_keys import require_keys
 from paydesk.settings import Settings, load_settings
 from paydesk.web.account import routes as account
 from paydesk.web.api import routes as api_routes
@@ -60,7 +61,6 @@ from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.violations import report_routes
-from paydesk.worker import holds_without_standby, outbound_client, sender_settings
 
 log = structlog.get_logger()
 
@@ -153,31 +153,6 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def history_of(settings: Settings) -> History:
-    """What a process of this deployment remembers of the database when it starts."""
-    return History(recall(memory_file(settings.data_dir)))
-
-
-@asynccontextmanager
-async def history_watched(settings: Settings, desk: Desk, history: History) -> AsyncIterator[None]:
-    """Watch for the length of a block whether the database still knows what it knew,
-    and beat if no worker does.
-
-    Where that is wanted, also whether a standby has what is committed.
-    """
-    stop = asyncio.Event()
-    tasks = (
-        asyncio.create_task(watch_history(desk, history, memory_file(settings.data_dir), stop), name="history"),
-        asyncio.create_task(beat(desk.database, history, stop, after=QUIET), name="beat"),
-    )
-    try:
-        async with standby_watched(desk.database, history.gate) if holds_without_standby(settings) else nullcontext():
-            yield
-    finally:
-        stop.set()
-        await asyncio.gather(*tasks)
-
-
 @contextmanager
 def _ending_with_parent() -> Iterator[None]:
     """Stop when the process dies that started this worker, or the port would stay taken."""
@@ -197,87 +172,6 @@ def _ending_with_parent() -> Iterator[None]:
         yield
     finally:
         loop.remove_reader(parent.sentinel)
-
-
-def vault_of(settings: Settings) -> Vault:
-    """The vault under the deployment's keys. Raises: SetupError."""
-    return Vault.from_settings(settings.vault_keys.get_secret_value(), settings.secret_key.get_secret_value())
-
-
-def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
-    """What letting people in needs. Raises: SetupError for an unreadable list of passwords."""
-    leaked = settings.breached_passwords
-    return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
-
-
-def test_acquirer(settings: Settings) -> Acquirer:
-    """The simulated bank, inside this process or at its own address."""
-    if settings.simulator_url:
-        return RemoteSimulator(settings.simulator_url)
-    record = settings.simulator_record
-    try:
-        record.parent.mkdir(parents=True, exist_ok=True)
-        bank = Bank(Record(record))
-    except OSError as error:
-        raise SetupError(
-            f"cannot write {record}: {error.strerror}; set PAYDESK_DATA_DIR to a directory of yours"
-        ) from error
-    return SimulatedAcquirer(bank, base_url=settings.address, latency=settings.simulator_latency)
-
-
-def live_acquirer(settings: Settings) -> Acquirer | None:
-    """Who takes live payments, if anybody; the caller closes it. Raises: SetupError."""
-    if not settings.live_acquirer:
-        return None
-    require_live_key(settings)
-    # Stripe's library is large: only who uses it loads it.
-    from paydesk.adapters.acquirers.stripe import StripeAcquirer
-
-    return StripeAcquirer(settings.stripe_secret_key.get_secret_value(), api_base=settings.stripe_api_base)
-
-
-def card_limits(settings: Settings) -> Limits:
-    """The operator's limits against card testing."""
-    return Limits(
-        attempts_per_checkout=settings.attempts_per_checkout,
-        declines_per_hour=settings.declines_per_hour,
-        tries_per_card=settings.tries_per_card,
-        wrong_cvcs_per_card=settings.wrong_cvcs_per_card,
-        checks_per_card=settings.checks_per_card,
-        declines_before_challenge=settings.declines_before_challenge,
-    )
-
-
-def payment_desk(
-    settings: Settings,
-    database: Database,
-    vault: Vault,
-    acquirer: Acquirer,
-    live: Acquirer | None = None,
-    *,
-    gate: MoneyGate | None = None,
-) -> Desk:
-    """What taking payments needs, by the settings;
-    `acquirer` serves test payments and `live` live ones.
-
-    What moves money passes the gate, here and once more at the acquirers; without one nothing is
-    ever held.
-    """
-    limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
-    passed = gate or MoneyGate()
-    return Desk(
-        database,
-        vault,
-        {each.name: GatedAcquirer(each, passed.held) for each in (acquirer, live) if each is not None},
-        gate=passed,
-        test_acquirer=acquirer.name,
-        live_acquirer=live.name if live is not None else None,
-        limits=limits,
-        test_limits=in_test_mode(limits),
-        pads=pads_of(secret.encode()) if secret else b"",
-        adopts=settings.adopt_forgotten,
-        gives_back_paid_twice=settings.give_back_paid_twice,
-    )
 
 
 def _of_every_door(settings: Settings, desk: Desk) -> dict[str, Any]:

@@ -2,48 +2,77 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
 import typer
 
 from paydesk import __version__
-from paydesk.commands import (
-    alarms,
-    chargebacks,
-    checking,
-    clock,
-    customers,
-    fees,
-    holding,
-    ledger,
-    mail,
-    merchants,
-    operators,
-    pingbacks,
-    postgres,
-    profiles,
-    reconciling,
-    refunds,
-    restoring,
-    running,
-    serving,
-    settings_table,
-    subscriptions,
-    undoing,
-    vault,
-    working,
-)
 from paydesk.logs import log_to_stderr
 
-app = typer.Typer(
-    name="paydesk",
-    help="Hosted checkout and subscriptions that anyone can run.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+COMMANDS = {
+    "run": ("running", "Example: paydesk run"),
+    "serve": ("serving", "Example: paydesk serve --workers 4"),
+    "work": ("working", "Example: paydesk work"),
+    "migrate": ("working", "Example: PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate"),
+    "postgres": ("postgres", "Example: paydesk postgres pg_dump --format=custom --file=backup.dump"),
+    "settings": ("settings_table", "Example: paydesk settings"),
+    "check": ("checking", ""),
+    "reconcile": ("reconciling", ""),
+    "undo": ("undoing", ""),
+    "restored": ("restoring", ""),
+    "balance": ("ledger", "Example: paydesk balance 1 --live"),
+    "refund": ("refunds", ""),
+}
+"""In which module the function of a command's name is, and its example; else the module has one."""
+
+GROUPS = {
+    "hold": ("holding", "app"),
+    "merchant": ("merchants", "app"),
+    "fees": ("fees", "app"),
+    "profile": ("profiles", "app"),
+    "operator": ("operators", "app"),
+    "pingback": ("pingbacks", "app"),
+    "mail": ("mail", "app"),
+    "alarm": ("alarms", "app"),
+    "subscription": ("subscriptions", "app"),
+    "clock": ("clock", "app"),
+    "chargeback": ("chargebacks", "app"),
+    "ledger": ("ledger", "ledger"),
+    "payout": ("ledger", "payouts"),
+    "vault": ("vault", "app"),
+    "customer": ("customers", "app"),
+}
+"""Where the commands of a noun are."""
+
+ALL = (*COMMANDS, *GROUPS)
+_FOR_ANOTHER_PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-@app.callback(invoke_without_command=True)
+def command_line(names: Iterable[str] = ALL) -> typer.Typer:
+    """The command line with the commands of these names: whoever asks for one need not wait until
+    all others are loaded, too.
+    """
+    app = typer.Typer(
+        name="paydesk",
+        help="Hosted checkout and subscriptions that anyone can run.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback(invoke_without_command=True)(about)
+    for name in names:
+        if name in COMMANDS:
+            _add_command(app, name)
+        else:
+            module, within = GROUPS[name]
+            app.add_typer(getattr(_loaded(module), within), name=name)
+    return app
+
+
 def about(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
 ) -> None:
@@ -55,39 +84,22 @@ def about(
         raise typer.Exit
 
 
-app.command(epilog="Example: paydesk run")(running.run)
-app.command(epilog="Example: paydesk serve --workers 4")(serving.serve)
-app.command(epilog="Example: paydesk work")(working.work)
-app.command(epilog="Example: PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")(working.migrate)
-app.command(
-    epilog="Example: paydesk postgres pg_dump --format=custom --file=backup.dump",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)(postgres.postgres)
-app.command(epilog="Example: paydesk settings")(settings_table.settings)
-app.command(epilog=checking.EXAMPLE)(checking.check)
-app.command(epilog=reconciling.EXAMPLE)(reconciling.reconcile)
-app.command(epilog=undoing.EXAMPLE)(undoing.undo)
-app.command(epilog=restoring.EXAMPLE)(restoring.restored)
-app.add_typer(holding.app, name="hold")
-app.command(epilog="Example: paydesk balance 1 --live")(ledger.balance)
-app.command(epilog=refunds.EXAMPLE)(refunds.refund)
-app.add_typer(merchants.app, name="merchant")
-app.add_typer(fees.app, name="fees")
-app.add_typer(profiles.app, name="profile")
-app.add_typer(operators.app, name="operator")
-app.add_typer(pingbacks.app, name="pingback")
-app.add_typer(mail.app, name="mail")
-app.add_typer(alarms.app, name="alarm")
-app.add_typer(subscriptions.app, name="subscription")
-app.add_typer(clock.app, name="clock")
-app.add_typer(chargebacks.app, name="chargeback")
-app.add_typer(ledger.ledger, name="ledger")
-app.add_typer(ledger.payouts, name="payout")
-app.add_typer(vault.app, name="vault")
-app.add_typer(customers.app, name="customer")
+def _add_command(app: typer.Typer, name: str) -> None:
+    module, example = _loaded(COMMANDS[name][0]), COMMANDS[name][1]
+    passed_on = _FOR_ANOTHER_PROGRAM if name == "postgres" else None
+    app.command(name, epilog=example or module.EXAMPLE, context_settings=passed_on)(getattr(module, name))
+
+
+def _loaded(module: str) -> Any:
+    return import_module(f"paydesk.commands.{module}")
 
 
 def main() -> None:
     """Run the command line; stdout belongs to results, so that logs go to stderr from the start."""
     log_to_stderr()
-    app()
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    if first == "--version":
+        names: Iterable[str] = ()
+    else:
+        names = [first] if first in ALL else ALL
+    command_line(names)()

@@ -12,11 +12,10 @@ from functools import partial
 
 import structlog
 
-from paydesk.adapters.mail import FolderMailbox, Mailbox, Mailer, SmtpMailer, addresses_of, parse_smtp_url
-from paydesk.adapters.outbound import OutboundClient, refusal
+from paydesk.adapters.mail import FolderMailbox, Mailbox, Mailer, addresses_of, parse_smtp_url
+from paydesk.adapters.outbound import refusal
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import SetupError
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.forgetting import forget_past_entries
@@ -44,8 +43,9 @@ from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.pingbacks.resending import send_all_waiting
-from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
+from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.sealing.hiding_links import hide_left_links
+from paydesk.equipment import holds_without_standby, mailer_of, needs_standby, outbound_client, sender_settings
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
 from paydesk.web.checkout.watching import run_page_watch
@@ -117,25 +117,7 @@ def standby_watch(settings: Settings, desk: Desk) -> StandbyWatch:
     because there is one.
     """
     gate = desk.gate if holds_without_standby(settings) else None
-    return StandbyWatch(desk.database, gate=gate, tells=_needs_standby(settings))
-
-
-def holds_without_standby(settings: Settings) -> bool:
-    """Whether nothing that moves money is begun while no synchronous standby is there."""
-    return _needs_standby(settings) and settings.without_standby == "hold"
-
-
-def _needs_standby(settings: Settings) -> bool:
-    return bool(settings.live_acquirer) and not settings.allow_async
-
-
-async def outbound_client(settings: Settings, database: Database) -> OutboundClient:
-    """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named
-    for that.
-    """
-    if await is_a_copy(database):
-        return OutboundClient(allow=settings.copy_networks(), timeout=settings.pingback_timeout, public=False)
-    return OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    return StandbyWatch(desk.database, gate=gate, tells=needs_standby(settings))
 
 
 async def allowed_mailer(settings: Settings, database: Database) -> Mailer | None:
@@ -149,34 +131,6 @@ async def allowed_mailer(settings: Settings, database: Database) -> Mailer | Non
     reached = await addresses_of(parse_smtp_url(settings.smtp_url.get_secret_value()))
     refused = [refusal(address, settings.copy_networks(), public=False) for address in reached]
     return mailer if refused and not any(refused) else None
-
-
-def sender_settings(settings: Settings) -> SenderSettings:
-    """How pingbacks are sent; a lease outlasts the slowest answer with time to record it."""
-    return SenderSettings(
-        header_prefix=settings.pingback_header_prefix,
-        in_hand=settings.pingbacks_in_flight,
-        per_endpoint=settings.pingbacks_per_endpoint,
-        lease=2 * settings.pingback_timeout + 10,
-    )
-
-
-def mailer_of(settings: Settings) -> Mailer | None:
-    """What hands mails to the mail server, or None if there is none.
-
-    Raises: SetupError, naming the setting that is wrong.
-    """
-    url = settings.smtp_url.get_secret_value()
-    if not url:
-        return None
-    try:
-        server = parse_smtp_url(url)
-    except ValueError as error:
-        raise SetupError(f"{PREFIX}SMTP_URL: {error}") from None
-    try:
-        return SmtpMailer(server, mail_from=settings.mail_from)
-    except ValueError as error:
-        raise SetupError(f"{PREFIX}MAIL_FROM: {error}") from None
 
 
 def mail_sender(settings: Settings, database: Database, vault: Vault, mailer: Mailer) -> MailSender:

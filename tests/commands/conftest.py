@@ -16,7 +16,6 @@ from tests.shopfront import subscribe
 from typer.testing import CliRunner
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
-from paydesk.app import payment_desk, test_acquirer, vault_of
 from paydesk.commands import (
     alarms,
     chargebacks,
@@ -41,6 +40,7 @@ from paydesk.commands import (
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
+from paydesk.equipment import payment_desk, test_acquirer, vault_of
 from paydesk.settings import load_settings
 
 

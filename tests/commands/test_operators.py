@@ -9,8 +9,7 @@ import pyotp
 import pytest
 from argon2 import PasswordHasher
 
-import paydesk.app
-from paydesk.app import gate_of, vault_of
+import paydesk.equipment
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, NotFound
 from paydesk.core.paging import Page
@@ -30,6 +29,7 @@ from paydesk.domain.accounts.second_factor import (
 )
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, find_session, require_open, require_operator
 from paydesk.domain.mail.queueing import open_facts
+from paydesk.equipment import gate_of, vault_of
 from paydesk.settings import load_settings
 
 PASSWORD = "a long enough sentence"
@@ -41,7 +41,7 @@ CLIENT = Client("192.0.2.77", "Browser/1.0")
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords cost next to nothing here; what they cost is tested where they are hashed."""
     cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
+    monkeypatch.setattr(paydesk.equipment, "Passwords", partial(Passwords, hasher=cheap))
 
 
 @pytest.fixture

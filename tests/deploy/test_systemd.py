@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from paydesk.cli import app
-from paydesk.commands.serving import GRACE
+from paydesk.cli import command_line
+from paydesk.commands.supervising import GRACE
 from paydesk.loops.watching import STILL
 from paydesk.settings import PREFIX, Settings
 
@@ -79,14 +79,14 @@ def test_a_service_may_do_little_besides_its_work(installed: Path, name: str) ->
 
 
 def test_the_units_start_commands_that_exist() -> None:
-    context = get_command(app).make_context("paydesk", [], resilient_parsing=True)
+    context = get_command(command_line()).make_context("paydesk", [], resilient_parsing=True)
     units = list(UNITS.glob("*.service"))
     assert len(units) == 3
     for unit in units:
         (started,) = values(unit.read_text(), "ExecStart")
         program, command = started.split()
         assert program == PROGRAM
-        assert get_command(app).get_command(context, command) is not None  # type: ignore[attr-defined]
+        assert get_command(command_line()).get_command(context, command) is not None  # type: ignore[attr-defined]
 
 
 def test_the_units_set_settings_that_exist_and_each_secret_that_they_load() -> None:

@@ -22,14 +22,14 @@ from tests.shopfront import buy
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import generate_key_setting, generate_secret
-from paydesk.app import payment_desk, vault_of
-from paydesk.app import test_acquirer as open_bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
+from paydesk.equipment import payment_desk, vault_of
+from paydesk.equipment import test_acquirer as open_bank
 from paydesk.settings import Settings, load_settings
 
 ROOT = os.geteuid() == 0

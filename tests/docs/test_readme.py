@@ -5,7 +5,7 @@ import pytest
 from typer.main import get_command
 
 from paydesk.adapters.acquirers.simulator import TEST_CARDS
-from paydesk.cli import app
+from paydesk.cli import command_line
 from paydesk.secret_files import SUFFIX
 from paydesk.settings import PREFIX, Settings
 
@@ -68,6 +68,6 @@ def test_settings_exist(page: Path) -> None:
 
 @every_page
 def test_commands_exist(page: Path) -> None:
-    context = get_command(app).make_context("paydesk", [], resilient_parsing=True)
-    known = set(get_command(app).list_commands(context))  # type: ignore[attr-defined]
+    context = get_command(command_line()).make_context("paydesk", [], resilient_parsing=True)
+    known = set(get_command(command_line()).list_commands(context))  # type: ignore[attr-defined]
     assert set(re.findall(r"(?:bin/|^)paydesk ([a-z]+)", code_of(page), re.M)) <= known

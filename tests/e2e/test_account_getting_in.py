@@ -23,7 +23,7 @@ from tests.conftest import accept_waiting, propose_change, submit_profile
 from tests.e2e.looks import flaws, violations
 from tests.lengths import long, longer
 
-import paydesk.app
+import paydesk.equipment
 from paydesk.adapters.vault import Vault
 from paydesk.app import create_app
 from paydesk.database.pool import Database
@@ -52,7 +52,7 @@ async def base(
     """
     await database.execute("delete from entry_pause")
     cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
+    monkeypatch.setattr(paydesk.equipment, "Passwords", partial(Passwords, hasher=cheap))
     running: dict[str, Any] = {}
 
     async def delegate(scope: Scope, receive: Receive, send: Send) -> None:

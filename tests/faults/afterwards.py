@@ -15,12 +15,12 @@ from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Order, Stage
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
-from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, connected
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
+from paydesk.equipment import vault_of
 
 SENT = "0.50"
 """What a merchant is sent of each order that is paid out."""

@@ -21,7 +21,6 @@ from tests.standing_by import Pair, pair_of_servers
 
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.standing import Standing, standings
-from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected
@@ -29,6 +28,7 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.holding import accept
+from paydesk.equipment import vault_of
 from paydesk_client import Gateway
 
 PAYDESK = (sys.executable, "-m", "paydesk")

@@ -22,7 +22,6 @@ from tests.processes import PATIENCE, Kept, environment, free_port
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import generate_key_setting, generate_secret
-from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.embedded import EmbeddedServer
@@ -36,6 +35,7 @@ from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.equipment import vault_of
 from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway
 

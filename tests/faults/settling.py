@@ -16,7 +16,6 @@ from tests.processes import PATIENCE
 
 from paydesk.adapters.acquirers.simulator import RemoteSimulator
 from paydesk.adapters.outbound import OutboundClient
-from paydesk.app import payment_desk, vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.billing.card_lookups import settle_card_changes
@@ -28,8 +27,8 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.equipment import payment_desk, sender_settings, vault_of
 from paydesk.settings import Settings
-from paydesk.worker import sender_settings
 
 ROUNDS = 8
 AT_ONCE = 16

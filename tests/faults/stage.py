@@ -25,13 +25,13 @@ from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 from tests.standing_by import replicated, standing_by
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
-from paydesk.app import vault_of
 from paydesk.core.clock import utc_now
 from paydesk.database.cluster import PORT
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.equipment import vault_of
 from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway
 

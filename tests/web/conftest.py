@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 import paydesk.app
+import paydesk.equipment
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.domain.operations.history import History
 from paydesk.domain.payments.money_gate import LATER, Standing
@@ -69,7 +70,7 @@ class Hold:
 @pytest.fixture
 def hold(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
     """Asked for before the service is started that it is to hold."""
-    holding, honest = Hold(bank), paydesk.app.history_of
+    holding, honest = Hold(bank), paydesk.equipment.history_of
 
     def kept(settings: Settings) -> History:
         holding.histories.append(honest(settings))

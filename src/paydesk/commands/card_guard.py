@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from paydesk.app import card_limits
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import Live, MerchantId
 from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
@@ -19,6 +18,7 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.card_guard import CardGuard, OwnLimits, find_card_guard, lift_pause, tighten
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.guarding import Counted, Limits, in_test_mode
+from paydesk.equipment import card_limits
 
 app = typer.Typer(help="The guard against card testing: see it, tighten it, end a pause.", no_args_is_help=True)
 

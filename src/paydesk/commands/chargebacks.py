@@ -13,7 +13,6 @@ import typer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator import RemoteSimulator, SimulatedAcquirer
-from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import HowMany, Live
 from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
@@ -38,6 +37,7 @@ from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks import reckon as reckon_chargeback
 from paydesk.domain.payments.desk import Desk
+from paydesk.equipment import live_acquirer, payment_desk, test_acquirer
 
 app = typer.Typer(help="See chargebacks and give evidence; open and close them in test mode.", no_args_is_help=True)
 

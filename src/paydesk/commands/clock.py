@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from paydesk.app import history_watched, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -25,7 +24,7 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.test_clock.advancing import MOST_EVENTS, Progress, Report, Summary
 from paydesk.domain.test_clock.advancing import advance as advance_clock
 from paydesk.domain.test_clock.resetting import IN_ORDER, reset_test_side
-from paydesk.worker import outbound_client, sender_settings
+from paydesk.equipment import history_watched, outbound_client, payment_desk, sender_settings, test_acquirer
 
 app = typer.Typer(help="Move a merchant's test clock. Live data has none.", no_args_is_help=True)
 

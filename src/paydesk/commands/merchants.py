@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from paydesk.adapters.vault import VaultError
-from paydesk.app import gate_of, live_acquirer, test_acquirer
 from paydesk.commands import card_guard, shop_forms
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import MerchantId
@@ -37,6 +36,7 @@ from paydesk.domain.operations.missed import charge_all_missed
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.equipment import gate_of, live_acquirer, test_acquirer
 from paydesk.settings import Settings
 
 LONGEST_NAME = 100

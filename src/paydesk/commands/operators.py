@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from paydesk.app import gate_of
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -17,6 +16,7 @@ from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.operators import create_operator, list_operators, remove_operator, reset_second_factor
+from paydesk.equipment import gate_of
 
 app = typer.Typer(help="Make, list and remove the people who run this deployment.", no_args_is_help=True)
 

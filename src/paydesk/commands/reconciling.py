@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 from dateutil.relativedelta import relativedelta
 
-from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.printing import AsJson, counted, progress, show_json, shown
 from paydesk.core.clock import utc_now
@@ -20,6 +19,7 @@ from paydesk.core.periods import parse_period
 from paydesk.domain.operations.differences import Adopted, Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile as compare
 from paydesk.domain.payments.desk import Desk
+from paydesk.equipment import live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Example: paydesk reconcile --since 7d --fix"
 

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from paydesk.app import history_watched, live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, again_under, command, deployment
 from paydesk.commands.printing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
@@ -25,6 +24,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
+from paydesk.equipment import history_watched, live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Examples: paydesk refund 13330, paydesk refund 13330 --amount 4.00 --json"
 

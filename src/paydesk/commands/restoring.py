@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from paydesk.app import live_acquirer, payment_desk, test_acquirer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.printing import AsJson, counted, note, show_json
 from paydesk.commands.reconciling import compared, show
@@ -20,6 +19,7 @@ from paydesk.domain.operations.copying import is_a_copy, make_harmless
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.holding import hold_restored, lift_if_whole
 from paydesk.domain.operations.restoring import GAP
+from paydesk.equipment import live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Examples: paydesk restored --since 3d, paydesk restored --copy"
 _QUESTION = "Make this database a copy for staging? It never takes live payments again, and nothing takes that back"

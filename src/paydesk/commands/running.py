@@ -14,12 +14,9 @@ from pathlib import Path
 import typer
 
 from paydesk.adapters.acquirers.simulator import TEST_CARDS
-from paydesk.app import vault_of
 from paydesk.commands.connecting import command, database_address, stop_on_signals
 from paydesk.commands.measuring import FOLDER, metrics_folder
-from paydesk.commands.parts import demo_address, mailbox_of
-from paydesk.commands.sample_shop import Sample, open_sample
-from paydesk.commands.serving import GRACE
+from paydesk.commands.sample_shop import Sample, demo_address, open_sample
 from paydesk.commands.starting import (
     listen,
     raise_file_limit,
@@ -28,12 +25,13 @@ from paydesk.commands.starting import (
     warn_of_missing_proxies,
     warn_of_open_secrets,
 )
-from paydesk.commands.supervising import Process
+from paydesk.commands.supervising import GRACE, Process
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.operations.copying import refuse_live_acquirer
 from paydesk.domain.sealing.needing import require_vault_keys
+from paydesk.equipment import mailbox_of, vault_of
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from paydesk.adapters.vault import Vault
-from paydesk.app import gate_of
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
@@ -19,6 +18,7 @@ from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import accept_invitation, invite_first
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import create_merchant, find_merchant
+from paydesk.equipment import gate_of
 from paydesk.settings import Settings
 from paydesk.web.demo.shop import SHIPPING_PINGBACKS
 
@@ -45,6 +45,11 @@ class Sample:
     keys: KeyPair
     shipping_keys: KeyPair
     owner: Owner
+
+
+def demo_address(settings: Settings) -> str:
+    """Where the sample shop is."""
+    return f"http://{settings.host}:{settings.demo_port}"
 
 
 async def open_sample(settings: Settings, database: Database, vault: Vault, address: str) -> Sample:

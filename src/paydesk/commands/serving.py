@@ -33,6 +33,7 @@ from paydesk.commands.starting import (
     warn_of_missing_proxies,
     warn_of_open_secrets,
 )
+from paydesk.commands.supervising import GRACE
 from paydesk.core.errors import SetupError
 from paydesk.database.metrics import measure_pools
 from paydesk.domain.operations.clocks import ClockWatch
@@ -45,9 +46,6 @@ from paydesk.web.connections.open import OpenConnections
 from paydesk.web.connections.protocol import LimitedProtocol
 
 log = structlog.get_logger()
-
-GRACE = 30
-"""Seconds that requests under way get to finish when a service stops."""
 
 END_GRACE = 5.0
 """Seconds that a process gets to end by itself once its event loop stands still."""

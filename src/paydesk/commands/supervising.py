@@ -21,6 +21,9 @@ from paydesk.loops.metrics import STARTS
 from paydesk.loops.repeating import repeat
 from paydesk.loops.watching import INTERVAL, STILL, Stillness
 
+GRACE = 30
+"""Seconds that requests under way get to finish when a service stops."""
+
 READY, BEAT = b"R", b"."
 """What a process says on its channel: once that it is ready, and then at each heartbeat
 of its event loop."""

@@ -7,7 +7,6 @@ import os
 import structlog
 import typer
 
-from paydesk.app import history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
 from paydesk.commands.printing import progress
 from paydesk.commands.starting import raise_file_limit, serve_metrics, warn_of_open_secrets
@@ -15,6 +14,7 @@ from paydesk.database.metrics import measure_pools
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.migrating import missing_steps
 from paydesk.database.pool import connected
+from paydesk.equipment import history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched

@@ -43,8 +43,9 @@ from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.paying import Paid, Unsettled
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.equipment import outbound_client, sender_settings
 from paydesk.settings import Settings
-from paydesk.worker import allowed_mailer, mail_sender, outbound_client, sender_settings
+from paydesk.worker import allowed_mailer, mail_sender
 
 APPROVED = "4242424242424242"
 LOOPBACK = "127.0.0.0/8"

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from argon2 import PasswordHasher
 
-import paydesk.app
+import paydesk.equipment
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -74,7 +74,7 @@ def leads_to(answer: httpx.Response) -> str:
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords cost next to nothing here; what they cost is tested where they are hashed."""
     cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(paydesk.app, "Passwords", partial(Passwords, hasher=cheap))
+    monkeypatch.setattr(paydesk.equipment, "Passwords", partial(Passwords, hasher=cheap))
 
 
 OpenVisitor = Callable[[], Awaitable[Visitor]]

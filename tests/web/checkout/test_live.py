@@ -20,7 +20,6 @@ from tests.shopfront import open_page, press_pay, ships
 from tests.web.checkout.test_paying import SHOP, leads_to, text_of
 
 from paydesk.adapters.acquirers.interface import Approved
-from paydesk.app import live_acquirer
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -32,6 +31,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import refund
+from paydesk.equipment import live_acquirer
 from paydesk.settings import Settings
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]

@@ -1,0 +1,193 @@
+"""What every process works with, made by the settings: vault, acquirers, the desk,
+and the watch over the database's history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+
+from paydesk.adapters.acquirers.gated import GatedAcquirer
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
+from paydesk.adapters.mail import FolderMailbox, Mailer, SmtpMailer, parse_smtp_url
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import SetupError
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
+from paydesk.domain.operations.copying import is_a_copy
+from paydesk.domain.operations.history import History
+from paydesk.domain.operations.holding import QUIET, beat, watch_history
+from paydesk.domain.operations.remembering import memory_file, recall
+from paydesk.domain.operations.second_server import standby_watched
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.guarding import Limits, in_test_mode
+from paydesk.domain.payments.keying import pads_of
+from paydesk.domain.payments.money_gate import MoneyGate
+from paydesk.domain.pingbacks.sending import SenderSettings
+from paydesk.required_keys import require_live_key
+from paydesk.settings import PREFIX, Settings
+
+
+def vault_of(settings: Settings) -> Vault:
+    """The vault under the deployment's keys. Raises: SetupError."""
+    return Vault.from_settings(settings.vault_keys.get_secret_value(), settings.secret_key.get_secret_value())
+
+
+def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
+    """What letting people in needs. Raises: SetupError for an unreadable list of passwords."""
+    leaked = settings.breached_passwords
+    return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
+
+
+def test_acquirer(settings: Settings) -> Acquirer:
+    """The simulated bank, inside this process or at its own address."""
+    if settings.simulator_url:
+        return RemoteSimulator(settings.simulator_url)
+    record = settings.simulator_record
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        bank = Bank(Record(record))
+    except OSError as error:
+        raise SetupError(
+            f"cannot write {record}: {error.strerror}; set PAYDESK_DATA_DIR to a directory of yours"
+        ) from error
+    return SimulatedAcquirer(bank, base_url=settings.address, latency=settings.simulator_latency)
+
+
+def live_acquirer(settings: Settings) -> Acquirer | None:
+    """Who takes live payments, if anybody; the caller closes it. Raises: SetupError."""
+    if not settings.live_acquirer:
+        return None
+    require_live_key(settings)
+    # Stripe's library is large: only who uses it loads it.
+    from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+    return StripeAcquirer(settings.stripe_secret_key.get_secret_value(), api_base=settings.stripe_api_base)
+
+
+def card_limits(settings: Settings) -> Limits:
+    """The operator's limits against card testing."""
+    return Limits(
+        attempts_per_checkout=settings.attempts_per_checkout,
+        declines_per_hour=settings.declines_per_hour,
+        tries_per_card=settings.tries_per_card,
+        wrong_cvcs_per_card=settings.wrong_cvcs_per_card,
+        checks_per_card=settings.checks_per_card,
+        declines_before_challenge=settings.declines_before_challenge,
+    )
+
+
+def payment_desk(
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    acquirer: Acquirer,
+    live: Acquirer | None = None,
+    *,
+    gate: MoneyGate | None = None,
+) -> Desk:
+    """What taking payments needs, by the settings;
+    `acquirer` serves test payments and `live` live ones.
+
+    What moves money passes the gate, here and once more at the acquirers; without one nothing is
+    ever held.
+    """
+    limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
+    passed = gate or MoneyGate()
+    return Desk(
+        database,
+        vault,
+        {each.name: GatedAcquirer(each, passed.held) for each in (acquirer, live) if each is not None},
+        gate=passed,
+        test_acquirer=acquirer.name,
+        live_acquirer=live.name if live is not None else None,
+        limits=limits,
+        test_limits=in_test_mode(limits),
+        pads=pads_of(secret.encode()) if secret else b"",
+        adopts=settings.adopt_forgotten,
+        gives_back_paid_twice=settings.give_back_paid_twice,
+    )
+
+
+def history_of(settings: Settings) -> History:
+    """What a process of this deployment remembers of the database when it starts."""
+    return History(recall(memory_file(settings.data_dir)))
+
+
+@asynccontextmanager
+async def history_watched(settings: Settings, desk: Desk, history: History) -> AsyncIterator[None]:
+    """Watch for the length of a block whether the database still knows what it knew,
+    and beat if no worker does.
+
+    Where that is wanted, also whether a standby has what is committed.
+    """
+    stop = asyncio.Event()
+    tasks = (
+        asyncio.create_task(watch_history(desk, history, memory_file(settings.data_dir), stop), name="history"),
+        asyncio.create_task(beat(desk.database, history, stop, after=QUIET), name="beat"),
+    )
+    try:
+        async with standby_watched(desk.database, history.gate) if holds_without_standby(settings) else nullcontext():
+            yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)
+
+
+def holds_without_standby(settings: Settings) -> bool:
+    """Whether nothing that moves money is begun while no synchronous standby is there."""
+    return needs_standby(settings) and settings.without_standby == "hold"
+
+
+def needs_standby(settings: Settings) -> bool:
+    """Whether live payments are taken only because there is a synchronous standby."""
+    return bool(settings.live_acquirer) and not settings.allow_async
+
+
+async def outbound_client(settings: Settings, database: Database) -> OutboundClient:
+    """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named
+    for that.
+    """
+    if await is_a_copy(database):
+        return OutboundClient(allow=settings.copy_networks(), timeout=settings.pingback_timeout, public=False)
+    return OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+
+
+def sender_settings(settings: Settings) -> SenderSettings:
+    """How pingbacks are sent; a lease outlasts the slowest answer with time to record it."""
+    return SenderSettings(
+        header_prefix=settings.pingback_header_prefix,
+        in_hand=settings.pingbacks_in_flight,
+        per_endpoint=settings.pingbacks_per_endpoint,
+        lease=2 * settings.pingback_timeout + 10,
+    )
+
+
+def mailer_of(settings: Settings) -> Mailer | None:
+    """What hands mails to the mail server, or None if there is none.
+
+    Raises: SetupError, naming the setting that is wrong.
+    """
+    url = settings.smtp_url.get_secret_value()
+    if not url:
+        return None
+    try:
+        server = parse_smtp_url(url)
+    except ValueError as error:
+        raise SetupError(f"{PREFIX}SMTP_URL: {error}") from None
+    try:
+        return SmtpMailer(server, mail_from=settings.mail_from)
+    except ValueError as error:
+        raise SetupError(f"{PREFIX}MAIL_FROM: {error}") from None
+
+
+def mailbox_of(settings: Settings) -> FolderMailbox | None:
+    """Where the worker leaves mails and the web process shows them;
+    None where there is a mail server.
+    """
+    return None if mailer_of(settings) else FolderMailbox(settings.data_dir / "mailbox")
