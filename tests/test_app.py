@@ -14,6 +14,7 @@ from tests.banks import HeldBank
 from tests.shopfront import open_page, press_pay
 
 from paydesk import app as application
+from paydesk import equipment
 from paydesk.adapters.acquirers.simulator import Bank, RemoteSimulator, SimulatedAcquirer
 from paydesk.app import create_app
 from paydesk.core.errors import SetupError
@@ -158,11 +159,11 @@ async def test_without_keys_nothing_starts(settings: Settings) -> None:
 
 
 async def test_the_bank_may_be_inside_or_at_an_address_of_its_own(settings: Settings) -> None:
-    inside = application.test_acquirer(settings)
+    inside = equipment.test_acquirer(settings)
     assert isinstance(inside, SimulatedAcquirer)
     assert inside.challenge_origins == ("http://pay.test",)
     await inside.close()
-    outside = application.test_acquirer(settings.model_copy(update={"simulator_url": "http://127.0.0.1:9"}))
+    outside = equipment.test_acquirer(settings.model_copy(update={"simulator_url": "http://127.0.0.1:9"}))
     assert isinstance(outside, RemoteSimulator)
     await outside.close()
 

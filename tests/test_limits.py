@@ -22,7 +22,7 @@ from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.adapters.outbound import Answer
 from paydesk.adapters.vault import Vault
-from paydesk.commands import parts
+from paydesk.commands import web_part
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.core.money import FeePlan
@@ -97,12 +97,12 @@ class TestTimeToShip:
     ) -> None:
         change(monkeypatch, SHIPPING, "TIME_TO_SHIP", timedelta(days=9))
         made: list[Any] = []
-        monkeypatch.setattr(parts, "create_shop", lambda *_, **known: made.append(known["time_to_ship"]))
+        monkeypatch.setattr(web_part, "create_shop", lambda *_, **known: made.append(known["time_to_ship"]))
         settings = SimpleNamespace(
             address="http://pay.test", pingback_header_prefix="X", data_dir=tmp_path, demo_port=1, host="127.0.0.1"
         )
-        monkeypatch.setattr(parts, "demo_address", lambda _: "http://shop.test")
-        parts._shop_of(settings, SimpleNamespace(keys=("a", "b"), shipping_keys=("c", "d")))  # type: ignore[arg-type]
+        monkeypatch.setattr(web_part, "demo_address", lambda _: "http://shop.test")
+        web_part._shop_of(settings, SimpleNamespace(keys=("a", "b"), shipping_keys=("c", "d")))  # type: ignore[arg-type]
         assert made == [timedelta(days=9)]
         gateway = Gateway("public", "x" * 32, "http://pay.test")
         shop = create_shop(gateway, gateway, base_url="http://shop.test", folder=tmp_path, time_to_ship=made[0])

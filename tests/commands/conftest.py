@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import resource
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +14,12 @@ from typing import Any
 import pytest
 import structlog
 import typer
+from tests.processes import free_port
 from tests.shopfront import subscribe
 from typer.testing import CliRunner
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
+from paydesk.cli import command_line
 from paydesk.commands import (
     alarms,
     chargebacks,
@@ -163,3 +167,35 @@ def add_pingback(database: Database) -> AddPingback:
         )
 
     return add
+
+
+def one_line(said: list[str]) -> str:
+    """One clear line on stderr, nothing else."""
+    (line,) = said
+    assert line.startswith("paydesk: ")
+    return line
+
+
+Refusal = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def refusal() -> Iterator[Refusal]:
+    """`await refusal("serve", PORT=1)`: the one line that a command ends with before it begins;
+    so early that it needs no process of its own.
+    """
+
+    async def call(*words: str, **settings: object) -> str:
+        given = {"PORT": free_port(), "DEMO_PORT": free_port(), "METRICS_PORT": 0} | settings
+        unwanted = {name: None for name in os.environ if name.startswith("PAYDESK_")}
+        env = unwanted | {f"PAYDESK_{name}": str(value) for name, value in given.items()}
+        done = await asyncio.to_thread(CliRunner().invoke, command_line(words[:1]), words, env=env)
+        assert isinstance(done.exception, SystemExit), done.exception
+        assert done.exit_code == 1, done.output
+        assert done.stdout == ""
+        return one_line(done.stderr.splitlines())
+
+    logs, files = structlog.get_config(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield call
+    structlog.configure(**logs)
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)

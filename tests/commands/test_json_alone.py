@@ -100,7 +100,7 @@ def commands_with_json(command: Any, *path: str) -> Iterator[str]:
 
 
 def test_every_command_with_json_is_looked_at() -> None:
-    assert sorted(commands_with_json(typer.main.get_command(cli.app))) == sorted(WORDS)
+    assert sorted(commands_with_json(typer.main.get_command(cli.command_line()))) == sorted(WORDS)
 
 
 async def test_json_stands_alone_on_stdout_whatever_is_logged(
