@@ -8,10 +8,12 @@ import gc
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
+from shutil import disk_usage
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit, urlunsplit
@@ -21,6 +23,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
+from psutil import virtual_memory
 from starlette.types import Receive, Scope, Send
 from tests.databases import drop_database
 from tests.lengths import WHOLE
@@ -66,10 +69,12 @@ at about the same time."""
 APART = ("long", "soak", "ha", "containers")
 """The marks of what is run by those who ask for it."""
 
-CARELESS = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum_naptime=60s")
+CARELESS = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum_naptime=60s", "-c", "max_wal_size=96MB")
 """Nothing here outlives its server; what does is proven under tests/faults, on a server that waits
 for the disk. It has many databases that are gone soon, which need no vacuum.
 """
+MEMORY, ROOM = Path("/dev/shm"), 2 * 2**30
+"""Where files may be kept in memory, and the bytes that must be free there and of memory itself."""
 _templates: dict[str, str] = {}
 """The name of a migrated database that others are copied from, by its server's address."""
 
@@ -84,14 +89,29 @@ async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
         yield given
         await _drop_template(given)
         return
-    server = EmbeddedServer(tmp_path_factory.mktemp("data"))
-    command = programs.server_command
-    with patch.object(programs, "server_command", lambda *place: [*command(*place), *CARELESS]):
-        await server.start()
-    try:
-        yield server.admin_url
-    finally:
-        await server.stop()
+    with _fast_place(tmp_path_factory) as place:
+        server = EmbeddedServer(place)
+        command = programs.server_command
+        with patch.object(programs, "server_command", lambda *where: [*command(*where), *CARELESS]):
+            await server.start()
+        try:
+            yield server.admin_url
+        finally:
+            await server.stop()
+
+
+@contextmanager
+def _fast_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory for a server's data, in memory if there is room.
+
+    A database has a thousand files, and a disk's file system takes long to make them where as many
+    were removed a moment ago.
+    """
+    if MEMORY.is_dir() and min(disk_usage(MEMORY).free, virtual_memory().available) > ROOM:
+        with TemporaryDirectory(prefix="paydesk_test_", dir=MEMORY) as place:
+            yield Path(place)
+    else:
+        yield tmp_path_factory.mktemp("data")
 
 
 def database_at(url: str, name: str) -> str:
@@ -105,7 +125,7 @@ async def migrated_database(server_url: str) -> AsyncIterator[str]:
     name = f"paydesk_test_{secrets.token_hex(6)}"
     admin = await asyncpg.connect(server_url)
     try:
-        template = await _template(admin, server_url)
+        template = await template_at(admin, server_url)
         # The other way writes each page to the log, too.
         await admin.execute(f"create database {name} template {template} strategy file_copy")
         await admin.execute(f"alter database {name} set synchronous_commit = off")
@@ -115,7 +135,7 @@ async def migrated_database(server_url: str) -> AsyncIterator[str]:
         await admin.close()
 
 
-async def _template(admin: asyncpg.Connection, server_url: str) -> str:
+async def template_at(admin: asyncpg.Connection, server_url: str) -> str:
     """The name of a database that is migrated, and that nobody is connected to:
     a copy takes no time, the steps do.
     """

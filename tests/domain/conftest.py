@@ -12,12 +12,11 @@ from typing import Any
 import asyncpg
 import pytest
 from tests import set_back, shopfront
-from tests.conftest import database_at
+from tests.conftest import database_at, template_at
 from tests.databases import drop_database
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import GOOD
 
-from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -36,20 +35,8 @@ def buy(desk: Desk, shop: Shop) -> Buy:
     return do
 
 
-@pytest.fixture(scope="module")
-async def empty(server_url: str) -> AsyncIterator[str]:
-    """The name of a database that is migrated, and that nobody is connected to."""
-    admin, name = await asyncpg.connect(server_url), f"paydesk_test_{secrets.token_hex(6)}"
-    await admin.execute(f"create database {name} template template0")
-    async with connected(database_at(server_url, name), most=2) as database:
-        await migrate(database)
-    yield name
-    await drop_database(admin, name)
-    await admin.close()
-
-
 @pytest.fixture
-async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
+async def copies(server_url: str) -> AsyncIterator[OpenCopy]:
     """Databases to copy, as a dump and its restore do: each is made from another, by its name,
     or from an empty one.
     """
@@ -58,7 +45,8 @@ async def copies(server_url: str, empty: str) -> AsyncIterator[OpenCopy]:
     @asynccontextmanager
     async def open_copy(of: str = "") -> AsyncIterator[tuple[str, Database]]:
         made.append(f"paydesk_test_{secrets.token_hex(6)}")
-        await admin.execute(f"create database {made[-1]} template {of or empty}")
+        whole = of or await template_at(admin, server_url)
+        await admin.execute(f"create database {made[-1]} template {whole} strategy file_copy")
         async with connected(database_at(server_url, made[-1]), most=6) as database:
             yield made[-1], database
 
