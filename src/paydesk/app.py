@@ -85,7 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
     live = live_acquirer(settings)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(acquirer.close)
             if live is not None:

@@ -7,10 +7,9 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
-from typing import Any
 
 import structlog
+from structlog.typing import EventDict, Processor
 
 from paydesk.core.card_numbers import MASK, masked, masked_values
 from paydesk.settings import Settings
@@ -27,7 +26,7 @@ def log_to_stderr() -> None:
 
 def set_up_logs(settings: Settings) -> None:
     """Send the logs of our own code and of the libraries through one formatter."""
-    shared: list[Any] = [
+    shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -37,7 +36,7 @@ def set_up_logs(settings: Settings) -> None:
         if settings.log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
-    last: list[Any] = [structlog.processors.format_exc_info, hide_card_numbers, shown]
+    last: list[Processor] = [structlog.processors.format_exc_info, hide_card_numbers, shown]
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
         processors=[*shared, *last],
@@ -56,7 +55,7 @@ def set_up_logs(settings: Settings) -> None:
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
 
 
-def hide_card_numbers(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def hide_card_numbers(_logger: object, _method: str, event: EventDict) -> EventDict:
     """A last net: whatever a line holds, nothing that looks like a card number leaves in it."""
     for name, value in event.items():
         if isinstance(value, str):

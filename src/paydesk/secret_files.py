@@ -37,7 +37,7 @@ class WithSecretFiles(PydanticBaseSettingsSource):
         """One field of the source itself; files are read for all fields together."""
         return self._source.get_field_value(field, field_name)
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> dict[str, object]:
         """All that the source gives.
 
         Raises: SetupError if a secret is given twice or its file can't be used.

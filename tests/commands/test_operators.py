@@ -74,9 +74,8 @@ async def sign_up_as(gate: Gate, email: str, *, confirmed: bool) -> LoggedIn:
     )
     if confirmed:
         facts = await gate.database.fetchval("select facts from mail where recipient = $1", email)
-        await confirm_email(
-            gate, open_facts(gate.vault, msgspec.json.decode(facts))["token"], client=CLIENT, now=utc_now()
-        )
+        token = str(open_facts(gate.vault, msgspec.json.decode(facts))["token"])
+        await confirm_email(gate, token, client=CLIENT, now=utc_now())
     return made
 
 

@@ -187,6 +187,9 @@ class Reader:
         if isinstance(node, ast.Call) and (statement := self._statement(node.func)):
             return {statement}
         match node:
+            case ast.Call(ast.Attribute(_, "cursor"), [sql, *_]):
+                named = [one.value for one in _choices(sql, function) if isinstance(one, ast.Attribute)]
+                return set().union(*map(self._picked, named)) or None
             case ast.Call(func):
                 return set().union(*map(self._picked, _choices(func, function))) or None
             case ast.Constant(None):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import asyncpg
 import pytest
@@ -130,6 +130,8 @@ def fits(column: asyncpg.Type, hint: Any) -> bool:
     kind = without_none(hint)
     if column.name.endswith("[]"):
         return get_origin(kind) in (list, Sequence)
+    if get_origin(kind) is Union:
+        return any(fits(column, each) for each in get_args(kind))
     if get_origin(kind) is Literal:
         return bool(column.name == "text")
     if is_json(kind):

@@ -9,7 +9,7 @@ import paydesk
 
 SOURCE = Path(paydesk.__file__).parent
 
-MOST = 117
+MOST = 50
 """Subscripts by a name in all of the service, edges such as JSON and metrics included."""
 ON_THE_MONEY_PATH = ("payments", "billing", "chargebacks", "pingbacks", "subscriptions")
 MOST_ON_THE_MONEY_PATH = 0

@@ -107,7 +107,7 @@ def link_to(database: Database, vault: Vault, base: str) -> Callable[[str], Coro
             "select kind, facts from mail where recipient = $1 and facts ? 'token' order by id desc limit 1", email
         )
         paths = {"confirm_email": Link.email, "reset_password": Link.password, "invitation": Link.invitation}
-        return paths[row["kind"]].at(base, open_facts(vault, msgspec.json.decode(row["facts"]))["token"])
+        return paths[row["kind"]].at(base, str(open_facts(vault, msgspec.json.decode(row["facts"]))["token"]))
 
     return read
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -121,7 +121,7 @@ async def _compare_lists(here: Deployment, since: str, merchant: int | None, mos
             return await compare_lists(desk, since=begin, now=now, merchant_id=merchant, most=most, told=step)
 
 
-def _report(found: list[Finding], unsettled: int, record: Record | None) -> dict[str, Any]:
+def _report(found: list[Finding], unsettled: int, record: Record | None) -> dict[str, object]:
     return {
         "clean": not any(finding.found for finding in found),
         "open_outcomes": unsettled,

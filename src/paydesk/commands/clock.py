@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -140,7 +140,7 @@ def _bar() -> Iterator[Report]:
         yield report
 
 
-def _clock(clock: TestClock) -> dict[str, Any]:
+def _clock(clock: TestClock) -> dict[str, object]:
     return {
         "merchant_id": clock.merchant_id,
         "now": clock.now,

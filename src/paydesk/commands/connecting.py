@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import asyncpg
 import structlog
@@ -129,7 +129,7 @@ async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
 
 
 def command(
-    function: Callable[_Parameters, Coroutine[Any, Any, _Result]],
+    function: Callable[_Parameters, Coroutine[object, None, _Result]],
 ) -> Callable[_Parameters, _Result]:
     """Make a command of an async function; an error that a user can act on is one line
     and exit status 1.

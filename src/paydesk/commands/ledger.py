@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Literal
 
 import msgspec
 import typer
@@ -204,7 +204,7 @@ async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], 
     return lines
 
 
-def _cells(posting: Posting) -> list[Any]:
+def _cells(posting: Posting) -> list[object]:
     """A posting's line: times in ISO 8601, UTC; amounts as plain numbers;
     nothing for what there is none of.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -322,7 +322,7 @@ def _web_url(url: str | None, option: str) -> str | None:
     return parse_pingback_url(url, option, "pingback_url") if url else url
 
 
-async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: bool) -> dict[str, Any]:
+async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: bool) -> dict[str, object]:
     """The account with its newest key pair.
 
     Raises: SetupError if the vault's keys are not those that sealed it.
@@ -337,7 +337,7 @@ async def _with_keys(here: Deployment, merchant: Merchant, *, with_private_key: 
     return account | {"private_key": private} if with_private_key else account
 
 
-def _account(merchant: Merchant, *, with_private_key: bool = False) -> dict[str, Any]:
+def _account(merchant: Merchant, *, with_private_key: bool = False) -> dict[str, object]:
     """An account as it is printed; the private key only where it was asked for."""
     account = asdict(merchant)
     private_key = account.pop("private_key")
@@ -345,7 +345,7 @@ def _account(merchant: Merchant, *, with_private_key: bool = False) -> dict[str,
     return account | {"private_key": private_key} if with_private_key else account
 
 
-def _show(account: dict[str, Any], *, as_json: bool) -> None:
+def _show(account: dict[str, object], *, as_json: bool) -> None:
     if as_json:
         show_json(account)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -126,7 +126,7 @@ async def _resend_failed(database: Database, merchant_id: int) -> tuple[list[int
     return resent, without_url
 
 
-def _listed(merchant_id: int, one: Pingback) -> dict[str, Any]:
+def _listed(merchant_id: int, one: Pingback) -> dict[str, object]:
     """A pingback as JSON: its payload stands in it as the object that it is."""
     facts = {each.name: getattr(one, each.name) for each in fields(Pingback)}
     return {"merchant_id": merchant_id} | facts | {"payload": msgspec.Raw(one.payload.encode())}

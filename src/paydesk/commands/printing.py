@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 import typer
@@ -31,7 +31,7 @@ _WIDTH_OF_A_FILE = 200
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def show_json(result: Any) -> None:
+def show_json(result: object) -> None:
     """Print a result as JSON: decimals as they are, times in ISO 8601, UTC."""
     typer.echo(msgspec.json.format(_encoder.encode(result)))
 

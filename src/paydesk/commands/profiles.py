@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -127,7 +127,7 @@ async def _print(database: Database, merchant_id: int, as_json: bool) -> None:
     profile = await find_profile(database, merchant_id)
     change = await profile_changes.waiting_change(database, merchant_id)
     differences = change.differences(profile) if change else []
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "merchant_id": profile.merchant_id,
         "status": profile.status,
         **asdict(profile.details),

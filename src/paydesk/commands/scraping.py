@@ -29,7 +29,7 @@ log = structlog.get_logger()
 class _Handler(WSGIRequestHandler):
     timeout = SECONDS
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         """Log nothing: Prometheus asks every few seconds."""
 
 

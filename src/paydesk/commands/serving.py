@@ -20,6 +20,7 @@ import structlog
 import typer
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from paydesk.app import create
@@ -117,7 +118,7 @@ def serve_watched(
     lifespan = app.router.lifespan_context
 
     @asynccontextmanager
-    async def watched_lifespan(served: Any) -> AsyncIterator[Any]:
+    async def watched_lifespan(served: FastAPI) -> AsyncIterator[Any]:
         async with (
             lifespan(served) as state,
             watched(process, notifier=notifier, on_still=on_still or (lambda: None), on_look=measure_pools),
@@ -182,7 +183,7 @@ def _serve_here(settings: Settings, listener: socket.socket, tls: dict[str, str 
     server.run(sockets=[listener])
 
 
-def uvicorn_config(app: Any, settings: Settings, **options: Any) -> uvicorn.Config:
+def uvicorn_config(app: ASGIApp | str, settings: Settings, **options: Any) -> uvicorn.Config:
     """How uvicorn serves: within our limits of connections, with our own logs, our own proxy rules,
     no banner.
     """

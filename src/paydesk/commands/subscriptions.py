@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ from paydesk.domain.operations.subscriptions import newest_subscriptions, shop_o
 from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.objects import price_text, subscription_object
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 app = typer.Typer(help="See and cancel subscriptions.", no_args_is_help=True)
@@ -124,13 +124,13 @@ async def missed(
     note("every period that is due is charged" if charge_all else "one period of each is charged, the rest is skipped")
 
 
-def _listed(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
+def _listed(seen: SeenSubscription, here: Deployment) -> dict[str, object]:
     """A subscription in a list for scripts: whose it is, too."""
     subscription = seen.subscription
     return {"merchant_id": subscription.merchant_id, "live": subscription.live} | _shown(seen, here)
 
 
-def _shown(seen: SeenSubscription, here: Deployment) -> dict[str, Any]:
+def _shown(seen: SeenSubscription, here: Deployment) -> dict[str, object]:
     """The subscription object, where its customer manages it,
     and how many periods were never charged.
     """
@@ -195,5 +195,5 @@ def _mode(subscription: Subscription) -> str:
 
 def _price(subscription: Subscription) -> str:
     terms = subscription.package.terms
-    price = subscription_object(subscription)["price"]
+    price = price_text(terms.price, terms.currency)
     return f"{price} {terms.currency} every {terms.period.length} {terms.period.unit}"

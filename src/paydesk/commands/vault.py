@@ -4,8 +4,6 @@ erasing what nothing needs.
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
@@ -91,7 +89,7 @@ async def sweep(as_json: AsJson = False) -> None:
         typer.echo(f"hidden: {counted(hidden, 'link')}")
 
 
-def _report(found: list[Held], vault: Vault) -> dict[str, Any]:
+def _report(found: list[Held], vault: Vault) -> dict[str, object]:
     newest = vault.current_key_id
     return {
         "newest_key": newest,

@@ -6,7 +6,9 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from paydesk.app import create_app
 from paydesk.commands.connecting import stop_on_signals
@@ -40,7 +42,7 @@ async def serve_web(settings: Settings, channel: Channel, *descriptors: int) -> 
             await stop.wait()
 
 
-def _shop_of(settings: Settings, sample: Sample) -> Any:
+def _shop_of(settings: Settings, sample: Sample) -> Starlette:
     """The sample shop as an application."""
     gateway, shipping = (
         Gateway(*pair, base_url=settings.address, header_prefix=settings.pingback_header_prefix)
@@ -51,7 +53,7 @@ def _shop_of(settings: Settings, sample: Sample) -> Any:
 
 
 @asynccontextmanager
-async def _serving(app: Any, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
+async def _serving(app: ASGIApp, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
     """Serve an application for the length of a block;
     requests under way are finished at its end.
     """

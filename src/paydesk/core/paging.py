@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 LARGEST_ID = 2**53 - 1
 """Ids that leave the house are integers that JSON numbers hold without loss."""
@@ -34,7 +33,7 @@ class Page:
     since: datetime = EARLIEST
     until: datetime = LATEST
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The page as statements take it."""
         return {
             "before_at": self.before.at,

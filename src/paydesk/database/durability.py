@@ -8,7 +8,7 @@ what became of it is not known, as after a lost answer, until a later commit has
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 from prometheus_client import Counter
@@ -26,6 +26,9 @@ for a payment's."""
 _ROUTINE, _WAIT = "R", "SyncRepWaitForLSN"
 """The field of a warning that names the server's routine: the same in all languages and versions,
 unlike its text."""
+
+
+_Result = TypeVar("_Result")
 
 
 class Unconfirmed(Exception):
@@ -56,27 +59,27 @@ class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
             UNCONFIRMED.inc()
         super()._process_log_message(fields, last_query)
 
-    async def execute(self, *args: Any, **options: Any) -> Any:
+    async def execute(self, *args: object, **options: object) -> Any:
         """As the driver's; what ends a transaction, too."""
         return self._confirmed(await super().execute(*args, **options))
 
-    async def executemany(self, *args: Any, **options: Any) -> Any:
+    async def executemany(self, *args: object, **options: object) -> Any:
         """As the driver's."""
         return self._confirmed(await super().executemany(*args, **options))
 
-    async def fetch(self, *args: Any, **options: Any) -> Any:
+    async def fetch(self, *args: object, **options: object) -> Any:
         """As the driver's."""
         return self._confirmed(await super().fetch(*args, **options))
 
-    async def fetchrow(self, *args: Any, **options: Any) -> Any:
+    async def fetchrow(self, *args: object, **options: object) -> Any:
         """As the driver's."""
         return self._confirmed(await super().fetchrow(*args, **options))
 
-    async def fetchval(self, *args: Any, **options: Any) -> Any:
+    async def fetchval(self, *args: object, **options: object) -> Any:
         """As the driver's."""
         return self._confirmed(await super().fetchval(*args, **options))
 
-    def _confirmed(self, result: Any) -> Any:
+    def _confirmed(self, result: _Result) -> _Result:
         """What a statement came to. Raises: Unconfirmed."""
         if self.is_unconfirmed:
             self.terminate()

@@ -34,7 +34,8 @@ from paydesk.core.errors import SetupError
 from paydesk.database import baseline
 from paydesk.database.piecemeal import PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
-from paydesk.database.statements import Connection
+from paydesk.database.records import records_of
+from paydesk.database.statements import Connection, load_statements
 
 GIVES_WAY = ("500ms", "500ms", "1500ms")
 """How long a step waits for a lock, try by try: whoever comes after it waits as long.
@@ -55,26 +56,10 @@ _TABLE = (
     "create table if not exists schema_migration"
     " (number integer primary key, name text not null, at timestamptz not null default now(), oldest_code integer)"
 )
-_RUNNING = """
-select a.pid, l.virtualxid,
-       format('%s (pid %s%s)', coalesce(nullif(a.application_name, ''), a.usename, 'the server itself'), a.pid,
-              ', for ' || round(extract(epoch from clock_timestamp() - a.xact_start)) || ' s') as words
-  from pg_locks l
-  join pg_stat_activity a on a.pid = l.pid
- where l.locktype = 'virtualxid' and l.granted and a.datname = current_database() and a.pid <> pg_backend_pid()
- order by a.xact_start
-"""
-"""Every transaction under way, whoever's it is: roles that may not see others' sessions see
-their locks."""
+_queries = load_statements("paydesk.database", "migrating.sql")
 
 _NAMED = 3
 """How many of those that are in the way are named."""
-
-_APPLIED = """
-select number, name, coalesce((to_jsonb(m) ->> 'oldest_code')::integer, number) as oldest_code from schema_migration m
-"""
-"""By way of JSON, since a schema of long ago has no such column, and is still to be told what
-to do."""
 
 _NAME = "select name from schema_migration where number = $1"
 _RECORD = "insert into schema_migration (number, name, oldest_code) values ($1, $2, $3)"
@@ -127,6 +112,7 @@ class Migration:
 class _Applied:
     """A step that the schema has: under which name, and the oldest code that runs with it."""
 
+    number: int
     name: str
     oldest_code: int
 
@@ -226,9 +212,19 @@ async def _apply(database: Database, step: Migration, told: Callable[[float], No
         await _rest(database, set(in_the_way))
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A transaction under way; `words` say whose it is, and for how long."""
+
+    pid: int
+    virtualxid: str
+    words: str
+
+
 async def _running(database: Database) -> dict[_Transaction, str]:
     """The transactions under way, the oldest first, and whose they are."""
-    return {(row["pid"], row["virtualxid"]): row["words"] for row in await database.fetch(_RUNNING)}
+    found = await records_of(_Running, _queries.running(database))
+    return {(one.pid, one.virtualxid): one.words for one in found}
 
 
 async def _rest(database: Database, in_the_way: set[_Transaction]) -> None:
@@ -294,7 +290,7 @@ async def require_current_schema(database: Database) -> None:
 
 async def _applied(database: Database) -> dict[int, _Applied]:
     """The steps that the schema has, by number."""
-    return {number: _Applied(name, oldest_code) for number, name, oldest_code in await database.fetch(_APPLIED)}
+    return {step.number: step for step in await records_of(_Applied, _queries.applied(database))}
 
 
 def _refuse_newer(applied: dict[int, _Applied], known: Sequence[Migration]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -12,7 +13,8 @@ import structlog
 from dateutil.relativedelta import relativedelta
 
 from paydesk.database.pool import Database
-from paydesk.database.statements import Connection
+from paydesk.database.records import records_of
+from paydesk.database.statements import Connection, load_statements
 
 LOGS = ("pingback_attempt", "rejected_form", "audit_entry")
 MONTHS_AHEAD = 2
@@ -21,15 +23,15 @@ GIVES_WAY = "100ms"
 """How long upkeep waits for a lock, and whoever records something for upkeep;
 there is time until it is tried again."""
 
-_COLUMNS = """
-select string_agg(quote_ident(attname), ', ' order by attnum)
-  from pg_attribute
- where attrelid = $1::regclass and attnum > 0 and not attisdropped
-"""
-
+_queries = load_statements("paydesk.database", "partitions.sql")
 log = structlog.get_logger()
 
 _MONTH = re.compile(r"_m([0-9]{6})$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    name: str
 
 
 async def keep_partitions(database: Database, *, now: datetime, months: int) -> None:
@@ -41,7 +43,7 @@ async def keep_partitions(database: Database, *, now: datetime, months: int) -> 
     the other.
     """
     this_month = datetime(now.year, now.month, 1, tzinfo=UTC)
-    existing = await _existing(database)
+    existing = {one.name for one in await records_of(_Partition, _queries.partitions_of(database, logs=list(LOGS)))}
     for each in LOGS:
         for ahead in range(MONTHS_AHEAD + 1):
             begin = this_month + relativedelta(months=ahead)
@@ -71,15 +73,6 @@ async def _drop(connection: Connection, *, name: str) -> None:
     await connection.execute(f"drop table if exists {name}")
 
 
-async def _existing(database: Database) -> set[str]:
-    rows = await database.fetch(
-        "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid"
-        " join pg_class p on p.oid = i.inhparent where p.relname = any($1)",
-        LOGS,
-    )
-    return {row["relname"] for row in rows}
-
-
 async def _make(connection: Connection, *, log: str, name: str, begin: datetime) -> None:
     """Make one month's partition; rows that the default partition already caught
     for that month move into it.
@@ -87,10 +80,10 @@ async def _make(connection: Connection, *, log: str, name: str, begin: datetime)
     end = begin + relativedelta(months=1)
     month = (begin, end)
     await connection.execute(f"lock table {log} in share row exclusive mode")
-    if name in await _existing_names(connection, name):
+    if await _queries.is_there(connection, name=name):
         return
     await connection.execute(f"create table {name} (like {log} including defaults)")
-    columns = await connection.fetchval(_COLUMNS, name)
+    columns = await _queries.columns_of(connection, name=name)
     await connection.execute(
         f"with moved as (delete from {log}_other where at >= $1 and at < $2 returning {columns})"  # noqa: S608
         f" insert into {name} ({columns}) select {columns} from moved",
@@ -98,8 +91,3 @@ async def _make(connection: Connection, *, log: str, name: str, begin: datetime)
     )
     bounds = f"from ('{begin.isoformat()}') to ('{end.isoformat()}')"
     await connection.execute(f"alter table {log} attach partition {name} for values {bounds}")
-
-
-async def _existing_names(connection: Connection, name: str) -> set[str]:
-    rows = await connection.fetch("select relname from pg_class where relname = $1", name)
-    return {row["relname"] for row in rows}

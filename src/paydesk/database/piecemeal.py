@@ -13,11 +13,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import asyncpg
 
 from paydesk.database.durability import ConfirmedConnection
+from paydesk.database.records import records_of
+from paydesk.database.statements import load_statements
 
 PATIENCE = 24 * 3600.0
 """Seconds that a statement of a step may take: on a big table it may read or write all rows."""
@@ -26,17 +27,10 @@ LOCKED_FOR = 0.2
 """Seconds until a batch is tried again, some row of which somebody else holds."""
 
 _BATCHES = re.compile(r"^-- in batches of ([0-9]+): (\w+) \((\w+(?:, \w+)*)\)$", re.MULTILINE)
-_INDEX = re.compile(r"create (?P<unique>unique )?index concurrently if not exists (?P<name>\w+)\s+on (?P<table>\w+)")
+_INDEX = re.compile(r"create (unique )?index concurrently if not exists (\w+)\s+on (\w+)")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
-_PARTITIONS = """
-select c.relname as name
-  from pg_partition_tree(to_regclass($1)) t
-  join pg_class c on c.oid = t.relid
- where t.isleaf and c.relkind = 'r' and t.level > 0
- order by c.relname
-"""
-_INVALID = "select exists (select from pg_index where indexrelid = to_regclass($1) and not indisvalid)"
+_queries = load_statements("paydesk.database", "piecemeal.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +42,29 @@ class Batches:
     size: int
     table: str
     key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The index that a statement builds: the word `unique ` if it is, and what follows
+    the table's name.
+    """
+
+    unique: str
+    name: str
+    table: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    name: str
+
+
+def index_of(statement: str) -> Index | None:
+    """The index that a statement builds beside the work, None if it builds none so."""
+    found = _INDEX.match(statement)
+    return Index(found[1] or "", found[2], found[3], statement[found.end() :]) if found else None
 
 
 def batches_of(sql: str) -> Batches | None:
@@ -69,7 +86,7 @@ async def run_one_by_one(connection: ConfirmedConnection, sql: str, gives_way: s
         within `gives_way`.
     """
     for statement in statements_in(sql):
-        if index := _INDEX.match(statement):
+        if index := index_of(statement):
             await _build(connection, statement, index, gives_way)
         elif " concurrently" in statement:
             await connection.execute(statement, timeout=PATIENCE)
@@ -84,20 +101,20 @@ async def _run(connection: ConfirmedConnection, statement: str, gives_way: str, 
         await connection.execute(statement, *parameters, timeout=PATIENCE)
 
 
-async def _build(connection: ConfirmedConnection, statement: str, index: re.Match[str], gives_way: str) -> None:
+async def _build(connection: ConfirmedConnection, statement: str, index: Index, gives_way: str) -> None:
     """Build an index beside the work; on a partitioned table first on each partition,
     which it then only takes up.
     """
-    partitions = [row["name"] for row in await connection.fetch(_PARTITIONS, index["table"])]
+    partitions = await records_of(_Partition, _queries.partitions_of(connection, table=index.table))
     for partition in partitions:
-        name = f"{index['name']}_{partition.removeprefix(index['table']).strip('_')}"
-        head = f"create {index['unique'] or ''}index concurrently if not exists {name} on {partition}"
-        await _build_one(connection, name, head + statement[index.end() :])
+        name = f"{index.name}_{partition.name.removeprefix(index.table).strip('_')}"
+        head = f"create {index.unique}index concurrently if not exists {name} on {partition.name}"
+        await _build_one(connection, name, head + index.rest)
     if partitions:
         # Writers wait for this one: it finds an index on each partition, and reads no row.
         await _run(connection, statement.replace(" concurrently", "", 1), gives_way)
     else:
-        await _build_one(connection, index["name"], statement)
+        await _build_one(connection, index.name, statement)
 
 
 async def _build_one(connection: ConfirmedConnection, name: str, statement: str) -> None:
@@ -106,7 +123,7 @@ async def _build_one(connection: ConfirmedConnection, name: str, statement: str)
 
     An index whose building was broken off stays behind, invalid and of no use: it is made anew.
     """
-    if await connection.fetchval(_INVALID, name):
+    if await _queries.is_invalid(connection, index=name):
         await connection.execute(f"drop index concurrently {name}", timeout=PATIENCE)
     await connection.execute(statement, timeout=PATIENCE)
 
@@ -123,7 +140,7 @@ async def run_in_batches(
     """
     (statement,) = statements_in(sql)
     rows = await connection.fetchval("select reltuples from pg_class where oid = $1::regclass", batches.table)
-    last: Sequence[Any] = ()
+    last: Sequence[object] = ()
     left = 1.0
     while True:
         begun = time.monotonic()
@@ -142,8 +159,8 @@ async def run_in_batches(
 
 
 async def _one_batch(
-    connection: ConfirmedConnection, statement: str, batches: Batches, last: Sequence[Any], gives_way: str
-) -> Sequence[Sequence[Any]] | None:
+    connection: ConfirmedConnection, statement: str, batches: Batches, last: Sequence[object], gives_way: str
+) -> Sequence[Sequence[object]] | None:
     """Run the statement over the rows that follow the last one of before:
     their keys, None at the end.
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import asyncpg
 
 from paydesk.database.durability import ConfirmedConnection, Unconfirmed
 from paydesk.database.metrics import watch_pool
 from paydesk.database.servers import Servers, takes_writes
+from paydesk.database.statements import Connection
 from paydesk.database.tls import database_tls
 from paydesk.database.waiting import NoConnection, Waiting, current
 from paydesk.loops.repeating import take_for_outage
@@ -71,22 +72,35 @@ SESSION = {
 _Got = TypeVar("_Got")
 
 
+class Acquired(Protocol):
+    """A connection that is waited for, by `await` or for a block."""
+
+    def __await__(self) -> Generator[object, None, ConfirmedConnection]:
+        """The connection, which whoever waits for it gives back."""
+
+    async def __aenter__(self) -> ConfirmedConnection:
+        """The connection."""
+
+    async def __aexit__(self, *error: object) -> None:
+        """Give it back."""
+
+
 class _Acquiring:
     """Waits for a connection as long as its request may;
     used like a plain pool's, by `await` or `async with`.
     """
 
-    def __init__(self, acquiring: Any, waiting: Waiting) -> None:
+    def __init__(self, acquiring: Acquired, waiting: Waiting) -> None:
         self._acquiring = acquiring
         self._waiting = waiting
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[object, None, ConfirmedConnection]:
         return self._wait(self._acquiring).__await__()
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self) -> ConfirmedConnection:
         return await self._wait(self._acquiring.__aenter__())
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._acquiring.__aexit__(*error)
 
     async def _wait(self, connection: Awaitable[_Got]) -> _Got:
@@ -109,9 +123,10 @@ class _RequestsPool(asyncpg.Pool):  # type: ignore[misc]
     all others as long as it takes.
     """
 
-    def acquire(self, *, timeout: float | None = None) -> Any:
+    def acquire(self, *, timeout: float | None = None) -> Acquired:
         """A connection, by `await` or for a block. Raises: NoConnection."""
-        acquiring, waiting = super().acquire(timeout=timeout), current()
+        acquiring: Acquired = super().acquire(timeout=timeout)
+        waiting = current()
         return acquiring if waiting is None else _Acquiring(acquiring, waiting)
 
 
@@ -123,7 +138,7 @@ async def connected(
     least: int = 1,
     name: str = "",
     patience: float = PATIENCE,
-    meet: Callable[[Any], Awaitable[None]] | None = None,
+    meet: Callable[[Connection], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Database]:
     """Open a pool of at most `most` connections for the length of a block.
 

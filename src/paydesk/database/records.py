@@ -15,7 +15,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 """What the driver hands over: values by column."""
 
 _Record = TypeVar("_Record")
@@ -57,7 +57,7 @@ async def records_of(of: Callable[..., _Record], rows: AsyncIterator[Row]) -> li
     return [build(row) for row in read]
 
 
-def fields_of(of: Callable[..., Any]) -> dict[str, Any]:
+def fields_of(of: Callable[..., Any]) -> dict[str, object]:
     """The fields that a row has to fill, with their types,
     in the order in which the class takes them.
     """

@@ -4,7 +4,6 @@ and one that hangs costs seconds.
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import asyncpg
@@ -26,7 +25,7 @@ class Servers:
     def __init__(self, url: str) -> None:
         self._urls = each_server(url)
 
-    async def connect(self, _url: str, **options: Any) -> asyncpg.Connection:
+    async def connect(self, _url: str, **options: object) -> asyncpg.Connection:
         """A connection to the first server that takes writes.
 
         Raises: what the last one raised; CannotConnectNowError if it takes none.

@@ -11,6 +11,8 @@ from prometheus_client import Gauge
 
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
+from paydesk.database.records import record_of
+from paydesk.database.statements import load_statements
 
 SYNCHRONOUS = Gauge(
     "paydesk_synchronous_standbys",
@@ -18,14 +20,7 @@ SYNCHRONOUS = Gauge(
     multiprocess_mode="mostrecent",
 )
 
-_ASKED = """
-select current_setting('synchronous_commit') in ('on', 'remote_apply') as commits_wait, count(*) as standbys,
-       count(*) filter (where sync_state in ('sync', 'quorum')) as synchronous,
-       count(*) filter (where state is null) as hidden, current_user as role,
-       current_setting('client_min_messages') <> 'error' as warns
-  from pg_stat_replication
-"""
-
+_queries = load_statements("paydesk.database", "standbys.sql")
 log = structlog.get_logger()
 
 
@@ -64,7 +59,7 @@ class Standbys:
 
 async def standbys_of(database: Database) -> Standbys:
     """The standbys as the database sees them now."""
-    return Standbys(**dict(await database.fetchrow(_ASKED)))
+    return record_of(Standbys, await _queries.standbys(database))
 
 
 async def require_synchronous_standby(database: Database, *, allow_async: bool) -> None:

@@ -4,6 +4,7 @@ and are loaded by name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,19 +18,19 @@ class Connection(Protocol):
     for one at a time.
     """
 
-    async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
+    async def execute(self, query: str, *arguments: object, timeout: float | None = None) -> str:
         """Run statements, and return the status of the last."""
 
-    async def executemany(self, command: str, args: Any, *, timeout: float | None = None) -> None:
+    async def executemany(self, command: str, args: Iterable[object], *, timeout: float | None = None) -> None:
         """Run one statement for many sets of arguments."""
 
-    async def fetch(self, query: str, *arguments: Any, timeout: float | None = None) -> list[Any]:
+    async def fetch(self, query: str, *arguments: object, timeout: float | None = None) -> list[object]:
         """All rows."""
 
-    async def fetchrow(self, query: str, *arguments: Any, timeout: float | None = None) -> Any:
+    async def fetchrow(self, query: str, *arguments: object, timeout: float | None = None) -> Any:
         """The first row, or None."""
 
-    async def fetchval(self, query: str, *arguments: Any, column: int = 0, timeout: float | None = None) -> Any:
+    async def fetchval(self, query: str, *arguments: object, column: int = 0, timeout: float | None = None) -> Any:
         """One value of the first row, or None."""
 
 
@@ -50,7 +51,7 @@ class Statements:
 
 
 @cache
-def load_statements(package: str, file: str = "queries.sql") -> Any:
+def load_statements(package: str, file: str = "queries.sql") -> Statements:
     """Load a package's statements: each `-- name:` of the file becomes an async method.
 
     A method takes the database first and the statement's parameters by keyword. `^` after the name

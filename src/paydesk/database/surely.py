@@ -8,12 +8,12 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
 from paydesk.core.errors import Unsure
-from paydesk.database.durability import make_durable
+from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY, Database
 
 PATIENCE = 10.0
@@ -35,8 +35,8 @@ def drawn_key() -> str:
 
 async def surely(
     database: Database,
-    write: Callable[[Any], Awaitable[_Row]],
-    look: Callable[[Any], Awaitable[_Row | None]],
+    write: Callable[[ConfirmedConnection], Awaitable[_Row]],
+    look: Callable[[ConfirmedConnection], Awaitable[_Row | None]],
     *,
     unsure: str,
 ) -> _Row:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 PATIENCE = 3600.0
 """Seconds that a turn may take: twice what alerts wait, and far more than the limits of its calls
@@ -22,7 +21,7 @@ class Turning:
     """A turn that is under way."""
 
     loop: str
-    task: asyncio.Task[Any] | None
+    task: asyncio.Task[object] | None
     began: float
     patience: float
 

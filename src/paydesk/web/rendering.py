@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from starlette.responses import HTMLResponse
@@ -40,7 +39,7 @@ class _LeanLoader(FileSystemLoader):
 class Pages:
     """The templates of one door, compiled once for each language."""
 
-    def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: Any) -> None:
+    def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: object) -> None:
         """Read templates from the first of `folders` that has them, else the shared ones.
 
         All know `asset_url`, `asset_integrity`, gettext's functions, `known`, each template of
@@ -51,13 +50,13 @@ class Pages:
         self._known = known
         self._by_language: dict[str, Environment] = {}
 
-    def render(self, template: str, texts: Texts, /, **values: Any) -> str:
+    def render(self, template: str, texts: Texts, /, **values: object) -> str:
         """The template filled in with `texts` and what is given by name;
         a missing value is an error.
         """
         return self._find(template, texts).render(texts=texts, **values)
 
-    def render_block(self, template: str, block: str, texts: Texts, /, **values: Any) -> str:
+    def render_block(self, template: str, block: str, texts: Texts, /, **values: object) -> str:
         """One block of the template alone, for a page that updates a part of itself.
 
         Raises: KeyError.

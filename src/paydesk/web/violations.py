@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 import structlog
@@ -166,7 +165,7 @@ def _unread(why: str, status: int) -> Response:
     return PlainTextResponse(_WORDS[why], status, headers=headers)
 
 
-def _report(request: Request, body: bytes) -> Mapping[str, Any]:
+def _report(request: Request, body: bytes) -> Mapping[str, object]:
     """What a report says. Raises: ValueError if it is none."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     content = msgspec.json.decode(body) if media_type in ("application/csp-report", "application/json") else None
@@ -176,7 +175,7 @@ def _report(request: Request, body: bytes) -> Mapping[str, Any]:
     return said
 
 
-def _violation(report: Mapping[str, Any], hosts: frozenset[str]) -> Violation | None:
+def _violation(report: Mapping[str, object], hosts: frozenset[str]) -> Violation | None:
     """What a report says, in our own words; None if it is about no page of ours."""
     document = _url(report.get("document-uri"))
     if document is None or document.netloc.lower() not in hosts:
@@ -188,7 +187,7 @@ def _violation(report: Mapping[str, Any], hosts: frozenset[str]) -> Violation | 
     return Violation(page, directive if directive in _DIRECTIVES else "unknown", blocked, host)
 
 
-def _blocked(report: Mapping[str, Any], hosts: frozenset[str]) -> tuple[Blocked, str]:
+def _blocked(report: Mapping[str, object], hosts: frozenset[str]) -> tuple[Blocked, str]:
     """What kind of thing was blocked, and the name of its host."""
     text, source = str(report.get("blocked-uri") or ""), str(report.get("source-file") or "")
     if "extension" in source.partition(":")[0] or "extension" in text.partition(":")[0]:
@@ -206,7 +205,7 @@ def _blocked(report: Mapping[str, Any], hosts: frozenset[str]) -> tuple[Blocked,
     return Blocked.other_site, masked(name) if _HOST.fullmatch(name) else ""
 
 
-def _url(text: object) -> Any:
+def _url(text: object) -> SplitResult | None:
     """The parts of a web address, None for what is none."""
     try:
         url = urlsplit(text) if isinstance(text, str) and len(text) < 4000 else None

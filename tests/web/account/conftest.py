@@ -144,6 +144,6 @@ def link_in_mail(database: Database, vault: Vault) -> LinkInMail:
             email,
         )
         paths = {"confirm_email": Link.email, "reset_password": Link.password, "invitation": Link.invitation}
-        return paths[row["kind"]].at("", open_facts(vault, msgspec.json.decode(row["facts"]))["token"])
+        return paths[row["kind"]].at("", str(open_facts(vault, msgspec.json.decode(row["facts"]))["token"]))
 
     return read

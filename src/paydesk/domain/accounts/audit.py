@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -127,9 +126,9 @@ class AuditEntry:
     details_json: str
 
     @property
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """What else is known, by its names."""
-        return msgspec.json.decode(self.details_json, type=dict[str, Any])
+        return msgspec.json.decode(self.details_json, type=dict[str, object])
 
 
 async def record(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from paydesk.adapters.acquirers.interface import Dispute
 from paydesk.core.storable import storable_text
@@ -104,7 +103,7 @@ async def _book(
     return booked is not None
 
 
-def _chargeback(acquirer: str, dispute: Dispute, row: ChargedBack, step: Step) -> dict[str, Any]:
+def _chargeback(acquirer: str, dispute: Dispute, row: ChargedBack, step: Step) -> dict[str, object]:
     """What a chargeback is about, and where the step leaves it."""
     return {
         "merchant_id": row.merchant_id,

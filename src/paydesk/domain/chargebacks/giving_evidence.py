@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, Unavailable
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import surely
 from paydesk.domain.chargebacks.for_api import Chargeback, find_chargeback, reference_of
 from paydesk.domain.merchants.shop import Shop
@@ -55,5 +54,5 @@ async def give_evidence(desk: Desk, shop: Shop, chargeback_id: int, text: str, *
     return await find_chargeback(desk.database, shop, chargeback_id)
 
 
-async def _nothing(_connection: Any) -> None:
+async def _nothing(_connection: Connection) -> None:
     return None

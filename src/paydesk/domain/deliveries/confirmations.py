@@ -26,6 +26,8 @@ from paydesk.domain.deliveries.carriers import tracking_link
 from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk_client.parameters import Parameters, Value, is_nested, text
 
+LONGEST_ADDRESS_PART = 255
+
 LONGEST: Mapping[str, int] = {
     "merchant_reference_id": 255,
     "merchant_order_id": 255,
@@ -36,7 +38,7 @@ LONGEST: Mapping[str, int] = {
     "carrier_type": 100,
     "carrier_tracking_url": 2048,
     "attachments": 2048,
-    "shipping_address": 255,
+    "shipping_address": LONGEST_ADDRESS_PART,
 }
 """The most characters that a field (or a part of it) may have."""
 

@@ -21,14 +21,16 @@ from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.simulator.standing import standing_of
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
-from paydesk.database.records import Row
+from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.schedule import longest_pause
 
-queries = load_statements(__package__ or "", "checks.sql")
+queries = load_statements(__package__ or "", "checking.sql")
+checks = load_statements(__package__ or "", "checks.sql")
+bank_checks = load_statements(__package__ or "", "check_bank.sql")
 figures = load_statements(__package__ or "", "check_figures.sql")
 
 _PATIENCE = 24 * 3600.0
@@ -141,6 +143,32 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class _Broken:
+    """A row that breaks a rule, as the rule's statement names it."""
+
+    table_name: str
+    merchant_id: int | None
+    id: int | str
+    detail: str
+
+    @property
+    def difference(self) -> Difference:
+        """It as it is told."""
+        return Difference(self.table_name, self.merchant_id, self.id, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class _BrokenAtBank(_Broken):
+    """The same of a purchase at the simulated bank:
+    its key, and what the bank had taken and held of it.
+    """
+
+    key: str | None
+    net: Decimal | None
+    held: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What came of one rule: how many rows break it, and the first of them."""
 
@@ -221,18 +249,29 @@ async def count_open(database: Database, merchant_id: int | None = None) -> int:
 
 
 async def _apply(connection: ConfirmedConnection, rule: Rule, scope: Scope) -> Finding:
-    """Stream the rows that break a rule: all are counted, the first are kept."""
-    statement = getattr(figures if rule in FIGURE_RULES else queries, rule.statement).sql
+    """Count the rows that break a rule; the first are kept."""
     found = 0
     kept: list[Difference] = []
-    witness = scope.record if rule in BANK_RULES else None
-    async for row in connection.cursor(statement, *scope.values(rule), prefetch=_BATCH, timeout=_PATIENCE):
-        if witness is not None and await asyncio.to_thread(_has_moved, witness, row):
-            continue
+    async for broken in _broken(connection, rule, scope):
         found += 1
         if len(kept) < scope.most:
-            kept.append(Difference(row["table_name"], row["merchant_id"], row["id"], row["detail"]))
+            kept.append(broken.difference)
     return Finding(rule, found, tuple(kept))
+
+
+async def _broken(connection: ConfirmedConnection, rule: Rule, scope: Scope) -> AsyncIterator[_Broken]:
+    """Stream the rows that break a rule."""
+    values, options = scope.values(rule), {"prefetch": _BATCH, "timeout": _PATIENCE}
+    if scope.record is not None and rule in BANK_RULES:
+        statement = getattr(bank_checks, rule.statement).sql
+        async for row in connection.cursor(statement, *values, **options):
+            at_bank = record_of(_BrokenAtBank, row)
+            if not await asyncio.to_thread(_has_moved, scope.record, at_bank):
+                yield at_bank
+    else:
+        rule_sql = getattr(figures if rule in FIGURE_RULES else checks, rule.statement).sql
+        async for one in connection.cursor(rule_sql, *values, **options):
+            yield record_of(_Broken, one)
 
 
 async def _bring_record(connection: ConfirmedConnection, record: Record) -> None:
@@ -267,10 +306,10 @@ def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Dec
                 yield standing.key, standing.currency, *money, bool(standing.dispute)
 
 
-def _has_moved(record: Record, row: Row) -> bool:
+def _has_moved(record: Record, broken: _BrokenAtBank) -> bool:
     """Whether money has moved at the bank since its record was read:
     then nothing can be said of the purchase yet.
     """
-    standing = standing_of(record.of_purchase(row["key"]))
+    standing = standing_of(record.of_purchase(broken.key)) if broken.key is not None else None
     now = (standing.net, standing.held) if standing is not None else (0, 0)
-    return now != (row["net"] or 0, row["held"] or 0)
+    return now != (broken.net or 0, broken.held or 0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -73,7 +72,7 @@ def seal_fact(vault: Vault, value: str, *, row_id: int) -> dict[str, object]:
     return {"sealed": base64.b64encode(sealed.blob).decode(), "vault_key_id": sealed.key_id, "row_id": row_id}
 
 
-def open_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
+def open_facts(vault: Vault, facts: Mapping[str, object]) -> dict[str, object]:
     """The facts as the template shows them, with each sealed one opened.
 
     Raises: VaultError if one was sealed under a key that is not configured.
@@ -81,7 +80,7 @@ def open_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _opened(vault, secret) if (secret := _secret(value)) else value for name, value in facts.items()}
 
 
-def reseal_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
+def reseal_facts(vault: Vault, facts: Mapping[str, object]) -> dict[str, object]:
     """The facts with each sealed one sealed anew, under the vault's newest key.
 
     Raises: VaultError if one was sealed under a key that is not configured.
@@ -92,7 +91,7 @@ def reseal_facts(vault: Vault, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def sealed_under(facts: Mapping[str, Any]) -> list[str]:
+def sealed_under(facts: Mapping[str, object]) -> list[str]:
     """The ids of the keys that sealed what is sealed among the facts."""
     return [secret.vault_key_id for value in facts.values() if (secret := _secret(value))]
 

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 import structlog
@@ -86,7 +85,7 @@ class DueMail:
     kind: str
     recipient: str
     language: str
-    facts: Mapping[str, Any] = field(repr=False)
+    facts: Mapping[str, object] = field(repr=False)
     attempts: int
     created_at: datetime
     merchant_name: str
@@ -113,6 +112,19 @@ class ClaimedMail:
     merchant_email: str
     time_zone: str
     over: str
+
+
+class _Portal(msgspec.Struct, frozen=True):
+    """The subscription to whose portal a mail leads; one without a seed has a link of before."""
+
+    id: int
+    seed: str | None = None
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What the sender itself reads among a mail's facts."""
+
+    portal: _Portal | None = None
 
 
 Write = Callable[[DueMail], Letter]
@@ -253,7 +265,7 @@ class MailSender:
             kind=mail.kind,
             recipient=mail.recipient,
             language=mail.language,
-            facts=facts | self._portal(mail, facts.get("portal")),
+            facts=facts | self._portal(mail, msgspec.convert(facts, _Told).portal),
             attempts=mail.attempts,
             created_at=mail.created_at,
             merchant_name=mail.merchant_name,
@@ -261,14 +273,14 @@ class MailSender:
             time_zone=mail.time_zone,
         )
 
-    def _portal(self, mail: ClaimedMail, portal: Mapping[str, Any] | None) -> dict[str, str]:
+    def _portal(self, mail: ClaimedMail, portal: _Portal | None) -> dict[str, str]:
         """The token of the portal's link, which rests in no mail;
         none of one that an older version made.
         """
-        if not portal or not portal["seed"]:
+        if portal is None or not portal.seed:
             return {}
         shop = Shop(mail.merchant_id, bool(mail.live))
-        link = Link(LinkTo.PORTAL, shop, portal["id"], portal["seed"])
+        link = Link(LinkTo.PORTAL, shop, portal.id, portal.seed)
         return {"portal_token": link.token(self._vault)}
 
     async def _delay(self, mail: ClaimedMail, why: str, now: datetime) -> str:
@@ -286,5 +298,5 @@ class MailSender:
         return "failed"
 
 
-def _named(mail: ClaimedMail) -> dict[str, Any]:
+def _named(mail: ClaimedMail) -> dict[str, object]:
     return {"merchant_id": mail.merchant_id, "id": mail.id, "attempts": mail.attempts}

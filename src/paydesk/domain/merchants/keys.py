@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -171,8 +170,16 @@ async def rotate(
     until = now + grace
     await queries.end_keys(connection, merchant_id=merchant_id, until=until)
     public, private = random_pair()
-    may: dict[str, Any] = {"scopes": scopes, "moves_live": moves_live}
-    key_id = await add(connection, vault, merchant_id, public=public, private=private, now=now, **may)
+    key_id = await add(
+        connection,
+        vault,
+        merchant_id,
+        public=public,
+        private=private,
+        now=now,
+        scopes=scopes,
+        moves_live=moves_live,
+    )
     return KeyPair(key_id, public, private, until)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import asyncpg
 
@@ -13,7 +13,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
-from paydesk.database.records import Row
+from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
@@ -61,6 +61,32 @@ class Merchant:
     public_key: str = ""
     key_scopes: tuple[keys.Scope, ...] = ()
     private_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    id: int
+    name: str
+    email: str
+    time_zone: str
+    test_mode: bool
+    went_live_at: datetime | None
+    pingback_url: str | None
+    test_pingback_url: str | None
+    pingback_format: BodyFormat
+    shipped_goods: bool
+    created_at: datetime
+    muted_events: Sequence[str]
+    app_schemes: Sequence[str]
+    fees_returned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _WithKey(_Row):
+    """An account with its newest key that is valid."""
+
+    public_key: str | None
+    scopes: Sequence[str] | None
 
 
 def shop_of(merchant: Merchant, *, live: bool) -> Shop:
@@ -124,19 +150,22 @@ async def open_account(
     terms = replace(TradeTerms(), **asdict(fees)) if fees else TradeTerms()
     public, private = _pair(public_key, private_key)
     try:
-        row = await queries.create_merchant(
-            connection,
-            name=name,
-            email=email,
-            pingback_url=pingback_url,
-            shipped_goods=shipped_goods,
-            **asdict(terms),
-            now=now,
+        row = record_of(
+            _Row,
+            await queries.create_merchant(
+                connection,
+                name=name,
+                email=email,
+                pingback_url=pingback_url,
+                shipped_goods=shipped_goods,
+                **asdict(terms),
+                now=now,
+            ),
         )
-        await keys.add(connection, vault, row["id"], public=public, private=private, now=now, scopes=scopes)
+        await keys.add(connection, vault, row.id, public=public, private=private, now=now, scopes=scopes)
     except asyncpg.UniqueViolationError as error:
         raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
-    return _merchant(row, public_key=public, private_key=private, key_scopes=keys.in_order(scopes))
+    return replace(_merchant(row), public_key=public, private_key=private, key_scopes=keys.in_order(scopes))
 
 
 def _pair(public: str | None, private: str | None) -> tuple[str, str]:
@@ -158,7 +187,7 @@ async def find_merchant(database: Database, merchant_id: int) -> Merchant:
 
     Raises: NotFound.
     """
-    row = await queries.find_merchant(database, id=merchant_id)
+    row = record_if_any(_Row, await queries.find_merchant(database, id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
     return _merchant(row)
@@ -166,8 +195,10 @@ async def find_merchant(database: Database, merchant_id: int) -> Merchant:
 
 async def list_merchants(database: Database) -> list[Merchant]:
     """All accounts with their public keys and what these may do, oldest first."""
-    rows = queries.list_merchants(database)
-    return [_merchant(row, key_scopes=keys.in_order(row["scopes"] or ())) async for row in rows]
+    return [
+        replace(_merchant(row), public_key=row.public_key or "", key_scopes=keys.in_order(row.scopes or ()))
+        for row in await records_of(_WithKey, queries.list_merchants(database))
+    ]
 
 
 async def change_merchant(
@@ -192,18 +223,21 @@ async def change_merchant(
         that is no app's.
     """
     _check_events(muted, unmuted)
-    row = await queries.change_merchant(
-        database,
-        id=merchant_id,
-        pingback_url=pingback_url,
-        test_pingback_url=test_pingback_url,
-        pingback_format=pingback_format,
-        test_mode=test_mode,
-        shipped_goods=shipped_goods,
-        muted=list(muted),
-        unmuted=list(unmuted),
-        fees_returned=fees_returned,
-        app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
+    row = record_if_any(
+        _Row,
+        await queries.change_merchant(
+            database,
+            id=merchant_id,
+            pingback_url=pingback_url,
+            test_pingback_url=test_pingback_url,
+            pingback_format=pingback_format,
+            test_mode=test_mode,
+            shipped_goods=shipped_goods,
+            muted=list(muted),
+            unmuted=list(unmuted),
+            fees_returned=fees_returned,
+            app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
+        ),
     )
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
@@ -226,7 +260,7 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
 
     Raises: NotFound; Conflict if its business profile was never accepted.
     """
-    row = await queries.go_live(database, id=merchant_id, now=now)
+    row = record_if_any(_Row, await queries.go_live(database, id=merchant_id, now=now))
     if row is None:
         await find_merchant(database, merchant_id)
         raise Conflict(
@@ -236,7 +270,21 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
     return _merchant(row)
 
 
-def _merchant(row: Row, **keys_given: Any) -> Merchant:
-    values = {name: row[name] for name in Merchant.__slots__ if name in row.keys()}  # noqa: SIM118 (a Record's `in` looks at values)
-    values |= {name: tuple(row[name]) for name in ("muted_events", "app_schemes")}
-    return Merchant(**{**values, **keys_given})
+def _merchant(row: _Row) -> Merchant:
+    """An account without its keys."""
+    return Merchant(
+        id=row.id,
+        name=row.name,
+        email=row.email,
+        time_zone=row.time_zone,
+        test_mode=row.test_mode,
+        went_live_at=row.went_live_at,
+        pingback_url=row.pingback_url,
+        test_pingback_url=row.test_pingback_url,
+        pingback_format=row.pingback_format,
+        shipped_goods=row.shipped_goods,
+        created_at=row.created_at,
+        muted_events=tuple(row.muted_events),
+        app_schemes=tuple(row.app_schemes),
+        fees_returned=row.fees_returned,
+    )

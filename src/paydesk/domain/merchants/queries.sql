@@ -8,7 +8,10 @@ with made as (
     insert into fee_plan (merchant_id, rate, fixed, reserve_rate, fees_returned, chargeback_fee)
     select id, :rate, :fixed, :reserve_rate, :fees_returned, :chargeback_fee from made
 )
-select * from made;
+select id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
+       pingback_format, shipped_goods, created_at, muted_events, app_schemes,
+       :fees_returned::boolean as fees_returned
+  from made;
 
 -- name: next_key_id()$
 -- A sealed key is bound to its row, so the row's id is drawn before it is sealed.
@@ -36,11 +39,17 @@ update merchant_key
  where merchant_id = :merchant_id and (valid_until is null or valid_until > :until);
 
 -- name: find_merchant(id)^
-select m.*, f.fees_returned from merchant m join fee_plan f on f.merchant_id = m.id where m.id = :id;
+select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
+       m.pingback_format, m.shipped_goods, m.created_at, m.muted_events, m.app_schemes, f.fees_returned
+  from merchant m
+  join fee_plan f on f.merchant_id = m.id
+ where m.id = :id;
 
 -- name: list_merchants()
 -- With each merchant's newest key that is still valid.
-select m.*, f.fees_returned, k.public_key, k.scopes
+select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
+       m.pingback_format, m.shipped_goods, m.created_at, m.muted_events, m.app_schemes, f.fees_returned,
+       k.public_key, k.scopes
   from merchant m
   join fee_plan f on f.merchant_id = m.id
   left join lateral (
@@ -70,7 +79,8 @@ update merchant
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id
-returning *,
+returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
+          pingback_format, shipped_goods, created_at, muted_events, app_schemes,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
@@ -78,7 +88,9 @@ returning *,
 update merchant
    set test_mode = false
  where id = :id and went_live_at <= :now
-returning *, (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
+returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
+          pingback_format, shipped_goods, created_at, muted_events, app_schemes,
+          (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)
 select merchant_id, id, private_key_sealed, vault_key_id, public_key

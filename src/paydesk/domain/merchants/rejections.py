@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -36,26 +36,11 @@ class RejectedForm:
     at: datetime
     status: int
     reason: str
-    fields: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    live: bool
-    id: int
-    at: datetime
-    status: int
-    reason: str
-    fields: str
-
-    @property
-    def form(self) -> RejectedForm:
-        fields = msgspec.json.decode(self.fields)
-        return RejectedForm(self.live, self.id, self.at, self.status, self.reason, fields)
+    fields: Mapping[str, str]
 
 
 async def log_rejected_form(
-    database: Database, shop: Shop, error: PaydeskError, fields: dict[str, Any], now: datetime
+    database: Database, shop: Shop, error: PaydeskError, fields: Mapping[str, object], now: datetime
 ) -> None:
     """Keep a refused form for the merchant; only the newest are kept,
     and nothing that looks like a card number is.
@@ -72,7 +57,7 @@ async def log_rejected_form(
     )
 
 
-def _shortened(fields: dict[str, Any]) -> dict[str, str]:
+def _shortened(fields: Mapping[str, object]) -> dict[str, str]:
     return {storable(str(name)): storable(str(value)) for name, value in list(fields.items())[:_MOST_FIELDS]}
 
 
@@ -86,7 +71,7 @@ def storable(text: str) -> str:
 async def rejected_forms(database: Database, merchant_id: int, most: int = 50) -> list[RejectedForm]:
     """A merchant's newest refused forms, newest first."""
     rows = queries.rejected_forms(database, merchant_id=merchant_id, most=most)
-    return [row.form for row in await records_of(_Row, rows)]
+    return await records_of(RejectedForm, rows)
 
 
 async def list_rejected_forms(database: Database, shop: Shop, page: Page) -> list[RejectedForm]:
@@ -95,7 +80,7 @@ async def list_rejected_forms(database: Database, shop: Shop, page: Page) -> lis
     """
     cut = page.parameters()
     rows = queries.list_rejected_forms(database, merchant_id=shop.merchant_id, live=shop.live, **cut)
-    return [row.form for row in await records_of(_Row, rows)]
+    return await records_of(RejectedForm, rows)
 
 
 async def forget_form_counts(database: Database, *, before: datetime) -> None:

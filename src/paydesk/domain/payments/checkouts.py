@@ -253,7 +253,7 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         created_at=row.created_at,
         attempt=_attempt(row),
         entered=_entered(row),
-        terms=package_in(msgspec.structs.asdict(row)).terms if row.package_version_id is not None else None,
+        terms=package_in(row).terms if row.package_version_id is not None else None,
     )
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
@@ -47,7 +46,7 @@ class Desk:
     """Whether what is found to be paid twice is given back without an operator."""
     gate: MoneyGate = field(default_factory=MoneyGate)
     """What everything passes that begins to move money."""
-    under_way: set[asyncio.Task[Any]] = field(default_factory=set)
+    under_way: set[asyncio.Task[object]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
     amends: guarding.Amends = field(default_factory=guarding.Amends)
 
@@ -56,7 +55,7 @@ class Desk:
         if not self.pads:
             object.__setattr__(self, "pads", pads_of(self.vault.fingerprint("", purpose="keys of acquirers")))
 
-    def later(self, accounting: Coroutine[Any, Any, None]) -> None:
+    def later(self, accounting: Coroutine[object, None, None]) -> None:
         """Let something be written down that nobody waits for, and that may be lost."""
         task = asyncio.create_task(guarding.unless_away(accounting))
         self.under_way.add(task)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -95,7 +94,7 @@ class _PaymentEnvelope(msgspec.Struct, frozen=True):
     event: str
     payment_order: _PaymentOrder
     user: _User
-    subscription: dict[str, Any] | UnsetType
+    subscription: dict[str, object] | UnsetType
     with_risk_check: bool | UnsetType
 
 
@@ -104,17 +103,17 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 class _SubscriptionEnvelope(msgspec.Struct, frozen=True):
     event: str
-    subscription: dict[str, Any]
+    subscription: dict[str, object]
 
 
-def subscription_envelope(event: str, subscription: dict[str, Any]) -> str:
+def subscription_envelope(event: str, subscription: dict[str, object]) -> str:
     """The pingback of a subscription's end, as JSON text without `pingback_ts`
     (interface.md §6.2).
     """
     return _encoder.encode(_SubscriptionEnvelope(event, subscription)).decode()
 
 
-def payment_envelope(report: PaymentReport, subscription: dict[str, Any] | None = None) -> str:
+def payment_envelope(report: PaymentReport, subscription: dict[str, object] | None = None) -> str:
     """The `payment` pingback, one-time or for a subscription, as JSON text without `pingback_ts`.
 
     A subscription's payment_order has no `payment_system`, its envelope no `with_risk_check`

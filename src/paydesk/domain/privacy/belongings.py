@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 from urllib.parse import quote, quote_plus
 
 from paydesk.core.errors import Malformed
@@ -90,7 +89,7 @@ class Found(Ids):
     patterns: tuple[str, ...]
 
     @property
-    def side(self) -> dict[str, Any]:
+    def side(self) -> dict[str, object]:
         """The side's names, as parameters."""
         return {"merchant_id": self.shop.merchant_id, "live": self.shop.live}
 
@@ -140,5 +139,5 @@ def patterns(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"%{way}%" for way in escaped)
 
 
-def _side(shop: Shop) -> dict[str, Any]:
+def _side(shop: Shop) -> dict[str, object]:
     return {"merchant_id": shop.merchant_id, "live": shop.live}

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 
@@ -202,7 +201,7 @@ def _without(found: Found, text: str) -> str:
     return _encoder.encode(_replaced(found, _decoder.decode(text))).decode()
 
 
-def _replaced(found: Found, value: Any, key: str = "") -> Any:
+def _replaced(found: Found, value: object, key: str = "") -> object:
     if isinstance(value, dict):
         return {name: _replaced(found, one, name) for name, one in value.items()}
     if isinstance(value, list):

@@ -4,15 +4,13 @@ Moves no money, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-import msgspec
 
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
-from paydesk.database.records import Row
+from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.privacy.belongings import Found, Subject, find_person, orders_of
@@ -25,7 +23,14 @@ BY_ID = (
 )  # fmt: skip
 """Kinds of rows that are known by their ids."""
 
-Export = Mapping[str, Sequence[Mapping[str, Any]]]
+Export = Mapping[str, Sequence[Mapping[str, object]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A row of any table, as JSON."""
+
+    row: Mapping[str, object]
 
 
 async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND_LINE, now: datetime) -> Export:
@@ -34,14 +39,15 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
 
     Raises: NotFound.
     """
-    rows: dict[str, list[Mapping[str, Any]]] = {}
+    rows: dict[str, list[Mapping[str, object]]] = {}
     async with database.acquire() as connection, connection.transaction():
         sides = await find_person(connection, subject)
         for found in sides:
             for kind, more in (await _of_side(connection, found)).items():
                 rows.setdefault(kind, []).extend(more)
         to_them = {"emails": list(sides[0].emails), "patterns": sides[0].patterns}
-        rows["mails"] = await _read(queries.export_mails(connection, merchant_id=subject.merchant_id, **to_them))
+        mails = queries.export_mails(connection, merchant_id=subject.merchant_id, **to_them)
+        rows["mails"] = [one.row for one in await records_of(_Stored, mails)]
         if not any(rows.values()):
             raise NotFound(f"merchant {subject.merchant_id} has nothing of this customer")
         for customer in [one for found in sides for one in found.customers]:
@@ -52,21 +58,19 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
     return rows
 
 
-async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, Any]]]:
+async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, object]]]:
     side, patterns = found.side, found.patterns
     orders = await orders_of(connection, found)
-    rows = {
-        kind: await _read(getattr(queries, f"export_{kind}")(connection, **side, ids=getattr(found, kind)))
+    stored = {
+        kind: await records_of(
+            _Stored, getattr(queries, f"export_{kind}")(connection, **side, ids=getattr(found, kind))
+        )
         for kind in BY_ID
     }
-    return rows | {
-        "pingback_attempts": await _read(queries.export_pingback_attempts(connection, **side, ids=found.pingbacks)),
-        "refused_forms": await _read(
-            queries.export_refused_forms(connection, **side, orders=orders, patterns=patterns)
-        ),
-        "api_calls": await _read(queries.export_api_calls(connection, **side, patterns=patterns)),
-    }
-
-
-async def _read(rows: AsyncIterator[Row]) -> list[Mapping[str, Any]]:
-    return [msgspec.json.decode(row["row"]) for row in [row async for row in rows]]
+    attempts = queries.export_pingback_attempts(connection, **side, ids=found.pingbacks)
+    stored["pingback_attempts"] = await records_of(_Stored, attempts)
+    forms = queries.export_refused_forms(connection, **side, orders=orders, patterns=patterns)
+    stored["refused_forms"] = await records_of(_Stored, forms)
+    calls = queries.export_api_calls(connection, **side, patterns=patterns)
+    stored["api_calls"] = await records_of(_Stored, calls)
+    return {kind: [one.row for one in rows] for kind, rows in stored.items()}

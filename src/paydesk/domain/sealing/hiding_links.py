@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
@@ -84,9 +84,9 @@ async def _hide_in_mails(database: Database) -> None:
         )
 
 
-def _named(rows: Sequence[_Linked]) -> dict[str, Any]:
+def _named(rows: Sequence[_Linked]) -> dict[str, object]:
     return {"merchant_ids": [row.merchant_id for row in rows], "ids": [row.id for row in rows]}
 
 
-def _hashed(vault: Vault, to: LinkTo, rows: Sequence[_Linked]) -> dict[str, Any]:
+def _hashed(vault: Vault, to: LinkTo, rows: Sequence[_Linked]) -> dict[str, object]:
     return _named(rows) | {"hashes": [hash_of_old(vault, to, row.token) for row in rows]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -160,8 +160,11 @@ def _anew(vault: Vault, place: Place, row: _SealedValue | _SealedFacts) -> bytes
     try:
         if isinstance(row, _SealedFacts):
             return msgspec.json.encode(reseal_facts(vault, msgspec.json.decode(row.was))).decode()
-        bound: dict[str, Any] = {"purpose": place.purpose, "merchant_id": row.merchant_id, "row_id": row.id}
-        return vault.seal(vault.open(Sealed(row.key_id, row.was), **bound), **bound).blob
+        assert place.purpose is not None, "what is sealed as a whole has a purpose"
+        whole = vault.open(
+            Sealed(row.key_id, row.was), purpose=place.purpose, merchant_id=row.merchant_id, row_id=row.id
+        )
+        return vault.seal(whole, purpose=place.purpose, merchant_id=row.merchant_id, row_id=row.id).blob
     except VaultError as error:
         # Those under a key that is not there may be many, and are counted in the end.
         if all(vault.knows(key_id) for key_id in _keys_in(row)):
@@ -175,7 +178,7 @@ def _keys_in(row: _SealedValue | _SealedFacts) -> list[str]:
 
 def _written(
     place: Place, opened: Sequence[tuple[_SealedValue | _SealedFacts, bytes | str]], key_id: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     rows, values = [row for row, _ in opened], [anew for _, anew in opened]
     found = {"merchant_ids": [row.merchant_id for row in rows], "ids": [row.id for row in rows]}
     were = {"were": [row.was for row in rows]}

@@ -27,7 +27,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "cancel_delay": 0,
         "currency_code": terms.currency,
         "trial": 1 if trial else 0,
-        "trial_price": _price(trial.price if trial else Decimal(0), terms.currency),
+        "trial_price": price_text(trial.price if trial else Decimal(0), terms.currency),
         "trial_period_length": trial.period.length if trial else 0,
         "trial_period_type": trial.period.unit if trial else "day",
         "counter": subscription.counter,
@@ -36,7 +36,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "period_length": terms.period.length,
         "period_type": terms.period.unit,
         "billing_type": BY_CARD,
-        "price": _price(terms.price, terms.currency),
+        "price": price_text(terms.price, terms.currency),
         "date_active": _seconds(subscription.date_active),
         "date_start": _seconds(subscription.date_start),
         "date_next": _seconds(subscription.date_next),
@@ -68,17 +68,17 @@ def package_object(package: Package) -> dict[str, Any]:
         "period_type": terms.period.unit,
         "recurring_limit": terms.limit,
         "trial": 1 if trial else 0,
-        "trial_price": _price(trial.price if trial else Decimal(0), terms.currency),
+        "trial_price": price_text(trial.price if trial else Decimal(0), terms.currency),
         "trial_period_length": trial.period.length if trial else 0,
         "trial_period_type": trial.period.unit if trial else "day",
-        "price": _price(terms.price, terms.currency),
+        "price": price_text(terms.price, terms.currency),
         "discount_price": None,
         "active": 1,
         "subscriptions_count": package.subscriptions_count,
     }
 
 
-def _price(amount: Decimal, currency: str) -> str:
+def price_text(amount: Decimal, currency: str) -> str:
     """A price as a decimal string with its currency's digits: `10.00`."""
     return f"{amount:.{minor_digits(currency)}f}"
 

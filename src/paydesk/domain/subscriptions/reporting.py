@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -45,7 +44,7 @@ class Step:
 
     version: Subscription
     period: int
-    details: Mapping[str, Any]
+    details: Mapping[str, object]
 
 
 async def steps_after(

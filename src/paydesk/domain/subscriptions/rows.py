@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 
@@ -184,9 +183,9 @@ class RenewalRow(Report, frozen=True):
     refused_as: str
 
 
-def package_in(row: Mapping[str, Any]) -> Package:
-    """The package in a row of a statement that joins `package_terms` to other things."""
-    return package_of(PackageRow(**{name: row[name] for name in PackageRow.__struct_fields__}))
+def package_in(row: object) -> Package:
+    """The package in the object of a row that joins `package_terms` to other things."""
+    return package_of(msgspec.convert(row, PackageRow, from_attributes=True))
 
 
 def package_of(row: PackageRow | RenewalRow) -> Package:
@@ -223,7 +222,7 @@ def link_of(row: SubscriptionRow) -> Link:
     return Link(LinkTo.PORTAL, shop, row.id, row.portal_seed or "", old)
 
 
-def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, Any]] = ()) -> str:
+def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, object]] = ()) -> str:
     """Versions as a JSON array that `jsonb_populate_recordset(null::subscription, …)` reads.
 
     `details` adds columns that a version does not carry, one mapping for each version (new

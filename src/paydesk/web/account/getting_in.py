@@ -158,14 +158,14 @@ async def forgotten(visit: Visit) -> Response:
 @section.page("/account/password/{token}", needs=Access.anybody)
 async def show_password(visit: Visit) -> Response:
     """The form to choose a password, for who has the link."""
-    holder = await changing.find_reset(visit.gate, visit.request.path_params["token"], now=visit.now)
+    holder = await changing.find_reset(visit.gate, visit.token, now=visit.now)
     return visit.page("password.html", errors={}, holder=holder)
 
 
 @section.action("/account/password/{token}", needs=Access.anybody)
 async def choose_password(visit: Visit) -> Response:
     """Take the new password; whoever was logged in is so no more."""
-    token, password = visit.request.path_params["token"], visit.form.raw("password")
+    token, password = visit.token, visit.form.raw("password")
     holder = await changing.find_reset(visit.gate, token, now=visit.now)
     try:
         await changing.reset_password(visit.gate, token, password=password, client=visit.client, now=visit.now)

@@ -33,7 +33,7 @@ async def show_email(visit: Visit) -> Response:
 @section.action("/account/email/{token}", needs=Access.anybody)
 async def confirm_email(visit: Visit) -> Response:
     """Take the address as its person's."""
-    token = visit.request.path_params["token"]
+    token = visit.token
     email = await changing.confirm_email(visit.gate, token, client=visit.client, now=visit.now)
     return visit.go(HOME, visit.texts.get("Your e-mail address %(email)s is confirmed.") % {"email": email})
 
@@ -41,14 +41,14 @@ async def confirm_email(visit: Visit) -> Response:
 @section.page("/account/invitation/{token}", needs=Access.anybody)
 async def show_invitation(visit: Visit) -> Response:
     """Who invites, to what, and the way in: join, log in first, or make an account."""
-    invitation = await find_invitation(visit.gate, visit.request.path_params["token"], now=visit.now)
+    invitation = await find_invitation(visit.gate, visit.token, now=visit.now)
     return visit.page("invitation.html", invitation=invitation, errors={}, name="")
 
 
 @section.action("/account/invitation/{token}", needs=Access.anybody)
 async def accept(visit: Visit) -> Response:
     """Join the team, as who is logged in, or with a new account."""
-    token = visit.request.path_params["token"]
+    token = visit.token
     if visit.entered:
         merchant_id = await accept_invitation(visit.gate, visit.entered, token, now=visit.now)
         return visit.go(f"/account/{merchant_id}", visit.texts.get("Welcome to the team."))

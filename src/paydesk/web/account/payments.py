@@ -28,8 +28,9 @@ from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_timeline import timeline_of
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
-from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.guards import Section
 from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
+from paydesk.web.console.problems import sentence
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -158,7 +159,7 @@ async def refund(visit: Visit) -> Response:
         raise
     except PaydeskError as error:
         payment = await find_payment_for_team(visit.database, visit.shop, payment.seen.id)
-        return await _payment(visit, payment, field_errors(error)[""], error.status)
+        return await _payment(visit, payment, sentence(error.message), error.status)
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_given(visit, given))
 
 

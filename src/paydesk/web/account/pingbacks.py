@@ -4,11 +4,11 @@ and sending them again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 import msgspec
 from babel.numbers import format_decimal, format_percent
@@ -51,30 +51,36 @@ async def show_pingbacks(visit: Visit) -> Response:
     now = await visit.shop_now()
     asked = _asked(visit)
     path, before = visit.url("pingbacks"), visit.form.text("before", 60)
-    state, reference, email, event = (asked[name] or None for name in ("state", "reference", "email", "event"))
-    wanted = PingbackFilter(PingbackState(state) if state else None, reference, email, event)
+    wanted = PingbackFilter(
+        PingbackState(asked.state) if asked.state else None,
+        asked.reference or None,
+        asked.email or None,
+        asked.event or None,
+    )
     found = await list_pingbacks(visit.database, visit.shop, wanted, page_asked(visit))
     shown = found[:ROWS]
     failed = [one.id for one in shown if one.attempts and one.state in (PingbackState.DUE, PingbackState.EXHAUSTED)]
     older = mark_of(shown[-1].created_at, shown[-1].id) if len(found) > ROWS else ""
-    here = list_address(path, {**asked, "before": before})
+    fields = asdict(asked)
     return visit.part(
         "pingbacks.html",
         "log",
         pingbacks=shown,
         asked=asked,
-        filtered=any(asked.values()),
+        filtered=any(fields.values()),
         states=STATES,
         state_of=lambda one: _state(one, now),
         reasons=REASONS,
         why=await why_failed(visit.database, visit.shop, failed) if failed else {},
         events=list(EVENTS),
         moving=any(_is_moving(one, now) for one in shown),
-        here=here,
-        resend_all="" if reference or email else list_address(visit.url("pingbacks/resend"), _narrowed(asked)),
+        here=list_address(path, {**fields, "before": before}),
+        resend_all=""
+        if asked.reference or asked.email
+        else list_address(visit.url("pingbacks/resend"), asked.narrowed),
         **await _health(visit, now),
-        newest=list_address(path, asked) if before else "",
-        older=list_address(path, {**asked, "before": older}) if older else "",
+        newest=list_address(path, fields) if before else "",
+        older=list_address(path, {**fields, "before": older}) if older else "",
     )
 
 
@@ -86,7 +92,7 @@ async def show_health(visit: Visit) -> Response:
     return visit.part("pingbacks.html", "health", reasons=REASONS, **await _health(visit, await visit.shop_now()))
 
 
-async def _health(visit: Visit, now: datetime) -> dict[str, Any]:
+async def _health(visit: Visit, now: datetime) -> dict[str, object]:
     """What the card needs; the shop's `now`."""
     return {
         "health": await read_health(visit.database, visit.shop, now=now),
@@ -102,22 +108,33 @@ def _counted(visit: Visit, number: int) -> str:
     return f"{format_decimal(number, locale=visit.texts.locale)}{'+' if number >= MOST_COUNTED else ''}"
 
 
-def _asked(visit: Visit) -> dict[str, str]:
-    """What the log is filtered by; what is no filter counts as none."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the log is filtered by, as an address writes it: empty for what is no filter."""
+
+    state: str
+    event: str
+    reference: str
+    email: str
+    since: str
+    until: str
+
+    @property
+    def narrowed(self) -> dict[str, str]:
+        """The filters that sending all failed ones again goes by."""
+        return {"event": self.event, "since": self.since, "until": self.until}
+
+
+def _asked(visit: Visit) -> _Asked:
     text = visit.form.text
     state, event = text("state", 20), text("event", 40)
-    return {
-        "state": state if state in set(PingbackState) else "",
-        "event": event if event in EVENTS else "",
-        "reference": text("reference", 300),
-        "email": text("email", 300),
+    return _Asked(
+        state=state if state in set(PingbackState) else "",
+        event=event if event in EVENTS else "",
+        reference=text("reference", 300),
+        email=text("email", 300),
         **days_asked(visit),
-    }
-
-
-def _narrowed(asked: Mapping[str, str]) -> dict[str, str]:
-    """The filters that sending all failed ones again goes by."""
-    return {name: asked[name] for name in ("event", "since", "until")}
+    )
 
 
 def _state(pingback: Pingback, now: datetime) -> tuple[str, str]:
@@ -177,7 +194,7 @@ async def ask_to_resend(visit: Visit) -> Response:
     """Whether to send all failed ones of the filter again, and how many those are."""
     asked = _asked(visit)
     failed = await count_exhausted(visit.database, visit.shop, _exhausted(visit))
-    back = list_address(visit.url("pingbacks"), {"state": PingbackState.EXHAUSTED, **_narrowed(asked)})
+    back = list_address(visit.url("pingbacks"), {"state": PingbackState.EXHAUSTED, **asked.narrowed})
     if not failed:
         return visit.go(back, visit.texts.get(_NONE_LEFT), "info")
     return visit.ask(
@@ -185,24 +202,24 @@ async def ask_to_resend(visit: Visit) -> Response:
         text=" ".join(_explained(visit, asked, failed)),
         button=visit.texts.get("Send again"),
         back=back,
-        fields=_narrowed(asked),
+        fields=asked.narrowed,
         danger=False,
     )
 
 
 def _exhausted(visit: Visit) -> Exhausted:
     page = page_asked(visit)
-    return Exhausted(_asked(visit)["event"] or None, page.since, page.until)
+    return Exhausted(_asked(visit).event or None, page.since, page.until)
 
 
-def _explained(visit: Visit, asked: Mapping[str, str], failed: int) -> Sequence[str]:
+def _explained(visit: Visit, asked: _Asked, failed: int) -> Sequence[str]:
     """What will happen, as sentences."""
     number = str(format_decimal(min(failed, MOST_AT_ONCE), locale=visit.texts.locale))
     said = [visit.texts.get("Pingbacks that are sent again: %(number)s.") % {"number": number}]
     said.append(visit.texts.get("Each gets one attempt more, and goes to the URL that it went to before."))
-    if asked["event"]:
-        said.append(visit.texts.get("Only those of the event %(event)s.") % {"event": asked["event"]})
-    if asked["since"] or asked["until"]:
+    if asked.event:
+        said.append(visit.texts.get("Only those of the event %(event)s.") % {"event": asked.event})
+    if asked.since or asked.until:
         said.append(visit.texts.get("Only those of the days that you chose."))
     if failed > MOST_AT_ONCE:
         said.append(visit.texts.get("These are the oldest; when they are through, send the rest."))
@@ -220,4 +237,4 @@ async def resend_all(visit: Visit) -> Response:
         return visit.go(visit.url("pingbacks"), visit.texts.get(_NONE_LEFT), "info")
     number = str(format_decimal(resent, locale=visit.texts.locale))
     said = visit.texts.get("Pingbacks that are sent again now: %(number)s.") % {"number": number}
-    return visit.go(list_address(visit.url("pingbacks"), _narrowed(_asked(visit))), said)
+    return visit.go(list_address(visit.url("pingbacks"), _asked(visit).narrowed), said)

@@ -76,16 +76,14 @@ async def save(visit: Visit) -> Response:
     """
     typed = {name: visit.form.text(name, 3000) for name in NAMES}
     # Some countries' account numbers look like a card's; it rests sealed.
-    typed["iban"] = visit.form.raw("iban").strip()[:3000]
-    details, errors = parse_details(typed)
+    iban = visit.form.raw("iban").strip()[:3000]
+    details, errors = parse_details({**typed, "iban": iban})
     if details.country and details.country not in dict(_countries("en")):
         errors["country"] = "choose a country of the list"
     if errors:
         return await _page(visit, details, {name: sentence(text) for name, text in errors.items()}, 400)
     try:
-        proposed = await profile_changes.keep_profile(
-            visit.gate, visit.session, details, iban=typed["iban"], now=visit.now
-        )
+        proposed = await profile_changes.keep_profile(visit.gate, visit.session, details, iban=iban, now=visit.now)
     except ConfirmationNeeded:
         raise
     except Malformed as error:

@@ -27,6 +27,7 @@ from paydesk.web.account.getting_in import remember_device
 from paydesk.web.browsers import browser_of
 from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
+from paydesk.web.console.problems import sentence
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -79,7 +80,7 @@ async def change_password(visit: Visit) -> Response:
     try:
         token = await changing.change_password(visit.gate, visit.session, current=current, new=new, now=visit.now)
     except PaydeskError as error:
-        errors = field_errors(error, "password") if error.status == 400 else {"current": field_errors(error)[""]}
+        errors = field_errors(error, "password") if error.status == 400 else {"current": sentence(error.message)}
         return await _security(visit, "password", errors, error.status)
     response = visit.go(SECURITY, visit.texts.get("Your password is changed; your other sessions have ended."))
     visit.cookies.begin_session(response, token)
@@ -134,7 +135,7 @@ async def confirm_enrolment(visit: Visit) -> Response:
     try:
         enrolled = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
     except PaydeskError as error:
-        return await _enrolment(visit, field_errors(error)[""], error.status)
+        return await _enrolment(visit, sentence(error.message), error.status)
     response = _codes(replace(visit, csrf=form_token(visit.gate, enrolled.token)), enrolled.codes)
     visit.cookies.begin_session(response, enrolled.token)
     await remember_device(visit, response, enrolled.token)

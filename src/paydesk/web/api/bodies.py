@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -40,7 +39,7 @@ def _exact(text: str) -> Decimal:
     return number if abs(number.adjusted()) <= _MOST_DIGITS and len(text) <= _LONGEST_NUMBER else _ABSURD
 
 
-_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=_exact)
+_decoder = msgspec.json.Decoder(dict[str, object], float_hook=_exact)
 
 
 async def raw_body(request: Request) -> bytes:
@@ -55,7 +54,7 @@ async def raw_body(request: Request) -> bytes:
     return body
 
 
-async def read_fields(request: Request) -> dict[str, Any]:
+async def read_fields(request: Request) -> dict[str, object]:
     """The fields of a call's body, none if it is empty, `[]` or `{}`,
     whatever its content type says.
 
@@ -68,7 +67,7 @@ async def read_fields(request: Request) -> dict[str, Any]:
     return _form_fields(body) if media_type(request) == FORM_TYPE else _json_fields(body)
 
 
-async def read_strictly(request: Request, *known: str) -> dict[str, Any] | None:
+async def read_strictly(request: Request, *known: str) -> dict[str, object] | None:
     """The fields of a call that moves money, None for a body of zero bytes;
     nothing that was meant goes unseen.
 
@@ -93,7 +92,7 @@ async def read_strictly(request: Request, *known: str) -> dict[str, Any] | None:
     return fields
 
 
-def _typed_fields(request: Request, body: bytes) -> dict[str, Any]:
+def _typed_fields(request: Request, body: bytes) -> dict[str, object]:
     """The fields of a body that is what its content type says.
 
     Raises: Malformed.
@@ -109,14 +108,14 @@ def _typed_fields(request: Request, body: bytes) -> dict[str, Any]:
     return _form_fields(body)
 
 
-def _unrepeated(body: bytes, fields: dict[str, Any]) -> dict[str, Any]:
+def _unrepeated(body: bytes, fields: dict[str, object]) -> dict[str, object]:
     """The fields of a JSON body that names none twice:
     which of two amounts is meant would be a guess.
 
     Raises: Malformed.
     """
 
-    def refuse(pairs: list[tuple[str, Any]]) -> None:
+    def refuse(pairs: list[tuple[str, object]]) -> None:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
@@ -135,14 +134,14 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _form_fields(body: bytes) -> dict[str, Any]:
+def _form_fields(body: bytes) -> dict[str, object]:
     try:
         return dict(parse_form(body))
     except MalformedForm as error:
         raise Malformed(str(error)) from error
 
 
-def _json_fields(body: bytes) -> dict[str, Any]:
+def _json_fields(body: bytes) -> dict[str, object]:
     _limit(body)
     try:
         return _decoder.decode(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -92,7 +92,7 @@ async def post_evidence(request: Request, caller: ByPrivateKey, services: Servic
     return answer(shapes.OneChargeback(True, _shape(found, caller.shop.live)))
 
 
-def _text(fields: dict[str, Any]) -> str:
+def _text(fields: dict[str, object]) -> str:
     unknown = sorted(set(fields) - {"text"})
     if unknown:
         raise Malformed(f'there is no field "{unknown[0][:40]}", only text', unknown[0])

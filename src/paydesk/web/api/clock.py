@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -85,7 +84,7 @@ async def _advance(request: Request, caller: Caller, services: ApiServices, _key
     return answer(ClockAdvanced(True, summary_shape(summary)))
 
 
-def _period(fields: dict[str, Any]) -> Period:
+def _period(fields: dict[str, object]) -> Period:
     """How far to go.
 
     Raises: Malformed, naming what is missing, unknown or malformed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -10,7 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS, LONGEST, ignored_names, read_delivery, read_order
+from paydesk.domain.deliveries.confirmations import (
+    ADDRESS_FIELDS,
+    LONGEST,
+    LONGEST_ADDRESS_PART,
+    ignored_names,
+    read_delivery,
+    read_order,
+)
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
@@ -28,7 +36,7 @@ from paydesk_client.parameters import MOST_FIELDS, MalformedForm, Parameters, le
 router = APIRouter(tags=["Deliveries"])
 
 
-def _text(name: str, described_as: str, **more: Any) -> dict[str, Any]:
+def _text(name: str, described_as: str, **more: object) -> dict[str, object]:
     return {"type": "string", "maxLength": LONGEST[name], "description": described_as, **more}
 
 
@@ -76,9 +84,7 @@ BODY: dict[str, Any] = {
         "attachments": {"type": ["array", "string"], "items": {"type": ["string", "object"]}},
         "shipping_address": {
             "type": ["object", "string"],
-            "properties": {
-                name: {"type": "string", "maxLength": LONGEST["shipping_address"]} for name in ADDRESS_FIELDS
-            },
+            "properties": {name: {"type": "string", "maxLength": LONGEST_ADDRESS_PART} for name in ADDRESS_FIELDS},
         },
         "amount": {
             "type": ["number", "string"],
@@ -164,7 +170,7 @@ async def _caller(request: Request, services: ApiServices, private_key: str | No
     return caller
 
 
-def _exact(fields: dict[str, Any]) -> Parameters:
+def _exact(fields: Mapping[str, object]) -> Parameters:
     """The fields with JSON's fractions as decimals, which have one text form,
     and not more than a form may have.
 

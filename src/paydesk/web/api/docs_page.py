@@ -4,10 +4,11 @@ without anybody else's files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -24,6 +25,75 @@ _TEXTS = Catalogues(_HERE / "locale", "api").texts_for("en")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 router = APIRouter(include_in_schema=False)
+
+
+class _Schema(msgspec.Struct, frozen=True):
+    """A type in the document, as far as the page shows it."""
+
+    type: str | list[str] = "any"
+    ref: str = msgspec.field(name="$ref", default="")
+    items: _Schema | None = None
+    any_of: list[_Schema] = msgspec.field(name="anyOf", default_factory=list)
+    all_of: list[_Schema] = msgspec.field(name="allOf", default_factory=list)
+    enum: list[str | int] = msgspec.field(default_factory=list)
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    description: str = ""
+    properties: dict[str, _Schema] = msgspec.field(default_factory=dict)
+
+
+class _Content(msgspec.Struct, frozen=True):
+    schema: _Schema
+
+
+class _Body(msgspec.Struct, frozen=True):
+    """What a call takes, or what it answers with."""
+
+    description: str = ""
+    content: dict[str, _Content] = msgspec.field(default_factory=dict)
+
+    @property
+    def shape(self) -> _Schema:
+        """The type of its JSON; of nothing without any."""
+        return self.content["application/json"].schema if "application/json" in self.content else _Schema()
+
+
+class _Parameter(msgspec.Struct, frozen=True):
+    name: str
+    schema: _Schema
+    where: str = msgspec.field(name="in")
+    description: str = ""
+
+
+class _Operation(msgspec.Struct, frozen=True):
+    summary: str
+    responses: dict[str, _Body]
+    operation_id: str = msgspec.field(name="operationId")
+    description: str = ""
+    parameters: list[_Parameter] = msgspec.field(default_factory=list)
+    body: _Body | None = msgspec.field(name="requestBody", default=None)
+
+
+class _Components(msgspec.Struct, frozen=True):
+    schemas: dict[str, _Schema]
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """The document as the page reads it: calls by path and method, and shapes by name."""
+
+    paths: dict[str, dict[str, _Operation]]
+    components: _Components
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type in words; the shape that it names (for a link), the values that it allows."""
+
+    words: str
+    shape: str
+    nullable: bool
+    values: Sequence[str | int]
+    bounds: str
 
 
 @router.get("/api/openapi.json")
@@ -58,73 +128,58 @@ def _made(request: Request, services: ApiServices) -> _Made:
     return made
 
 
-def _drawn(document: dict[str, Any]) -> str:
+def _drawn(document: Mapping[str, object]) -> str:
+    read = msgspec.convert(document, _Document)
     operations = [
-        {"method": method.upper(), "path": path, "anchor": operation["operationId"], **_readable(operation)}
-        for path, methods in document["paths"].items()
+        {"method": method.upper(), "path": path, "anchor": operation.operation_id, **_readable(operation)}
+        for path, methods in read.paths.items()
         for method, operation in methods.items()
         if method in _METHODS
     ]
     shapes = [
-        {"name": name, "description": shape.get("description", ""), "fields": _fields(shape)}
-        for name, shape in document["components"]["schemas"].items()
+        {"name": name, "description": shape.description, "fields": _fields(shape)}
+        for name, shape in read.components.schemas.items()
     ]
     return _PAGES.render("api_docs.html", _TEXTS, document=document, operations=operations, shapes=shapes)
 
 
-def _readable(operation: dict[str, Any]) -> dict[str, Any]:
+def _readable(operation: _Operation) -> dict[str, object]:
     """What the page shows of an operation."""
-    responses = operation["responses"]
-    schema = responses["200"]["content"]["application/json"]["schema"]
+    refusals = dict(operation.responses)
+    success = refusals.pop("200")
     return {
-        "tag": operation["tags"][0],
-        "summary": operation["summary"],
-        "paragraphs": operation.get("description", "").split("\n\n"),
+        "summary": operation.summary,
+        "paragraphs": operation.description.split("\n\n"),
         "parameters": [
-            {
-                "name": parameter["name"],
-                "where": parameter["in"],
-                "type": _type(parameter["schema"]),
-                "description": parameter.get("description", ""),
-            }
-            for parameter in operation.get("parameters", [])
+            {"name": one.name, "where": one.where, "type": _type(one.schema), "description": one.description}
+            for one in operation.parameters
         ],
-        "body": _fields(_body(operation)),
-        "success": {"description": responses["200"]["description"], "shape": _type(schema)},
-        "refusals": [(status, one["description"]) for status, one in responses.items() if status != "200"],
+        "body": _fields(operation.body.shape) if operation.body else [],
+        "success": {"description": success.description, "shape": _type(success.shape)},
+        "refusals": [(status, one.description) for status, one in refusals.items()],
     }
 
 
-def _body(operation: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an operation's body, empty if it takes none."""
-    content = operation.get("requestBody", {}).get("content", {})
-    schema: dict[str, Any] = content.get("application/json", {}).get("schema", {})
-    return schema
-
-
-def _fields(shape: dict[str, Any]) -> list[dict[str, Any]]:
+def _fields(shape: _Schema) -> list[dict[str, object]]:
     return [
-        {"name": name, "type": _type(field), "description": field.get("description", "")}
-        for name, field in shape.get("properties", {}).items()
+        {"name": name, "type": _type(field), "description": field.description}
+        for name, field in shape.properties.items()
     ]
 
 
-def _type(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema in words: its type, the shape that it names (for a link),
-    the values that it allows.
-    """
-    options = schema.get("anyOf", schema.get("allOf", [schema]))
-    named = [option for option in options if option != {"type": "null"}]
+def _type(schema: _Schema) -> _Type:
+    """A schema in words."""
+    options = schema.any_of or schema.all_of or [schema]
+    named = [option for option in options if option.type != "null"]
     first = named[0] if named else schema
-    inner = first.get("items", first)
-    reference = str(inner.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
-    kinds = inner.get("type", "any")
-    word = reference or (" or ".join(kinds) if isinstance(kinds, list) else str(kinds))
-    bounds = [f"{way} {schema[key]}" for key, way in (("minimum", "from"), ("maximum", "to")) if key in schema]
-    return {
-        "words": f"list of {word}" if "items" in first else word,
-        "shape": reference,
-        "nullable": len(named) < len(options),
-        "values": inner.get("enum", []),
-        "bounds": " ".join(bounds),
-    }
+    inner = first.items or first
+    shape = inner.ref.removeprefix(REFERENCE.format(name=""))
+    word = shape or (inner.type if isinstance(inner.type, str) else " or ".join(inner.type))
+    bounds = [("from", schema.minimum), ("to", schema.maximum)]
+    return _Type(
+        words=f"list of {word}" if first.items else word,
+        shape=shape,
+        nullable=len(named) < len(options),
+        values=inner.enum,
+        bounds=" ".join(f"{way} {bound}" for way, bound in bounds if bound is not None),
+    )

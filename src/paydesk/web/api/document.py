@@ -53,7 +53,7 @@ def _without_null(parameter: dict[str, Any]) -> dict[str, Any]:
     return {**parameter, "schema": {**schema, **(kinds[0] if kinds else {})}}
 
 
-def _with_numbers(schema: Any) -> Any:
+def _with_numbers(schema: object) -> object:
     """The schema with decimals as what they are in our JSON:
     numbers, where msgspec supposes text.
     """

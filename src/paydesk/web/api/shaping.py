@@ -18,7 +18,7 @@ from paydesk.domain.payments.states import PAID, TAKEN, MovementState, PaymentSt
 from paydesk.domain.pingbacks.for_api import SeenPingback
 from paydesk.domain.pingbacks.resending import PingbackAttempt
 from paydesk.domain.subscriptions.for_api import SeenSubscription
-from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.objects import package_object, subscription_object
 from paydesk.domain.test_clock.advancing import Summary
 from paydesk.web.api.delivery_shapes import Delivery
 from paydesk.web.api.refund_shapes import RefundLine
@@ -164,7 +164,7 @@ def _card(card: SeenCard) -> Card:
 def subscription_shape(seen: SeenSubscription, portal_url: str) -> Subscription:
     """The subscription object with the portal's address, and what was never charged."""
     body = subscription_object(seen.subscription, with_init=True)
-    package = Package(**body["package"])
+    package = Package(**package_object(seen.subscription.package))
     missed = seen.subscription.skipped
     return Subscription(**{**body, "package": package}, portal_url=portal_url, missed_periods=missed)
 

@@ -43,7 +43,12 @@ class Visit:
     services: CheckoutServices
     checkout: Checkout
     texts: Texts
-    path: str
+    token: str
+
+    @property
+    def path(self) -> str:
+        """Where its pages begin, in this request's base."""
+        return f"{base_path(self.request)}/checkout/{self.token}"
 
     def view(self, typed: Typed | None = None) -> pages.CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
@@ -124,7 +129,7 @@ async def _visit(request: Request) -> Visit:
     if checkout.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
     texts = pages.texts_for(request.headers.get("accept-language", ""))
-    return Visit(request, services, checkout, texts, f"{base_path(request)}/checkout/{token}")
+    return Visit(request, services, checkout, texts, token)
 
 
 async def show(request: Request) -> Response:
@@ -155,7 +160,7 @@ async def submit(request: Request) -> Response:
         payer = card_form.read_payer(form, visit.checkout, caller, visit.texts.mail_language)
     except WrongFields as wrong:
         return visit.again(400, errors=wrong.errors, typed=typed)
-    return_url = services.public_url(request, f"/checkout/{request.path_params['token']}/result")
+    return_url = services.public_url(request, f"/checkout/{visit.token}/result")
     try:
         result = await pay(services.desk, visit.checkout, payer, return_url=return_url, now=now)
     except Conflict:
@@ -240,7 +245,8 @@ def _ended(visit: Visit) -> Response | None:
 
 async def refuse_get(request: Request) -> Response:
     """Paying is a POST: a browser that reloads this address is sent back to the page."""
-    return (await _visit(request)).go(f"{base_path(request)}/checkout/{request.path_params['token']}")
+    visit = await _visit(request)
+    return visit.go(visit.path)
 
 
 compressed = [Middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)]

@@ -144,6 +144,11 @@ class Visit:
         """An id in the path."""
         return int(self.request.path_params[name])
 
+    @property
+    def token(self) -> str:
+        """The token of a mail's link, in the path."""
+        return str(self.request.path_params["token"])
+
     def can(self, permission: Permission | str) -> bool:
         """Whether the person may do something here: for showing a button;
         a route declares what it needs itself.

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, Literal
 
 from paydesk.web.demo.orders import Call, Sheet
 from paydesk.web.demo.records import Records
@@ -40,7 +40,7 @@ class Counter:
         """Tell Paydesk that the goods are on their way, which takes the money; safe to repeat."""
         carrier, tracking_id = carrier.strip()[:_LONGEST], tracking_id.strip()[:_LONGEST]
 
-        def confirm() -> dict[str, Any]:
+        def confirm() -> dict[str, object]:
             return self.gateway.deliveries().confirm(
                 sheet.first_payment, "order_shipped", carrier_type=carrier, carrier_tracking_id=tracking_id
             )
@@ -53,7 +53,7 @@ class Counter:
         """
         amount = amount.strip()[:_LONGEST]
 
-        def give_back() -> dict[str, Any]:
+        def give_back() -> dict[str, object]:
             return self.gateway.payments().refund(sheet.first_payment, amount or None, idempotency_key=key)
 
         await self._call(sheet, "refund", amount or "all that is left", give_back, _refunded)
@@ -61,10 +61,10 @@ class Counter:
     async def _call(
         self,
         sheet: Sheet,
-        what: Any,
+        what: Literal["shipment", "refund"],
         sent: str,
-        call: Callable[[], dict[str, Any]],
-        in_words: Callable[[Mapping[str, Any]], str],
+        call: Callable[[], dict[str, object]],
+        in_words: Callable[[Mapping[str, object]], str],
     ) -> None:
         """Call Paydesk off the loop, as the library blocks, and keep what it answered."""
         done, answered, reference_id = True, True, ""
@@ -88,11 +88,11 @@ def refund_key(sheet: Sheet) -> str:
     return f"{sheet.order.reference}-refund-{answered + 1}"
 
 
-def _shipped(answer: Mapping[str, Any]) -> str:
+def _shipped(answer: Mapping[str, object]) -> str:
     return _TAKEN.get(str(answer.get("status")), "Paydesk noted it.")
 
 
-def _refunded(answer: Mapping[str, Any]) -> str:
+def _refunded(answer: Mapping[str, object]) -> str:
     if answer.get("status") == "processing":
         return "Paydesk is giving it back; the bank has not answered yet, and the pingback follows."
     return f"Paydesk gave {answer.get('refund_amount')} {answer.get('currency')} back; the pingback follows."

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -221,7 +221,7 @@ def new_order(article: Article, sign_version: Version, now: datetime) -> Order:
     )
 
 
-def reference_of(payload: Mapping[str, Any]) -> str:
+def reference_of(payload: Mapping[str, object]) -> str:
     """The shop's own order reference that a payload names, or an empty string.
 
     A renewal has a reference of its own, which Paydesk makes of the first one and a number
@@ -231,14 +231,14 @@ def reference_of(payload: Mapping[str, Any]) -> str:
     return str(of_first or _payment_order(payload).get("merchant_order_id", "")).partition(":")[0]
 
 
-def recurring_id_of(payload: Mapping[str, Any]) -> str:
+def recurring_id_of(payload: Mapping[str, object]) -> str:
     """The id of the first payment of a payload's subscription, or an empty string
     (interface.md §5.7).
     """
     return str(_subscription(payload).get("recurring_id", ""))
 
 
-def named_in(payload: Mapping[str, Any]) -> dict[str, Any]:
+def named_in(payload: Mapping[str, object]) -> dict[str, object]:
     """What a payload calls its payment and its subscription, as fields of `Received`."""
     told, subscription = _payment_order(payload), _subscription(payload)
     return {
@@ -249,7 +249,7 @@ def named_in(payload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
+def judge(payload: Mapping[str, object], sheet: Sheet | None) -> Judgement:
     """Decide what a genuine pingback means for the order that it names (interface.md §5.2, §6.1).
 
     Genuine says who speaks, not that the right amount was paid: the shop compares it with its own
@@ -277,7 +277,7 @@ def judge(payload: Mapping[str, Any], sheet: Sheet | None) -> Judgement:
     return Judgement("Genuine, and amount and currency are those of the order: fulfilled.", fulfils=True)
 
 
-def _judge_renewal(told: Mapping[str, Any], sheet: Sheet, plan: Plan) -> Judgement:
+def _judge_renewal(told: Mapping[str, object], sheet: Sheet, plan: Plan) -> Judgement:
     """A later payment of a subscription: the plan's price, and each payment counts once."""
     if told.get("paid_currency") != sheet.order.currency or amount_of(told.get("paid_amount")) != plan.price:
         return Judgement("Genuine, but the amount or currency is not that of the subscription: nothing sent out.")
@@ -294,12 +294,12 @@ def _judge_reversal(reversal: Reversal, sheet: Sheet) -> Judgement:
     return Judgement(verdict_on(reversal, known=known), reversal=None if known else reversal)
 
 
-def _subscription(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def _subscription(payload: Mapping[str, object]) -> Mapping[str, object]:
     told = payload.get("subscription")
     return told if isinstance(told, Mapping) else {}
 
 
-def _payment_order(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def _payment_order(payload: Mapping[str, object]) -> Mapping[str, object]:
     told = payload.get("payment_order")
     return told if isinstance(told, Mapping) else {}
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -78,7 +78,7 @@ class Records:
         async with self._lock:
             await self._keep(pingback)
 
-    async def accept(self, pingback: Received, payload: Mapping[str, Any]) -> Received:
+    async def accept(self, pingback: Received, payload: Mapping[str, object]) -> Received:
         """Keep a genuine pingback and do what it says, at most once per order;
         returns it with the verdict.
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import msgspec
 
@@ -30,7 +29,7 @@ class Reversal(msgspec.Struct, frozen=True):
     amount: Decimal
 
 
-def read_reversal(payload: Mapping[str, Any]) -> Reversal | None:
+def read_reversal(payload: Mapping[str, object]) -> Reversal | None:
     """The reversal that a genuine payload is about, or None if it is about something else
     or can't be counted.
     """

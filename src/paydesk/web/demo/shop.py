@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
@@ -182,9 +182,10 @@ class _Shop:
         """Give money back, by a form whose key makes a second press of its button harmless."""
         fields = await _fields(request)
         sheet = self._paid_sheet(fields)
-        if not fields.get("key", "").startswith(f"{sheet.order.reference}-"):
+        key = fields.get("key", "")
+        if not key.startswith(f"{sheet.order.reference}-"):
             raise HTTPException(400, "The form is incomplete. Go back to the order and press the button there.")
-        await self._counter(sheet).refund(sheet, fields.get("amount", ""), fields["key"])
+        await self._counter(sheet).refund(sheet, fields.get("amount", ""), key)
         return _back_to(sheet)
 
     def _gateway(self, order: Order) -> Gateway:
@@ -284,7 +285,7 @@ def _looks(request: Request) -> int:
     return int(given) if given.isascii() and given.isdecimal() and len(given) < 4 else MOST_LOOKS
 
 
-def _page(request: Request, template: str, *, status: int = 200, form_action: str = "", **values: Any) -> Response:
+def _page(request: Request, template: str, *, status: int = 200, form_action: str = "", **values: object) -> Response:
     texts = _LANGUAGES.texts_for(request.headers.get("accept-language", ""))
     html = _PAGES.render(template, texts, readable=readable, here=request.url.path, **values)
     return secured(html, status=status, form_action=form_action)

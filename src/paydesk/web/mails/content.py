@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from babel.dates import format_date, format_timedelta
@@ -41,7 +41,7 @@ class Telling:
     without a slash.
     """
 
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     texts: Texts
     merchant: str
     time_zone: str

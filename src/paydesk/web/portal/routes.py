@@ -43,7 +43,12 @@ class Visit:
     services: PortalServices
     holding: Holding
     texts: Texts
-    path: str
+    token: str
+
+    @property
+    def path(self) -> str:
+        """Where its pages begin, in this request's base."""
+        return f"{base_path(self.request)}/portal/{self.token}"
 
     @property
     def view(self) -> pages.PortalView:
@@ -105,7 +110,7 @@ async def _visit(request: Request) -> Visit:
     holding = await find_holding(services.desk.database, link, now=services.now())
     if holding.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
-    return Visit(request, services, holding, _texts(request), f"{base_path(request)}/portal/{token}")
+    return Visit(request, services, holding, _texts(request), token)
 
 
 async def show(visit: Visit) -> Response:
@@ -153,7 +158,7 @@ async def submit_card(visit: Visit) -> Response:
     new = NewCard(
         card=card,
         client_address=client_address(visit.request.scope, services.trusted_proxies),
-        return_url=services.public_url(visit.request, f"/portal/{visit.request.path_params['token']}/card/result"),
+        return_url=services.public_url(visit.request, f"/portal/{visit.token}/card/result"),
     )
     try:
         result = await replace_card(services.desk, held.subscription, held.change, new, now=services.now())

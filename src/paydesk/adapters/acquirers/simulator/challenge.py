@@ -60,7 +60,7 @@ def challenge_app(bank: Bank) -> Starlette:
 
     async def show(request: Request) -> Response:
         """Ask the customer, or say that there is nothing to answer any more."""
-        challenge = await asyncio.to_thread(bank.challenge, request.path_params["reference"])
+        challenge = await asyncio.to_thread(bank.challenge, _reference(request))
         return _page(challenge, status=_status_of(challenge))
 
     async def decide(request: Request) -> Response:
@@ -70,9 +70,9 @@ def challenge_app(bank: Bank) -> Starlette:
         form = parse_qs((await request.body()).decode(errors="replace"))
         decision = form.get("decision", [""])[0]
         if decision not in get_args(Decision):
-            return _page(await asyncio.to_thread(bank.challenge, request.path_params["reference"]), status=400)
+            return _page(await asyncio.to_thread(bank.challenge, _reference(request)), status=400)
         chosen = cast("Decision", decision)
-        challenge = await asyncio.to_thread(bank.decide, request.path_params["reference"], chosen)
+        challenge = await asyncio.to_thread(bank.decide, _reference(request), chosen)
         if challenge is None:
             return _page(None, status=404)
         # A double click gets the same way back; a decision that came too late is explained.
@@ -87,6 +87,10 @@ def challenge_app(bank: Bank) -> Starlette:
             Route("/bank.css", _style, methods=["GET"]),
         ]
     )
+
+
+def _reference(request: Request) -> str:
+    return str(request.path_params["reference"])
 
 
 async def _style(request: Request) -> Response:

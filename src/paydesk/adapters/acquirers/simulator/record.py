@@ -21,7 +21,9 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from paydesk.adapters.acquirers.marks import Mark, packed, unpacked
 
@@ -265,7 +267,8 @@ class Record:
         """Operations that meet a condition."""
         with self._lock:
             rows = self._db.execute(_SELECT + condition, values).fetchall()
-        return [_operation(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+        # SQLite knows neither times, decimals nor booleans: they rest as text and numbers.
+        return [msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Operation, strict=False) for row in rows]
 
 
 def new_reference(prefix: str) -> str:
@@ -279,15 +282,6 @@ def plain(amount: Decimal) -> str:
     """
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _operation(row: dict[str, Any]) -> Operation:
-    """A row of the file as an operation."""
-    row["at"] = datetime.fromisoformat(row["at"])
-    row["amount"] = Decimal(row["amount"])
-    row["kind"] = Kind(row["kind"])
-    row["capture"] = bool(row["capture"])
-    return Operation(**row)
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:

@@ -7,10 +7,10 @@ that only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.interface import (
@@ -43,7 +43,7 @@ from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, findin
 from paydesk.core.clock import utc_now
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
-_ALWAYS_AUTHENTICATE: Final[dict[str, Any]] = {"payment_method_options": {"card": {"request_three_d_secure": "any"}}}
+_ALWAYS_AUTHENTICATE: Final[dict[str, object]] = {"payment_method_options": {"card": {"request_three_d_secure": "any"}}}
 
 
 class StripeAcquirer:
@@ -200,14 +200,14 @@ class StripeAcquirer:
         """Let go of connections."""
         await self._calls.close()
 
-    async def _once(self, purchase: Purchase, take: Callable[[Purchase], Any]) -> Outcome:
+    async def _once(self, purchase: Purchase, take: Callable[[Purchase], Awaitable[Intent]]) -> Outcome:
         """Send a purchase unless it is too late; say what its key stands for if
         that was used before. Moves money.
         """
         if self._now() > purchase.not_after:
             return _as_outcome(await self.find(purchase.key, purchase.not_after))
         try:
-            intent: Intent = await take(purchase)
+            intent = await take(purchase)
         except Rejected as rejected:
             return Declined(rejected.reason)
         except KeyTaken:
@@ -223,7 +223,7 @@ class StripeAcquirer:
     async def _charge_present(self, purchase: Purchase) -> Intent:
         """Make and confirm a PaymentIntent with the customer's card."""
         method = await self._payment_method(purchase)
-        kept: dict[str, Any] = {}
+        kept: dict[str, object] = {}
         if purchase.keep_card:
             kept = {"customer": await self._customer(purchase), "setup_future_usage": "off_session"}
         return await self._pay(purchase, {"payment_method": method, "return_url": purchase.return_url, **kept})
@@ -233,10 +233,10 @@ class StripeAcquirer:
         customer, _, method = (purchase.network_reference or "").partition("/")
         return await self._pay(purchase, {"customer": customer, "payment_method": method, "off_session": True})
 
-    async def _pay(self, purchase: Purchase, how: dict[str, Any]) -> Intent:
+    async def _pay(self, purchase: Purchase, how: dict[str, object]) -> Intent:
         """Ask for the money, in one call, unless getting the card there took too long."""
         self._refuse_late(purchase)
-        asked: dict[str, Any] = {
+        asked: dict[str, object] = {
             "amount": minor_units(purchase.amount, purchase.currency),
             "currency": purchase.currency.lower(),
             "capture_method": "automatic" if purchase.capture else "manual",
@@ -254,7 +254,7 @@ class StripeAcquirer:
         """Check a card without taking money, and keep it if asked to: a SetupIntent."""
         method = await self._payment_method(purchase)
         metadata = metadata_of(purchase.key, purchase.not_after, purchase.mark)
-        asked: dict[str, Any] = {"metadata": metadata, "payment_method_types": ["card"]}
+        asked: dict[str, object] = {"metadata": metadata, "payment_method_types": ["card"]}
         if purchase.authenticate:
             asked |= _ALWAYS_AUTHENTICATE
         if purchase.keep_card:

@@ -9,7 +9,7 @@ Source: docs.stripe.com/api/events/list.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -62,7 +62,7 @@ class Events(Generic[Object]):
             except AcquirerRefused:
                 pass  # A cursor of more than 30 days ago: Stripe has forgotten it.
         found: list[Event[Object]] = []
-        older: dict[str, Any] = {}
+        older: dict[str, object] = {}
         while True:
             page = await self._page(older)
             found += page.data
@@ -70,6 +70,6 @@ class Events(Generic[Object]):
                 return found
             older = {"starting_after": page.data[-1].id}
 
-    async def _page(self, place: dict[str, Any]) -> EventPage[Object]:
-        asked: Any = {"types": self._types, "limit": _PAGE, **place}
+    async def _page(self, place: dict[str, object]) -> EventPage[Object]:
+        asked: dict[str, object] = {"types": self._types, "limit": _PAGE, **place}
         return await self._calls.ask(self._calls.v1.events.list_async(asked), self._shape)

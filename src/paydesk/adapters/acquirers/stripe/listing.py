@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
 from paydesk.adapters.acquirers.stripe.amounts import main_units
@@ -46,7 +46,7 @@ class Listing:
         return RefundPage(tuple(map(_refund, page.data)), page.data[-1].id if page.has_more and page.data else "")
 
 
-def _asked(since: datetime, after: str) -> dict[str, Any]:
+def _asked(since: datetime, after: str) -> dict[str, object]:
     place = {"starting_after": after} if after else {}
     return {"limit": _PAGE, "created": {"gte": int(since.timestamp())}, **place}
 

@@ -30,7 +30,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken
@@ -135,7 +135,7 @@ class Looking:
     async def refunds(self, intent: Intent) -> list[Refund]:
         """All refunds of a purchase. Moves no money. Raises: OutcomeUnknown."""
         found: list[Refund] = []
-        asked: dict[str, Any] = {"payment_intent": intent.id, "limit": _PAGE}
+        asked: dict[str, object] = {"payment_intent": intent.id, "limit": _PAGE}
         while True:
             page = await self._calls.look(self._calls.v1.refunds.list_async(asked), RefundList)
             found += page.data if page else []
@@ -215,7 +215,7 @@ class Looking:
         made = {"gte": int(since.timestamp()), "lte": int(until.timestamp())}
         # Checked cards too: search never has them.
         for service in (self._calls.v1.setup_intents, self._calls.v1.payment_intents):
-            asked: dict[str, Any] = {"limit": _PAGE, "created": made}
+            asked: dict[str, object] = {"limit": _PAGE, "created": made}
             for _ in range(_MOST_PAGES):
                 page = await self._calls.look(service.list_async(asked), IntentList) or IntentList([])
                 for intent in page.data:

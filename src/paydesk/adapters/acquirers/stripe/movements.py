@@ -191,7 +191,7 @@ class Movements:
         await self._give_back(intent, key, {"metadata": {KEY: key, VOID: key}})
         return Voided()
 
-    async def _give_back(self, intent: Intent, key: str, asked: dict[str, Any]) -> Refund:
+    async def _give_back(self, intent: Intent, key: str, asked: dict[str, object]) -> Refund:
         """Make a refund. Raises: AcquirerRefused, OutcomeUnknown."""
         asked = {"payment_intent": intent.id, **asked}
         done = await self._do(self._calls.v1.refunds.create_async(asked, {"idempotency_key": key}), Refund)
