@@ -34,7 +34,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import agree_package
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.settings import Settings, load_settings
 
 ADDRESS = "http://127.0.0.1:8000"

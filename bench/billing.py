@@ -52,7 +52,7 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.subscriptions.packages import agree_package
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 AIM = 5000

@@ -22,10 +22,10 @@ from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.customer_links import Link, OpenedLink
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Payer, Result
@@ -33,7 +33,7 @@ from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk_client.signature import Value, encode_form
 
 GOOD, DECLINED = "4242424242424242", "4000000000000002"

@@ -51,7 +51,7 @@ async def test_an_error_of_ours_is_a_calm_page_and_a_logged_error(
     async def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("paydesk.web.checkout.forms.receive_form", broken)
+    monkeypatch.setattr("paydesk.web.checkout.payment_form.receive_form", broken)
     transport: Any = web._transport
     transport.raise_app_exceptions = False
     with capture_logs() as logs:
@@ -73,7 +73,7 @@ async def test_a_database_that_is_away_is_a_short_break(
     async def away(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("paydesk.web.checkout.forms.receive_form", away)
+    monkeypatch.setattr("paydesk.web.checkout.payment_form.receive_form", away)
     page = await web.post("/payment/form", data=signed_form())
     answer = await web.post("/payment/form", data=signed_form(), headers=JSON)
     assert (page.status_code, answer.status_code) == (503, 503)

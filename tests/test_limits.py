@@ -32,13 +32,13 @@ from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.merchants import own_terms
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.pingbacks.recording import Attempt, Recorder
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, failed
-from paydesk.web.demo.shop import create_shop
+from paydesk.web.demo.routes import create_shop
 from paydesk.web.mails.writing import write
 from paydesk_client import Gateway
 

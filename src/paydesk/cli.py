@@ -38,7 +38,7 @@ GROUPS = {
     "mail": ("mail", "app"),
     "alarm": ("alarms", "app"),
     "subscription": ("subscriptions", "app"),
-    "clock": ("clock", "app"),
+    "clock": ("test_clock", "app"),
     "chargeback": ("chargebacks", "app"),
     "ledger": ("ledger", "ledger"),
     "payout": ("ledger", "payouts"),

@@ -22,7 +22,7 @@ from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import QUIET, beat, watch_history
-from paydesk.domain.operations.remembering import memory_file, recall
+from paydesk.domain.operations.memory_file import memory_file, recall
 from paydesk.domain.operations.second_server import standby_watched
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits, in_test_mode

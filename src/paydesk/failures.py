@@ -16,7 +16,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY
 from paydesk.database.waiting import RETRY_AFTER, NoConnection
-from paydesk.web.api.parameters import refuse_invalid
+from paydesk.web.api.list_parameters import refuse_invalid
 from paydesk.web.checkout import pages
 from paydesk.web.errors import error_json, problem_json
 from paydesk.web.visits import wants_json

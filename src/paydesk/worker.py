@@ -22,7 +22,7 @@ from paydesk.domain.accounts.forgetting import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.billing.card_lookups import run_card_lookups
 from paydesk.domain.billing.charging import Pace, run_billing
-from paydesk.domain.chargebacks.reading import run_disputes
+from paydesk.domain.chargebacks.reading_acquirers import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
 from paydesk.domain.ledger.settling import run_settling
@@ -35,8 +35,8 @@ from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import EVERY, beat, tend_hold, watch_history
 from paydesk.domain.operations.machinery import run_pulse, watch_queues
+from paydesk.domain.operations.memory_file import memory_file
 from paydesk.domain.operations.reconciling import run_reconciliation
-from paydesk.domain.operations.remembering import memory_file
 from paydesk.domain.operations.second_server import StandbyWatch
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
@@ -48,7 +48,7 @@ from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.equipment import holds_without_standby, mailer_of, needs_standby, outbound_client, sender_settings
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
-from paydesk.web.checkout.watching import run_page_watch
+from paydesk.web.checkout.page_watching import run_page_watch
 from paydesk.web.mails.writing import Addresses, write
 
 log = structlog.get_logger()

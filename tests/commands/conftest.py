@@ -24,7 +24,6 @@ from paydesk.commands import (
     alarms,
     chargebacks,
     checking,
-    clock,
     customers,
     fees,
     holding,
@@ -38,6 +37,7 @@ from paydesk.commands import (
     refunds,
     restoring,
     subscriptions,
+    test_clock,
     undoing,
     vault,
 )
@@ -92,7 +92,7 @@ def paydesk(environment: dict[str, str], _nothing_stays_held: None) -> Iterator[
     app.add_typer(alarms.app, name="alarm")
     app.add_typer(mail.app, name="mail")
     app.add_typer(subscriptions.app, name="subscription")
-    app.add_typer(clock.app, name="clock")
+    app.add_typer(test_clock.app, name="clock")
     app.add_typer(chargebacks.app, name="chargeback")
     app.add_typer(ledger.ledger, name="ledger")
     app.add_typer(ledger.payouts, name="payout")

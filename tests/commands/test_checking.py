@@ -10,7 +10,7 @@ from paydesk.commands import checking
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import BANK_RULES, RULES
 from paydesk.web.assets import ASSETS, asset_url
-from paydesk.web.checkout.comparing import FILES, NotReached, Served
+from paydesk.web.checkout.page_comparing import FILES, NotReached, Served
 from paydesk.web.checkout.pages import texts_for
 from paydesk.web.checkout.sample import SAMPLE, sample_page
 

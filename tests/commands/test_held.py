@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.commands.test_clock import shown
 from tests.commands.test_reconciling import forgotten, take
 from tests.commands.test_refunds import kept, payment
+from tests.commands.test_test_clock import shown
 from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now

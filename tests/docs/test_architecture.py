@@ -7,7 +7,7 @@ import pytest
 from tests.docs.house import house
 
 from paydesk.domain.chargebacks.states import TRANSITIONS as CHARGEBACK_TRANSITIONS
-from paydesk.domain.deliveries.states import DELIVERY_TRANSITIONS
+from paydesk.domain.deliveries.delivery_status import DELIVERY_TRANSITIONS
 from paydesk.domain.ledger.balances import PostingKind
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 from paydesk.domain.pingbacks.states import TRANSITIONS as PINGBACK_TRANSITIONS

@@ -19,7 +19,7 @@ from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
 from tests.lengths import longer
 
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
-from paydesk.web.demo.shop import create_shop
+from paydesk.web.demo.routes import create_shop
 from paydesk_client import Gateway
 
 pytestmark = pytest.mark.browser

@@ -21,7 +21,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 __all__ = ["base", "complaints", "sign_up"]
 

@@ -19,7 +19,7 @@ from tests.e2e.looks import Look, violations
 from tests.lengths import long
 
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for

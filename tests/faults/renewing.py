@@ -34,7 +34,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.equipment import vault_of
 from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway

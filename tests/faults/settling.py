@@ -19,7 +19,7 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.billing.card_lookups import settle_card_changes
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.api_calls import LEASE, RENEWAL
 from paydesk.domain.payments import janitor

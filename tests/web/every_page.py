@@ -18,7 +18,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording
 from paydesk.web.portal import pages as portal

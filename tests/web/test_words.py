@@ -14,7 +14,7 @@ from tests.web import every_page
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.deliveries.states import DeliveryStatus
+from paydesk.domain.deliveries.delivery_status import DeliveryStatus
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.states import PingbackState
@@ -24,8 +24,8 @@ from paydesk.web.account import wording as account_wording
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
 from paydesk.web.console.shell import pages_of, texts_for
-from paydesk.web.declines import READS_AS, notice_for
-from paydesk.web.mails.roles import ROLE_NAMES
+from paydesk.web.decline_words import READS_AS, notice_for
+from paydesk.web.mails.role_names import ROLE_NAMES
 from paydesk.web.operator import chargebacks
 from paydesk.web.portal import pages as portal
 from paydesk.web.portal import wording as portal_wording

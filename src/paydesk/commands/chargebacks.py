@@ -30,10 +30,10 @@ from paydesk.domain.chargebacks.for_api import (
     shop_of_chargeback,
 )
 from paydesk.domain.chargebacks.giving_evidence import give_evidence
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks import reckon as reckon_chargeback
 from paydesk.domain.payments.desk import Desk

@@ -22,7 +22,7 @@ from paydesk.domain.ledger.checking import Difference, Finding, Scope, count_ope
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.operations.witnessing import compare_lists
 from paydesk.settings import Settings, load_settings
-from paydesk.web.checkout.comparing import FILES, NotReached, differences, fetch
+from paydesk.web.checkout.page_comparing import FILES, NotReached, differences, fetch
 
 EXAMPLE = "Example: paydesk check --json"
 

@@ -14,9 +14,9 @@ from paydesk.commands.printing import AsJson, counted, note, progress, show_fact
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant
-from paydesk.domain.operations.pingbacks import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
+from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.domain.operations.pingbacks_for_operator import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
 from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, find_tried_pingback
 from paydesk.domain.pingbacks.resending import resend as resend_pingback
 from paydesk.domain.pingbacks.states import PingbackState

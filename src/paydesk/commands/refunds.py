@@ -18,8 +18,8 @@ from paydesk.core.errors import NotFound
 from paydesk.core.money import parse_typed, written
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.api_calls import check_request_key
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment

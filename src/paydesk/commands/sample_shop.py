@@ -20,7 +20,7 @@ from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import create_merchant, find_merchant
 from paydesk.equipment import gate_of
 from paydesk.settings import Settings
-from paydesk.web.demo.shop import SHIPPING_PINGBACKS
+from paydesk.web.demo.routes import SHIPPING_PINGBACKS
 
 KeyPair: TypeAlias = tuple[str, str]
 """A merchant's public and private key."""

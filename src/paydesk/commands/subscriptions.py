@@ -13,15 +13,15 @@ from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.missed import charge_all_missed, missed_periods
-from paydesk.domain.operations.subscriptions import newest_subscriptions, shop_of_subscription
+from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.objects import price_text, subscription_object
 from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.domain.subscriptions.subscription_object import price_text, subscription_object
 
 app = typer.Typer(help="See and cancel subscriptions.", no_args_is_help=True)
 

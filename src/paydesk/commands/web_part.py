@@ -21,7 +21,7 @@ from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.equipment import mailbox_of, vault_of
 from paydesk.loops.watching import watched
 from paydesk.settings import Settings
-from paydesk.web.demo.shop import create_shop
+from paydesk.web.demo.routes import create_shop
 from paydesk.web.mails.mailbox import mailbox_routes
 from paydesk_client import Gateway
 

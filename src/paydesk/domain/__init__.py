@@ -1,1 +1,1 @@
-"""What the business is, one package for each noun."""
+"""What the business is: a room for each part of it, on floors; a room knows those below it."""

@@ -167,7 +167,7 @@ async def test_a_token_rests_unreadable_in_the_mail_and_with_its_person(
         assert not await is_stored(token, table)
 
 
-async def test_a_reset_ends_a_pause_but_not_the_second_factor(ada: Someone, gate: Gate, mails: Mails) -> None:
+async def test_a_reset_ends_a_lock_out_but_not_the_second_factor(ada: Someone, gate: Gate, mails: Mails) -> None:
     await ada.enrol()
     now = utc_now()
     for _ in range(5):

@@ -12,7 +12,7 @@ from tests.domain.accounts.someone import PASSWORD, CountingHasher, Someone, new
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.accounts import lockout as pausing
+from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.entering import confirm, log_in, open_another_shop, sign_up
 from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLetIn
@@ -113,7 +113,7 @@ async def test_an_unknown_address_costs_the_same_hash_and_gets_the_same_answer(
         await enter(gate, ada.email, "a wrong password", ada.client)
     assert len(hasher.compared) == 1
     client = new_client()
-    await pausing.forgive_all(gate.database, gate, pausing.ACCOUNT, f"nobody {findable(email).lower()}")
+    await lockout.forgive_all(gate.database, gate, lockout.ACCOUNT, f"nobody {findable(email).lower()}")
     with pytest.raises(NotLetIn) as unknown:
         await enter(gate, email, "a wrong password", client)
     assert len(hasher.compared) == 2
@@ -129,39 +129,39 @@ async def test_of_twenty_parallel_wrong_guesses_five_are_judged(
     ended = await asyncio.gather(*guesses, return_exceptions=True)
     assert [sum(isinstance(one, kind) for one in ended) for kind in (NotLetIn, TooMany)] == [5, 15]
     assert len(hasher.compared) == 5
-    with pytest.raises(TooMany, match="wait 30 seconds") as paused:
+    with pytest.raises(TooMany, match="wait 30 seconds") as locked:
         await ada.log_in(now=now)
-    assert paused.value.retry_after == 30
+    assert locked.value.retry_after == 30
 
 
-async def test_a_pause_of_an_account_is_told_to_its_person_once(ada: Someone, mails: Mails) -> None:
+async def test_a_lock_out_of_an_account_is_told_to_its_person_once(ada: Someone, mails: Mails) -> None:
     at = utc_now()
     for number in range(7):
         with pytest.raises(NotLetIn):
             await ada.log_in(password="a wrong guess", now=at + number * timedelta(hours=2))
         told = [one for one in await mails(ada.email) if one["facts"].get("what") == "log_in_failed"]
-        assert len(told) == (number >= 4), "the fifth begins the first pause"
+        assert len(told) == (number >= 4), "the fifth begins the first lock-out"
     assert told[0]["facts"]["client_address"] == ada.client.address
 
 
-async def test_an_address_without_an_account_is_paused_the_same_way(gate: Gate) -> None:
+async def test_an_address_without_an_account_is_locked_out_the_same_way(gate: Gate) -> None:
     email, now = new_email(), utc_now()
     guesses = [enter(gate, email, f"wrong guess number {n}", new_client(), now=now) for n in range(20)]
     ended = await asyncio.gather(*guesses, return_exceptions=True)
     assert [sum(isinstance(one, kind) for one in ended) for kind in (NotLetIn, TooMany)] == [5, 15]
 
 
-async def test_pauses_double_up_to_an_hour_and_waiting_helps(ada: Someone, gate: Gate) -> None:
-    now, pauses = utc_now(), []
+async def test_lock_outs_double_up_to_an_hour_and_waiting_helps(ada: Someone, gate: Gate) -> None:
+    now, lasted = utc_now(), []
     for n in range(15):
         with pytest.raises(NotLetIn):
             await enter(gate, ada.email, f"wrong guess number {n}", new_client(), now=now)
         if n >= 4:
-            with pytest.raises(TooMany) as paused:
+            with pytest.raises(TooMany) as locked:
                 await ada.log_in(now=now)
-            pauses.append(paused.value.retry_after)
-            now += timedelta(seconds=paused.value.retry_after)
-    assert pauses == [30, 60, 120, 240, 480, 1800, 1920, 3600, 3600, 3600, 3600]
+            lasted.append(locked.value.retry_after)
+            now += timedelta(seconds=locked.value.retry_after)
+    assert lasted == [30, 60, 120, 240, 480, 1800, 1920, 3600, 3600, 3600, 3600]
     await ada.log_in(now=now)
     await ada.log_in(now=now)
 
@@ -174,7 +174,7 @@ async def test_a_right_password_takes_back_an_accounts_failures(ada: Someone, ga
         await ada.log_in()
 
 
-async def test_one_address_that_guesses_at_many_accounts_is_paused_whatever_it_succeeds_at(
+async def test_one_address_that_guesses_at_many_accounts_is_locked_out_whatever_it_succeeds_at(
     ada: Someone, gate: Gate
 ) -> None:
     client, now = new_client(), utc_now()

@@ -275,7 +275,7 @@ async def test_logging_in_anew_does_not_forgive_wrong_codes(ada: Someone, gate: 
         await pass_second_factor(gate, await halfway(ada, now), ada.code(now), now=now)
 
 
-async def test_wrong_codes_that_lead_to_a_pause_are_told_once_for_who_types_them_knows_the_password(
+async def test_wrong_codes_that_lead_to_a_lock_out_are_told_once_for_who_types_them_knows_the_password(
     ada: Someone, gate: Gate, now: datetime, mails: Mails
 ) -> None:
     async def told() -> int:
@@ -285,8 +285,8 @@ async def test_wrong_codes_that_lead_to_a_pause_are_told_once_for_who_types_them
         with pytest.raises(NotLetIn):
             await pass_second_factor(gate, await halfway(ada, now), "nonsense", now=now)
     assert await told() == 0
-    for pause in range(3):
-        later = now + timedelta(hours=pause)
+    for lockout in range(3):
+        later = now + timedelta(hours=lockout)
         with pytest.raises(NotLetIn):
             await pass_second_factor(gate, await halfway(ada, later), "nonsense", now=later)
         assert await told() == 1

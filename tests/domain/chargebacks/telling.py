@@ -15,7 +15,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.for_api import Chargeback, list_chargebacks, purchase_of
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop

@@ -28,7 +28,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
 from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.giving_evidence import give_evidence
-from paydesk.domain.chargebacks.reading import PATIENCE, UNREAD, read_disputes, watch_readings
+from paydesk.domain.chargebacks.reading_acquirers import PATIENCE, UNREAD, read_disputes, watch_readings
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.chargebacks import list_waiting, reckon
 from paydesk.domain.payments.desk import Desk
@@ -298,7 +298,7 @@ async def test_nothing_is_left_behind_when_the_database_goes_away(
         raise asyncpg.ConnectionDoesNotExistError("the server restarts")
 
     with monkeypatch.context() as patch:
-        patch.setattr("paydesk.domain.chargebacks.reading.record_dispute", away)
+        patch.setattr("paydesk.domain.chargebacks.reading_acquirers.record_dispute", away)
         with pytest.raises(asyncpg.ConnectionDoesNotExistError):
             await books.hear(books.dispute("10.00"))
     assert (await books.waiting(), await books.chargebacks()) == ([], [])

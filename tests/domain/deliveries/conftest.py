@@ -22,7 +22,7 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 SHIPPED = {
     "status": "order_shipped",

@@ -12,7 +12,7 @@ from tests.domain.deliveries.conftest import SHIPPED
 
 from paydesk.core.errors import Malformed
 from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS, LONGEST, read_delivery, read_order
-from paydesk.domain.deliveries.states import (
+from paydesk.domain.deliveries.delivery_status import (
     DELIVERY_TRANSITIONS,
     TAKES_MONEY,
     DeliveryStatus,

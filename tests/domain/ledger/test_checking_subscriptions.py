@@ -19,7 +19,7 @@ from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, Finding, check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel
-from paydesk.domain.subscriptions.terms import Trial
+from paydesk.domain.subscriptions.subscription_terms import Trial
 
 
 @pytest.fixture

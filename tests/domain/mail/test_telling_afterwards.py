@@ -16,7 +16,7 @@ from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.telling import TOLD_FOR, choose_mails
 from paydesk.domain.merchants.shop import Shop

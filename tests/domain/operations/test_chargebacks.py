@@ -14,7 +14,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.for_api import Chargeback
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.chargebacks import list_waiting, reckon
 from paydesk.domain.payments.desk import Desk

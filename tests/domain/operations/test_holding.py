@@ -33,7 +33,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import holding
 from paydesk.domain.operations.history import History, hold, read
 from paydesk.domain.operations.holding import accept, lift_if_whole, tend_hold, watch_history
-from paydesk.domain.operations.remembering import memory_file, recall
+from paydesk.domain.operations.memory_file import memory_file, recall
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.money_gate import MoneyGate, Standing
 from paydesk.domain.payments.refunding import refund

@@ -13,7 +13,7 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.merchant import Merchant
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.merchants import (
     MerchantStanding,
     change_terms,

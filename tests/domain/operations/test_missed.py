@@ -25,7 +25,7 @@ from paydesk.domain.operations.missed import Missed, charge_all_missed, missed_p
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import paid
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 DAILY = replace(MONTHLY, period=Period(1, "day"))
 PLANS = pytest.mark.parametrize(("terms", "in_90_days"), [(MONTHLY, 3), (DAILY, 90)], ids=["monthly", "daily"])

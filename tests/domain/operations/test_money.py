@@ -18,7 +18,7 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.payouts import Sent
 from paydesk.domain.ledger.settling import settle_due

@@ -36,7 +36,7 @@ from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.confirming import Confirmed
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.balances import balances

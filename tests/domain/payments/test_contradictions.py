@@ -19,11 +19,11 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import recording
+from paydesk.domain.payments import movement_outcomes
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
+from paydesk.domain.payments.movement_outcomes import Answer, record_answers
 from paydesk.domain.payments.movements import LEASE
-from paydesk.domain.payments.recording import Answer, record_answers
 from paydesk.domain.payments.refunding import refund
 
 Buy = Callable[[], Awaitable[int]]
@@ -39,7 +39,7 @@ async def two_refunds(desk: Desk, shop: Shop, database: Database, buy: Buy) -> l
         away = replace(desk, acquirers={"simulator": lost})
         await refund(away, shop, payment_id, Decimal(2), requested_by="api", now=utc_now())
     later = utc_now() + timedelta(minutes=2)
-    claimed = recording.queries.claim_movements(database, now=later, most=10, lease=LEASE)
+    claimed = movement_outcomes.queries.claim_movements(database, now=later, most=10, lease=LEASE)
     return [movement_of(row) for row in await records_of(MovementRow, claimed)]
 
 
@@ -71,7 +71,7 @@ async def test_of_a_refusal_and_a_success_at_the_same_moment_one_stands(
     async with database.acquire() as connection:
         transaction = connection.transaction()
         await transaction.start()
-        refused = recording.queries.record_refusals(
+        refused = movement_outcomes.queries.record_refusals(
             connection, merchant_ids=[one.shop.merchant_id], lives=[False], movement_ids=[one.id], refusals=["no"],
             now=utc_now(),
         )  # fmt: skip

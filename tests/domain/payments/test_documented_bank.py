@@ -25,15 +25,15 @@ from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus, Outcome
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks import booking, reading
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks import booking, reading_acquirers
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import Movement
-from paydesk.domain.payments.recording import Answer
+from paydesk.domain.payments.movement_outcomes import Answer
 
 __all__ = ["database", "database_url"]
 
@@ -259,7 +259,7 @@ def believe_what_is_stale(planted: pytest.MonkeyPatch) -> None:
     async def record(*said: Any, now: datetime, confirmed: bool = False) -> Any:
         return await honest(*said, now=now, confirmed=True)
 
-    planted.setattr(reading, "record_dispute", record)
+    planted.setattr(reading_acquirers, "record_dispute", record)
 
 
 def take_a_lost_answer_for_a_refusal(planted: pytest.MonkeyPatch) -> None:
@@ -284,7 +284,7 @@ def forget_what_came_back_of_a_lost_dispute(planted: pytest.MonkeyPatch) -> None
             told = replace(told, returned=Decimal(0))
         return await honest(database, acquirer, told, **about)
 
-    planted.setattr(reading, "record_dispute", record)
+    planted.setattr(reading_acquirers, "record_dispute", record)
 
 
 @pytest.mark.parametrize("number", SEEDS)

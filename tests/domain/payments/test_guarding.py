@@ -29,7 +29,7 @@ from paydesk.domain.payments import guarding
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, pay, settle_challenge
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "4000000000000127", "4000000000003220"
 STOPPED = Refused("too_many_attempts")

@@ -13,7 +13,7 @@ from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
-from paydesk.domain.billing.cards import NewCard, replace_card
+from paydesk.domain.billing.replacing_cards import NewCard, replace_card
 from paydesk.domain.payments.marking import digest_of
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"

@@ -17,7 +17,7 @@ from paydesk.adapters.acquirers.simulator.standing import Standing, standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.refunding import Refund, RefundStatus, refund

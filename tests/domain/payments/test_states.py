@@ -28,7 +28,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant, shop_of

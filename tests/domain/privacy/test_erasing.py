@@ -38,7 +38,7 @@ from paydesk.domain.privacy.erasing import Erasure, erase
 from paydesk.domain.privacy.erasures import ErasureList, still_there
 from paydesk.domain.privacy.exporting import export
 from paydesk.domain.subscriptions.ending import cancel
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 EMAIL, NAME = "Zebediah_Q@quill.example", "Zebediah Quillfeather"

@@ -40,7 +40,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 APPROVED = "4242424242424242"
 

@@ -25,8 +25,8 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.domain.billing.card_lookups import settle_card_changes
-from paydesk.domain.billing.cards import CardChange, NewCard, Replaced, replace_card
 from paydesk.domain.billing.for_customer import find_holding
+from paydesk.domain.billing.replacing_cards import CardChange, NewCard, Replaced, replace_card
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout
@@ -35,7 +35,7 @@ from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import Paid, Refused, Unsettled, settle_challenge
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 TWICE = replace(MONTHLY, limit=2)
 ONCE = replace(MONTHLY, limit=1)

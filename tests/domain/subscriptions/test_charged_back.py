@@ -15,8 +15,8 @@ from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from paydesk.adapters.acquirers.interface import Dispute, DisputePage, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks import reading
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks import reading_acquirers
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 OPEN, WON, LOST, INQUIRY = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.LOST, DisputeStatus.INQUIRY
@@ -93,7 +93,7 @@ async def test_one_that_can_not_be_ended_stops_no_reading_and_is_ended_later(
         raise ValueError("nobody can work it out")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "cancel", breaks)
+        patch.setattr(reading_acquirers, "cancel", breaks)
         for _ in range(3):
             await read_disputes(club.desk, now=utc_now())
     assert len(tried) == 1, "what is set aside is left alone for an hour"

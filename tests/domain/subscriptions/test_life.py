@@ -16,7 +16,7 @@ from paydesk.core.periods import Period
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel, expire_due
-from paydesk.domain.subscriptions.terms import Trial
+from paydesk.domain.subscriptions.subscription_terms import Trial
 
 
 async def test_a_year_of_renewals(subscriber: Subscriber, charges: Callable[[], list[Standing]]) -> None:

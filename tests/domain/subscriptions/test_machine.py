@@ -26,7 +26,7 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 REFUSALS = (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
 

@@ -10,7 +10,7 @@ from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.schedule import Schedule, retry_at
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 JANUARY = datetime(2027, 1, 31, 12, tzinfo=UTC)
 lengths = st.builds(Period, st.integers(1, 12), st.sampled_from(("day", "week", "month", "year")))

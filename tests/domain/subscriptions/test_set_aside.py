@@ -22,7 +22,7 @@ from paydesk.domain.ledger.settling import settle_due as settle_funds
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.subscriptions import failures
+from paydesk.domain.subscriptions import failed_renewals
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription, failed
 
@@ -102,7 +102,7 @@ async def test_the_failures_beside_one_that_can_not_be_worked_out_are_recorded(
             raise OverflowError("date value out of range")
         return failed(subscription, at=at)
 
-    monkeypatch.setattr(failures, "failed", odd_fails)
+    monkeypatch.setattr(failed_renewals, "failed", odd_fails)
     club.bank.refuse = DeclineReason.INSUFFICIENT_FUNDS
     await club.charge()
     assert await club.renewals(club.good) == ["declined"] * 5

@@ -22,15 +22,15 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import run_billing
-from paydesk.domain.merchants.clock import held_clock, read_clock
 from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import held_clock, read_clock
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.domain.test_clock import resetting
 from paydesk.domain.test_clock.advancing import Progress, Stopped, Summary, What, advance
 from paydesk.domain.test_clock.resetting import reset_test_side

@@ -13,7 +13,7 @@ from tests.web.account.conftest import Visitor
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 GOOD, POOR = "4242424242424242", "4000000000009995"
 

@@ -17,7 +17,7 @@ from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import find_signer, pairs_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk_client import Gateway
 
 

@@ -8,8 +8,8 @@ from tests.web.account.conftest import PASSWORD, LinkInMail, OpenVisitor, Visito
 
 from paydesk.database.pool import Database
 from paydesk.settings import Settings
-from paydesk.web.console.addresses import own_path
 from paydesk.web.console.guards import REFRESH
+from paydesk.web.console.return_paths import own_path
 
 NEW_PASSWORD = "another battery staple"
 
@@ -71,7 +71,7 @@ async def test_a_wrong_password_lets_nobody_in_and_says_no_more(owner: Visitor, 
         assert "paydesk=" not in answer.headers.get("set-cookie", "")
 
 
-async def test_many_wrong_passwords_lead_to_a_pause(owner: Visitor, stranger: OpenVisitor) -> None:
+async def test_many_wrong_passwords_lead_to_a_lock_out(owner: Visitor, stranger: OpenVisitor) -> None:
     visitor = await stranger()
     answers = [
         await visitor.send("/account/login", email=owner.email, password="wrong password here") for _ in range(7)

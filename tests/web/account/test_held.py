@@ -13,7 +13,7 @@ from tests.web.conftest import Hold
 
 from paydesk.core.periods import Period
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 MONTHLY = Terms("Tea", "tea", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 

@@ -23,8 +23,8 @@ from paydesk.settings import Settings
 from paydesk.web.console.guards import Access, Declaration
 
 NOBODYS_ID = "900719925474099"
-NOT_WATCHED = ("account_session", "pause", "mail", "person_token")
-"""Tables that a visit may touch: when a session was last seen, who is paused,
+NOT_WATCHED = ("account_session", "entry_pause", "mail", "person_token")
+"""Tables that a visit may touch: when a session was last seen, who is locked out,
 and what the worker is about to send."""
 
 

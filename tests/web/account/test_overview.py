@@ -13,10 +13,10 @@ from tests.web.account.selling import POOR, Seller, seller_of
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.ledger.overview import Span, period_of, sales
+from paydesk.domain.ledger.figures import Span, period_of, sales
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -14,7 +14,7 @@ from tests.web.account.selling import POOR, Seller, seller_of
 from paydesk.core.clock import utc_now
 from paydesk.database import surely
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
@@ -71,7 +71,7 @@ async def test_filters_narrow_down_by_status_and_days(owner: Visitor, seller: Se
 
 
 async def test_a_common_last_four_is_found_too(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.business.searching.COMMON", 1)
+    monkeypatch.setattr("paydesk.domain.business.search_for_team.COMMON", 1)
     for number in range(3):
         await seller.sell(f"n-{number}")
     await refund(owner, await seller.sell("back"), amount="10")
@@ -108,7 +108,7 @@ async def test_the_export_is_the_list_as_a_file_and_is_audited(owner: Visitor, s
 
 
 async def test_the_export_holds_all_pages(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.business.searching._AT_ONCE", 2)
+    monkeypatch.setattr("paydesk.domain.business.search_for_team._AT_ONCE", 2)
     for number in range(5):
         await seller.sell(f"n-{number}")
     rows = csv.DictReader(io.StringIO((await owner.see(url(owner, "/export"))).text))

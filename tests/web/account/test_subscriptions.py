@@ -12,7 +12,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 

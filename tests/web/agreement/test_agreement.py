@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from paydesk.core.periods import Period, Unit
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout.pages import CATALOGUES, texts_for
 

@@ -12,7 +12,7 @@ from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

@@ -32,7 +32,7 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
 from paydesk.commands.starting import listen
 from paydesk.core.clock import utc_now
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

@@ -13,8 +13,8 @@ from tests.web.conftest import Hold
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
-from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.merchant import Merchant, shop_of
+from paydesk.domain.merchants.test_clock import read_clock
 
 DELIVERIES, CLOCK = "/api/v1/deliveries", "/api/v1/test_clock"
 SHIPPED = {"status": "order_shipped", "carrier_type": "DHL", "carrier_tracking_id": "00340434161094021501"}

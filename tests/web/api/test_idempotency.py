@@ -14,7 +14,7 @@ from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call, forg
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.web.api import clock
+from paydesk.web.api import test_clock
 
 KEY = "Idempotency-Key"
 DAY = {"advance": "1d"}
@@ -115,7 +115,7 @@ async def test_a_failure_of_ours_is_not_kept(server: Any, monkeypatch: pytest.Mo
         async def fail(*_: Any, **__: Any) -> None:
             raise OSError("the database is away")
 
-        broken.setattr(clock, "advance", fail)
+        broken.setattr(test_clock, "advance", fail)
         assert (await advance(server)).status_code == 503
     again = await advance(server)
     assert (again.status_code, "idempotent-replayed" in again.headers) == (200, False)
@@ -130,7 +130,7 @@ async def test_a_refusal_that_speaks_of_the_moment_is_not_kept(
         async def refuse(*_: Any, **__: Any) -> None:
             raise error("somebody else has it in hand; ask anew in a moment")
 
-        busy.setattr(clock, "advance", refuse)
+        busy.setattr(test_clock, "advance", refuse)
         assert (await advance(server)).status_code in (400, 409)
     again = await advance(server)
     assert (again.status_code, "idempotent-replayed" in again.headers) == (200, False)

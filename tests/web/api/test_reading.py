@@ -346,7 +346,8 @@ class TestStatements:
         fetch = asyncpg.Connection._execute
 
         def counted(self: Any, statement: str, *rest: Any, **options: Any) -> Any:
-            asked.append(statement)
+            if "beaten_at" not in statement:  # the witness of a second server looks when it is due, whoever asks
+                asked.append(statement)
             return fetch(self, statement, *rest, **options)
 
         monkeypatch.setattr(asyncpg.Connection, "_execute", counted)

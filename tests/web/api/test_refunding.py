@@ -19,7 +19,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import movements, refundable
-from paydesk.web.api import clock
+from paydesk.web.api import test_clock
 
 KEYS = {"success", "type", "message", "code"}
 INVALID, NOTHING_LEFT = "Invalid requested amount", "This transaction was already refunded"
@@ -451,6 +451,6 @@ class TestAKey:
     async def test_the_test_clock_knows_it_too(self, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         headers = {"Idempotency-Key": "c-1"}
         first = await server.call("POST", "/api/v1/test_clock", json={"advance": "1d"}, headers=headers)
-        monkeypatch.setattr(clock, "advance", None)
+        monkeypatch.setattr(test_clock, "advance", None)
         again = await server.call("POST", "/api/v1/test_clock", json={"advance": "1d"}, headers=headers)
         assert again.json() == first.json()

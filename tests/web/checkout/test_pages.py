@@ -18,12 +18,12 @@ from starlette.routing import Mount, Route
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.acquirers.simulator import TEST_CARDS as SIMULATED
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
 from paydesk.web.checkout.routes import compressed
-from paydesk.web.declines import notice_for
+from paydesk.web.decline_words import notice_for
 from paydesk.web.texts import Texts
 
 ENGLISH = texts_for("en-US")

@@ -15,7 +15,7 @@ from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, TooMany
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
-from paydesk.domain.accounts import lockout as pausing
+from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.entering import ask_to_confirm, check_password, forgive_account
@@ -104,12 +104,12 @@ async def ask_for_reset(gate: Gate, *, email: str, client: Client, now: datetime
     Raises: TooMany if this client's address asks too often, whoever for.
     """
     typed = findable(email)
-    await pausing.count_try(gate, pausing.RESET_ADDRESS, client.address, now=now)
+    await lockout.count_try(gate, lockout.RESET_ADDRESS, client.address, now=now)
     ready = asyncio.get_running_loop().time() + PACE
     holder = await find_holder(gate.database, typed)
     whom = await guesser(gate, holder.id if holder else 0, client)
     with contextlib.suppress(TooMany):
-        await pausing.count_try(gate, pausing.RESET, f"link {whom if holder else typed.lower()}", now=now)
+        await lockout.count_try(gate, lockout.RESET, f"link {whom if holder else typed.lower()}", now=now)
         if holder is not None:
             await _send_reset(gate, holder, client, now)
     await asyncio.sleep(ready - asyncio.get_running_loop().time())
@@ -145,7 +145,7 @@ async def find_reset(gate: Gate, token: str, *, now: datetime) -> LinkHolder:
 
 async def reset_password(gate: Gate, token: str, *, password: str, client: Client, now: datetime) -> int:
     """Take a new password from who holds the link, and return the person's id;
-    all sessions end, and pauses too.
+    all sessions end, and lock-outs too.
 
     The person then logs in; a second factor is still asked for.
 
@@ -180,8 +180,8 @@ async def ask_for_email_change(gate: Gate, session: Session, *, email: str, now:
     """
     require_recent(session, now=now)
     address = parse_email(email)
-    await pausing.count_try(gate, pausing.RESET, f"person {session.person.id}", now=now)
-    await pausing.count_try(gate, pausing.RECIPIENT, address.lower(), now=now)
+    await lockout.count_try(gate, lockout.RESET, f"person {session.person.id}", now=now)
+    await lockout.count_try(gate, lockout.RECIPIENT, address.lower(), now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         await _ask_to_confirm(connection, gate, session, address, now)
         await record(connection, session.actor, Action.email_change_asked, now=now, details={"email": address})
@@ -194,7 +194,7 @@ async def send_confirmation_again(gate: Gate, session: Session, *, now: datetime
     """
     if session.person.email_confirmed_at is not None:
         raise Conflict("this address is confirmed already")
-    await pausing.count_try(gate, pausing.RESET, f"person {session.person.id}", now=now)
+    await lockout.count_try(gate, lockout.RESET, f"person {session.person.id}", now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         await _ask_to_confirm(connection, gate, session, session.person.email, now)
 

@@ -12,7 +12,7 @@ from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict
 from paydesk.core.storable import storable_json
 from paydesk.database.statements import Connection
-from paydesk.domain.accounts import lockout as pausing
+from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
@@ -46,7 +46,7 @@ async def sign_up(
     """
     address, person_name, shop = parse_email(email), parse_name(name), parse_name(shop_name, "shop_name")
     tag = parse_language(language)
-    await pausing.count_try(gate, pausing.SIGN_UP, client.address, now=now)
+    await lockout.count_try(gate, lockout.SIGN_UP, client.address, now=now)
     password_hash = await gate.passwords.choose(password, email=address)
     async with gate.database.acquire() as connection, connection.transaction():
         person_id = await add_person(
@@ -115,21 +115,21 @@ async def ask_to_confirm(
 async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: datetime) -> LoggedIn:
     """Open a session for whoever knows the password; its stage says whether a second factor is due.
 
-    Raises: NotLetIn, with the same words whatever was wrong; TooMany during a pause after
+    Raises: NotLetIn, with the same words whatever was wrong; TooMany during a lock-out after
         failed tries.
     """
     typed = findable(email)
-    await pausing.count_try(gate, pausing.ADDRESS, client.address, now=now)
+    await lockout.count_try(gate, lockout.ADDRESS, client.address, now=now)
     holder = await find_holder(gate.database, typed)
     account = await _account(gate, holder, typed, client)
-    tries = await pausing.count_try(gate, pausing.ACCOUNT, account, now=now)
+    tries = await lockout.count_try(gate, lockout.ACCOUNT, account, now=now)
     verdict = await gate.passwords.verify(password, holder.password_hash if holder else "")
     if holder is None or not verdict.right:
         await _failed(gate, Actor(holder.id if holder else None, client.address), tries, now)
         raise NotLetIn("e-mail address or password is wrong")
     async with gate.database.acquire() as connection, connection.transaction():
-        await pausing.forgive_one(connection, gate, pausing.ADDRESS, client.address)
-        await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
+        await lockout.forgive_one(connection, gate, lockout.ADDRESS, client.address)
+        await lockout.forgive_all(connection, gate, lockout.ACCOUNT, account)
         await _rehash(connection, holder, verdict)
         halfway = holder.second_factor or holder.operator
         token = await begin_session(connection, gate, holder.id, client, halfway=halfway, now=now)
@@ -154,23 +154,23 @@ async def check_password(gate: Gate, session: Session, password: str, *, now: da
 
     Raises: NotLetIn, TooMany.
     """
-    tries = await pausing.count_try(gate, pausing.CONFIRM, session.id, now=now)
+    tries = await lockout.count_try(gate, lockout.CONFIRM, session.id, now=now)
     stored = await queries.password_of(gate.database, person_id=session.person.id)
     verdict = await gate.passwords.verify(password, stored or "")
     if not verdict.right:
         await _failed(gate, session.actor, tries, now)
         raise NotLetIn("the password is wrong")
-    await pausing.forgive_all(gate.database, gate, pausing.CONFIRM, session.id)
+    await lockout.forgive_all(gate.database, gate, lockout.CONFIRM, session.id)
     return str(stored)
 
 
 async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
-    """Write a wrong password down; the one that begins the first pause is told
+    """Write a wrong password down; the one that begins the first lock-out is told
     to the account's person, if any.
     """
     async with gate.database.acquire() as connection, connection.transaction():
         await record(connection, actor, Action.log_in_failed, now=now)
-        if tries == pausing.ACCOUNT.free:
+        if tries == lockout.ACCOUNT.free:
             facts = {"what": Action.log_in_failed, "at": now, "client_address": actor.client_address}
             await notice_queries.tell_person(
                 connection, person_id=actor.person_id, facts=storable_json(facts), what=Action.log_in_failed, now=now
@@ -178,11 +178,11 @@ async def _failed(gate: Gate, actor: Actor, tries: int, now: datetime) -> None:
 
 
 async def forgive_account(connection: Connection, gate: Gate, person_id: int, client: Client) -> None:
-    """End the pauses of an account whose mailbox was proved:
+    """End the lock-outs of an account whose mailbox was proved:
     of unknown browsers, and of the one that proved it.
     """
     for account in {f"person {person_id}", await guesser(gate, person_id, client)}:
-        await pausing.forgive_all(connection, gate, pausing.ACCOUNT, account)
+        await lockout.forgive_all(connection, gate, lockout.ACCOUNT, account)
 
 
 async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now: datetime) -> int:
@@ -191,7 +191,7 @@ async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now
     Raises: Malformed; TooMany.
     """
     shop = parse_name(shop_name, "shop_name")
-    await pausing.count_try(gate, pausing.SIGN_UP, session.client.address, now=now)
+    await lockout.count_try(gate, lockout.SIGN_UP, session.client.address, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         merchant = await open_account(connection, gate.vault, name=shop, email=session.person.email, now=now)
         await add_member(connection, merchant.id, session.person.id, Role.owner, now=now)

@@ -1,9 +1,9 @@
-"""Lock-out: tries to get in are counted before they are judged, and pauses grow with each
-that failed.
+"""Lock-out: tries to get in are counted before they are judged, and lock-outs grow with
+each that failed.
 
 A try counts as failed when it begins and is forgiven when it succeeds; so of any number of parallel
 tries no more are judged than one after another would be. What does not exist is counted like what
-does, so that pauses tell nothing. Browsers that a person is known by are counted apart from all
+does, so that lock-outs tell nothing. Browsers that a person is known by are counted apart from all
 others, so that strangers lock out strangers alone.
 """
 
@@ -22,7 +22,7 @@ queries = load_statements(__package__ or "")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What is counted, and the failed tries in a row before the first pause;
+    """What is counted, and the failed tries in a row before the first lock-out;
     a day without any starts anew.
     """
 
@@ -49,12 +49,12 @@ async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) ->
     """Count one try as failed, until it is forgiven; returns how many have failed in a row,
     with this one.
 
-    Raises: TooMany during a pause; what is refused is neither judged nor counted.
+    Raises: TooMany during a lock-out; what is refused is neither judged nor counted.
     """
     subject = _subject(gate, limit, whom)
     tries = await queries.count_try(gate.database, subject=subject, free=limit.free, now=now)
     if tries is None:
-        until = await queries.pause_until(gate.database, subject=subject, now=now)
+        until = await queries.locked_until(gate.database, subject=subject, now=now)
         seconds = max(1, math.ceil((until - now).total_seconds())) if until else 1
         raise TooMany(f"too many tries; wait {_in_words(seconds)} and try again", retry_after=seconds)
     return int(tries)

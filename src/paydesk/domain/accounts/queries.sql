@@ -1,5 +1,5 @@
 -- name: count_try(subject, free, now)$
--- One row back means: counted, and no pause. Parallel tries wait for each other at the row and see the newest count.
+-- One row back means: counted, and not locked out. Parallel tries wait for each other at the row and see the newest count.
 insert into entry_pause as p (subject, tries, last_at, until)
 values (:subject, 1, :now, entry_pause_until(:now, 1, :free))
     on conflict (subject) do update
@@ -10,7 +10,7 @@ values (:subject, 1, :now, entry_pause_until(:now, 1, :free))
  where p.until <= :now
 returning tries;
 
--- name: pause_until(subject, now)$
+-- name: locked_until(subject, now)$
 select until from entry_pause where subject = :subject and until > :now;
 
 -- name: forgive_all(subject)!

@@ -17,7 +17,7 @@ from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
-from paydesk.domain.accounts import lockout as pausing
+from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.gate import Gate, NotLetIn
@@ -132,7 +132,7 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
 
 async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: datetime) -> str:
     """Open a session with a code of the app, or with a recovery code;
-    wrong ones lead to growing pauses.
+    wrong ones lead to growing lock-outs.
 
     Returns the session's new token, for the cookie: one that somebody planted or saw before is
     worth nothing now.
@@ -142,15 +142,15 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
     if session.stage is not Stage.second_factor:
         raise Conflict("this session needs no code now")
     whom = await guesser(gate, session.person.id, session.client)
-    tries = await pausing.count_try(gate, pausing.SECOND_FACTOR, whom, now=now)
+    tries = await lockout.count_try(gate, lockout.SECOND_FACTOR, whom, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         right = await _use_code(connection, gate, session, code, now)
         if right:
-            await pausing.forgive_all(connection, gate, pausing.SECOND_FACTOR, whom)
+            await lockout.forgive_all(connection, gate, lockout.SECOND_FACTOR, whom)
             await _passed(connection, session, now)
             token = await renew_token(connection, gate, session)
-        elif tries == pausing.SECOND_FACTOR.free:
-            # Whoever it is knows the password: told once, when the first pause begins.
+        elif tries == lockout.SECOND_FACTOR.free:
+            # Whoever it is knows the password: told once, when the first lock-out begins.
             await _tell(connection, session, Action.second_factor_failed, now)
         else:
             await record(connection, session.actor, Action.second_factor_failed, now=now)

@@ -10,7 +10,7 @@ from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.accounts import lockout as pausing
+from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import Mail, send_link
@@ -135,9 +135,9 @@ async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: d
     if session.person.email_confirmed_at is None:
         raise Forbidden("confirm your own e-mail address first; then you can invite others")
     address = parse_email(email)
-    await pausing.count_try(gate, pausing.INVITATION, merchant_id, now=now)
-    await pausing.count_try(gate, pausing.INVITER, session.person.id, now=now)
-    await pausing.count_try(gate, pausing.RECIPIENT, address.lower(), now=now)
+    await lockout.count_try(gate, lockout.INVITATION, merchant_id, now=now)
+    await lockout.count_try(gate, lockout.INVITER, session.person.id, now=now)
+    await lockout.count_try(gate, lockout.RECIPIENT, address.lower(), now=now)
     inviter = Inviter(session.actor, session.person.name, session.person.language)
     made = await _send_invitation(gate, inviter, merchant_id, session.merchant_name, email=address, role=role, now=now)
     return made.id

@@ -22,7 +22,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import one_by_one, set_aside
-from paydesk.domain.billing.cards import CardChange, record, record_ending, record_finding
+from paydesk.domain.billing.replacing_cards import CardChange, record, record_ending, record_finding
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.lookups import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
@@ -31,7 +31,7 @@ from paydesk.domain.payments.paying import Unsettled
 from paydesk.domain.subscriptions.states import CardChangeState
 from paydesk.loops.repeating import repeat
 
-queries = load_statements(__package__ or "", "cards.sql")
+queries = load_statements(__package__ or "", "replacing_cards.sql")
 log = structlog.get_logger()
 
 

@@ -11,7 +11,7 @@ from paydesk.core.periods import occurrence
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.billing.cards import CardChange
+from paydesk.domain.billing.replacing_cards import CardChange
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState

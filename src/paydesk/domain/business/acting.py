@@ -16,7 +16,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
-from paydesk.domain.business.payments import find_payment_for_team
+from paydesk.domain.business.payments_for_team import find_payment_for_team
 from paydesk.domain.deliveries.confirmations import Delivery, Order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk

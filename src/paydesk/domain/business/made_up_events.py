@@ -23,10 +23,10 @@ from paydesk.domain.pingbacks.payload import (
     subscription_envelope,
 )
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin
-from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.schedule import MOST_RETRIES
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_object import subscription_object
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 ORDER = "paydesk-test-event"
 """The order reference of every made-up pingback."""

@@ -23,7 +23,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST
 from paydesk.core.urls import check_url
 from paydesk.domain.deliveries.carriers import tracking_link
-from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
+from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk_client.parameters import Parameters, Value, is_nested, text
 
 LONGEST_ADDRESS_PART = 255

@@ -20,7 +20,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.deliveries.confirmations import Delivery, Order
-from paydesk.domain.deliveries.states import TAKES_MONEY
+from paydesk.domain.deliveries.delivery_status import TAKES_MONEY
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import MovementRow, movement_of

@@ -10,7 +10,7 @@ import msgspec
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
+from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "")

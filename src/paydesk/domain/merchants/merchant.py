@@ -18,7 +18,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 
 queries = load_statements(__package__ or "")
 

@@ -41,7 +41,7 @@ class Work(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Most:
     """How much may be under way at once; a side's clock is moved by one
-    at a time anyway (clock.py).
+    at a time anyway (test_clock.py).
     """
 
     person: int

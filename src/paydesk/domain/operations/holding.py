@@ -21,8 +21,8 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.operations.differences import Difference, Kind
 from paydesk.domain.operations.history import RESTORED, SUBJECT, History, Reading, hold, queries, read
+from paydesk.domain.operations.memory_file import remember
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.operations.remembering import remember
 from paydesk.domain.operations.restoring import Begun
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.money_gate import Standing

@@ -22,7 +22,7 @@ from paydesk.domain.business.key_pairs import PublicKey, public_keys
 from paydesk.domain.business.profiles import ProfileStatus
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 
 queries = load_statements(__package__ or "", "merchants.sql")
 

@@ -17,8 +17,8 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import bank_account_of
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.payouts import Payout, Sent, record_payout_on, record_sent
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import shop_time
 
 queries = load_statements(__package__ or "", "money.sql")
 

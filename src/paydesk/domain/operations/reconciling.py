@@ -25,7 +25,7 @@ from paydesk.domain.operations import metrics
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import read
-from paydesk.domain.operations.reading import LEASE, Reading
+from paydesk.domain.operations.reading_lists import LEASE, Reading
 from paydesk.domain.payments.desk import Desk
 from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat

@@ -24,7 +24,7 @@ from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.rows import package_in
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk_client.signature import Value
 
 queries = load_statements(__package__ or "")

@@ -24,7 +24,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
-from paydesk.domain.payments import metrics, recording
+from paydesk.domain.payments import metrics, movement_outcomes
 from paydesk.domain.payments.after import PART, Reversible, funds_of, told
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.states import MovementState, PaymentState
@@ -176,7 +176,7 @@ async def _refuse(database: Database, row: _FailedRefund, failed: FailedRefund) 
     """It failed before anybody recorded that it was made:
     nothing was booked, and what it reserved is free again.
     """
-    rows = recording.queries.record_refusals(
+    rows = movement_outcomes.queries.record_refusals(
         database,
         merchant_ids=[row.merchant_id],
         lives=[row.live],

@@ -16,7 +16,7 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.intents import Movement
-from paydesk.domain.payments.recording import record_done_within
+from paydesk.domain.payments.movement_outcomes import record_done_within
 from paydesk.domain.payments.states import MovementKind
 
 queries = load_statements(__package__ or "", "found.sql")

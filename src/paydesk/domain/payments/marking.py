@@ -10,7 +10,7 @@ import msgspec
 
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.domain.subscriptions.rows import OrderReport
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 
 class BegunAttempt(OrderReport, frozen=True):

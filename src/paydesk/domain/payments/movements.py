@@ -24,7 +24,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
-from paydesk.domain.payments.recording import CAPTURED_MEANWHILE, Answer, record_answers, record_at_their_times
+from paydesk.domain.payments.movement_outcomes import CAPTURED_MEANWHILE, Answer, record_answers, record_at_their_times
 from paydesk.domain.payments.states import MovementKind
 
 queries = load_statements(__package__ or "", "movements.sql")

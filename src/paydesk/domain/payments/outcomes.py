@@ -23,10 +23,10 @@ from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
 from paydesk.domain.payments.late import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
-from paydesk.domain.subscriptions.failures import EndedRenewal, record_failures
-from paydesk.domain.subscriptions.objects import subscription_object
+from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures
 from paydesk.domain.subscriptions.reporting import ReportRow, Step, rows_to_write, steps_after
 from paydesk.domain.subscriptions.rows import Report
+from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
 

@@ -17,7 +17,7 @@ from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.storable import refuse_card_number
 from paydesk.core.urls import check_url, is_systems_own
 from paydesk.domain.pingbacks.destinations import LONGEST_URL, parse_pingback_url
-from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED, RecurringFields, Terms, read_terms
+from paydesk.domain.subscriptions.subscription_terms import OPTIONAL, REQUIRED, RecurringFields, Terms, read_terms
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Parameters,

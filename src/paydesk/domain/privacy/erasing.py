@@ -16,11 +16,11 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
-from paydesk.domain.merchants.clock import shop_time
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.privacy.belongings import ERASED, Found, Order, Subject, find_person, orders_of
 from paydesk.domain.privacy.belongings import queries as belongings
 from paydesk.domain.subscriptions.ending import cancel
-from paydesk.domain.subscriptions.terms import OPTIONAL, REQUIRED
+from paydesk.domain.subscriptions.subscription_terms import OPTIONAL, REQUIRED
 
 queries = load_statements(__package__ or "", "erasing.sql")
 

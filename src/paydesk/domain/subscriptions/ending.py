@@ -15,8 +15,8 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, cancelled, expired
-from paydesk.domain.subscriptions.objects import subscription_object
 from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
+from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
 

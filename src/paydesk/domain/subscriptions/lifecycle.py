@@ -12,7 +12,7 @@ from typing import Literal
 
 from paydesk.domain.subscriptions.schedule import Schedule, refused_retry_at, retry_at, unreached_retry_at
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 Canceller = Literal["customer", "api", "merchant", "retries", "chargeback"]
 

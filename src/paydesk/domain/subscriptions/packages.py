@@ -9,7 +9,7 @@ from datetime import datetime
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 queries = load_statements(__package__ or "")
 

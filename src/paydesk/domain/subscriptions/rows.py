@@ -16,7 +16,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 _KEPT = (
     "merchant_id", "live", "id", "init_payment_id", "init_merchant_order_id", "time_zone", "anchor", "next_period",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paydesk.core.periods import occurrence
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 RETRY_AFTER = timedelta(hours=6)
 MOST_RETRIES = 3

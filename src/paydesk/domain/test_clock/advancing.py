@@ -18,10 +18,10 @@ from paydesk.core.periods import Period, occurrence
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.charging import BillingRun, Pace
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.merchants.clock import HeldClock, held_clock
+from paydesk.domain.merchants.test_clock import HeldClock, held_clock
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due as settle_attempts
 from paydesk.domain.pingbacks.sending import PingbackSender

@@ -11,8 +11,8 @@ import asyncpg
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.clock import held_clock
-from paydesk.domain.merchants.clock import queries as clock_queries
+from paydesk.domain.merchants.test_clock import held_clock
+from paydesk.domain.merchants.test_clock import queries as clock_queries
 
 queries = load_statements(__package__ or "", "resetting.sql")
 

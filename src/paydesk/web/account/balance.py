@@ -19,7 +19,7 @@ from paydesk.web.account.face import FACE
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
-from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 

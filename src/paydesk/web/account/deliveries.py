@@ -12,19 +12,19 @@ from paydesk.core.errors import Malformed, NotFound, PaydeskError
 from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.deliveries import newest_deliveries, orders_to_ship
-from paydesk.domain.business.payments import PaymentForTeam, find_payment_for_team
+from paydesk.domain.business.deliveries_for_team import newest_deliveries, orders_to_ship
+from paydesk.domain.business.payments_for_team import PaymentForTeam, find_payment_for_team
 from paydesk.domain.deliveries.carriers import NAMES
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Result
-from paydesk.domain.deliveries.states import GoodsType
+from paydesk.domain.deliveries.delivery_status import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
-from paydesk.web.console.lists import ROWS, list_address, mark_of, place_in
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, place_in
 from paydesk.web.console.problems import sentence, with_retry
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark

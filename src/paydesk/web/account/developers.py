@@ -12,18 +12,18 @@ from paydesk.core.errors import Malformed, PaydeskError, Unavailable
 from paydesk.core.periods import parse_period
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.business import clock, key_pairs, pingback_settings
+from paydesk.domain.business import key_pairs, pingback_settings, test_clock
 from paydesk.domain.business.pingback_settings import EXTRA_EVENTS, PingbackSettings
-from paydesk.domain.merchants.clock import read_clock
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
 from paydesk.domain.merchants.keys import Scope
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
 from paydesk.domain.merchants.rejections import list_rejected_forms
+from paydesk.domain.merchants.test_clock import read_clock
 from paydesk.domain.test_clock.advancing import Summary, What
 from paydesk.web.account.face import FACE
-from paydesk.web.account.programs import programs
+from paydesk.web.account.sample_programs import programs
 from paydesk.web.console.guards import Section, field_errors
-from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.problems import with_retry
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import Texts, mark
@@ -245,7 +245,7 @@ async def move_clock(visit: Visit) -> Response:
     try:
         by = parse_period(visit.form.text("period", 20) or visit.form.text("by", 20), "by")
         async with visit.services.sender() as sender:
-            summary = await clock.move_clock(
+            summary = await test_clock.move_clock(
                 visit.services.desk, sender, visit.session, by, client_address=visit.client.address, now=visit.now
             )
     except (ConfirmationNeeded, Unavailable):
@@ -273,7 +273,7 @@ async def ask_to_reset(visit: Visit) -> Response:
 @section.action(f"{_DEVELOPERS}/clock/reset", needs=Permission.move_test_clock)
 async def reset(visit: Visit) -> Response:
     """Begin anew."""
-    await clock.start_anew(visit.database, visit.session, now=visit.now)
+    await test_clock.start_anew(visit.database, visit.session, now=visit.now)
     return visit.go(visit.url("developers/clock"), visit.texts.get("The test side is empty, its time is real time."))
 
 

@@ -12,10 +12,10 @@ from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.second_factor import pass_second_factor
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session, find_session
 from paydesk.web.account.face import FACE
-from paydesk.web.console.addresses import HOME, own_path, with_next
 from paydesk.web.console.cookies import new_device
 from paydesk.web.console.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
 from paydesk.web.console.problems import sentence
+from paydesk.web.console.return_paths import HOME, own_path, with_next
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)

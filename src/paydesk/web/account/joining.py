@@ -10,8 +10,8 @@ from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.team import accept_invitation, find_invitation
 from paydesk.web.account.face import FACE
 from paydesk.web.account.getting_in import remember_device
-from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.return_paths import HOME
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)

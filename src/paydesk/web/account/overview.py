@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from paydesk.core.money import minor_digits
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.ledger.overview import (
+from paydesk.domain.ledger.figures import (
     CurrencySales,
     Period,
     PingbackHealth,
@@ -29,10 +29,10 @@ from paydesk.domain.ledger.overview import (
     recurring,
     sales,
 )
-from paydesk.domain.merchants.clock import read_clock
+from paydesk.domain.merchants.test_clock import read_clock
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
-from paydesk.web.console.lists import list_address
+from paydesk.web.console.list_parameters import list_address
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 

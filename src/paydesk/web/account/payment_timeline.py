@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.domain.business.payments import History, PaymentForTeam, SeenChargeback, SeenMovement, Telling, Try
+from paydesk.domain.business.payments_for_team import (
+    History,
+    PaymentForTeam,
+    SeenChargeback,
+    SeenMovement,
+    Telling,
+    Try,
+)
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState

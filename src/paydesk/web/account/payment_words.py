@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.domain.deliveries.states import DeliveryStatus
+from paydesk.domain.deliveries.delivery_status import DeliveryStatus
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.web.texts import mark
 

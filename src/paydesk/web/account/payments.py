@@ -17,8 +17,8 @@ from paydesk.core.money import minor_digits, parse_typed
 from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.payments import PaymentForTeam, find_payment_for_team, history_of
-from paydesk.domain.business.searching import PaymentSearch, all_payments, search_payments
+from paydesk.domain.business.payments_for_team import PaymentForTeam, find_payment_for_team, history_of
+from paydesk.domain.business.search_for_team import PaymentSearch, all_payments, search_payments
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.for_api import SeenPayment
 from paydesk.domain.payments.refunding import Refund, RefundStatus
@@ -29,7 +29,7 @@ from paydesk.web.account.payment_timeline import timeline_of
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
-from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked, searched
+from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked, searched
 from paydesk.web.console.problems import sentence
 from paydesk.web.console.visit import Visit
 

@@ -29,9 +29,9 @@ from paydesk.domain.pingbacks.resending import MOST_AT_ONCE, Exhausted, Pingback
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, PingbackState
 from paydesk.web.account.face import FACE
 from paydesk.web.account.pingback_words import REASONS, RETRIED, STATES
-from paydesk.web.console.addresses import own_path
 from paydesk.web.console.guards import Section
-from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.return_paths import own_path
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 

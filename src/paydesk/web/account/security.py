@@ -25,9 +25,9 @@ from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
 from paydesk.web.account.getting_in import remember_device
 from paydesk.web.browsers import browser_of
-from paydesk.web.console.addresses import HOME
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
 from paydesk.web.console.problems import sentence
+from paydesk.web.console.return_paths import HOME
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)

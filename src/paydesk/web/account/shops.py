@@ -10,9 +10,9 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import look_at
 from paydesk.domain.business.switching import switch_test_mode
 from paydesk.web.account.face import FACE
-from paydesk.web.console.addresses import own_path
 from paydesk.web.console.cookies import THEMES
 from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.return_paths import own_path
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)

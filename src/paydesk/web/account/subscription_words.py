@@ -9,7 +9,7 @@ from babel.units import format_unit
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.account.payment_words import Badge
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark

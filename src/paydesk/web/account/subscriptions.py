@@ -12,7 +12,7 @@ from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.for_customer import past_payments
 from paydesk.domain.business import acting
-from paydesk.domain.business.subscriptions import (
+from paydesk.domain.business.subscriptions_for_team import (
     charges_ahead,
     failing_subscriptions,
     find_subscription_for_team,
@@ -24,7 +24,7 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
-from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked, searched
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked, searched
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 

@@ -10,7 +10,7 @@ from gettext import NullTranslations
 from pathlib import Path
 
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.texts import Catalogues, Texts
 
 _CATALOGUES = Catalogues(Path(__file__).parent / "locale", "agreement")

@@ -18,8 +18,8 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.list_parameters import ChargebackParameters, known_id
 from paydesk.web.api.lists import ApiList
-from paydesk.web.api.parameters import ChargebackParameters, known_id
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shaping import seconds_of
 

@@ -20,7 +20,7 @@ from paydesk.domain.deliveries.confirmations import (
     read_order,
 )
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
-from paydesk.domain.deliveries.states import DeliveryStatus, GoodsType
+from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
 from paydesk.domain.merchants.keys import Scope, require_scope

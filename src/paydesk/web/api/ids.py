@@ -12,7 +12,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.for_api import which_payment
 from paydesk.domain.subscriptions.for_api import which_subscription
-from paydesk.web.api.parameters import known_id
+from paydesk.web.api.list_parameters import known_id
 
 Which = Callable[[Database, Shop, Sequence[int]], Awaitable[int]]
 

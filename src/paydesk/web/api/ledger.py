@@ -16,8 +16,8 @@ from paydesk.domain.ledger.balances import Balance, Posting, Release, balances, 
 from paydesk.domain.ledger.payouts import Payout, list_payouts
 from paydesk.web.api import balance_shapes as shapes
 from paydesk.web.api.answers import answer, described
+from paydesk.web.api.list_parameters import PageParameters
 from paydesk.web.api.lists import ApiList
-from paydesk.web.api.parameters import PageParameters
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shaping import seconds_of
 

@@ -13,7 +13,7 @@ from paydesk.core.paging import Page, Place
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.cursors import write_cursor
-from paydesk.web.api.parameters import PageParameters, refuse_repeated
+from paydesk.web.api.list_parameters import PageParameters, refuse_repeated
 
 Row = TypeVar("Row")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])

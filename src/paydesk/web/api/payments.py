@@ -14,8 +14,8 @@ from paydesk.domain.payments.for_api import PaymentFilter, SeenPayment, find_pay
 from paydesk.domain.payments.refunding import refunds_of
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.ids import payment_in_path
+from paydesk.web.api.list_parameters import PaymentParameters
 from paydesk.web.api.lists import ApiList
-from paydesk.web.api.parameters import PaymentParameters
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePayment, PaymentList
 from paydesk.web.api.shaping import payment_shape, payment_with_attempts, states_of

@@ -23,8 +23,8 @@ from paydesk.domain.pingbacks.resending import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.list_parameters import PingbackParameters, known_id
 from paydesk.web.api.lists import ApiList
-from paydesk.web.api.parameters import PingbackParameters, known_id
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePingback, PingbackList
 from paydesk.web.api.shaping import pingback_shape, pingback_with_attempts

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 
 from paydesk.web.api import (
     chargebacks,
-    clock,
     deliveries,
     docs_page,
     ledger,
@@ -14,8 +13,9 @@ from paydesk.web.api import (
     pingbacks,
     refunds,
     subscriptions,
+    test_clock,
 )
 
 router = APIRouter()
-for part in (subscriptions, payments, refunds, deliveries, pingbacks, chargebacks, ledger, clock, docs_page):
+for part in (subscriptions, payments, refunds, deliveries, pingbacks, chargebacks, ledger, test_clock, docs_page):
     router.include_router(part.router)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from paydesk.core.money import plain_number
-from paydesk.domain.deliveries.states import furthest
+from paydesk.domain.deliveries.delivery_status import furthest
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.after import PART, WHOLE
 from paydesk.domain.payments.for_api import SeenAttempt, SeenCard, SeenPayment
@@ -18,7 +18,7 @@ from paydesk.domain.payments.states import PAID, TAKEN, MovementState, PaymentSt
 from paydesk.domain.pingbacks.for_api import SeenPingback
 from paydesk.domain.pingbacks.resending import PingbackAttempt
 from paydesk.domain.subscriptions.for_api import SeenSubscription
-from paydesk.domain.subscriptions.objects import package_object, subscription_object
+from paydesk.domain.subscriptions.subscription_object import package_object, subscription_object
 from paydesk.domain.test_clock.advancing import Summary
 from paydesk.web.api.delivery_shapes import Delivery
 from paydesk.web.api.refund_shapes import RefundLine

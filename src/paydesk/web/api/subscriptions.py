@@ -23,8 +23,8 @@ from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.idempotency import ByIdempotencyKey
 from paydesk.web.api.ids import subscription_in_path
+from paydesk.web.api.list_parameters import SubscriptionParameters
 from paydesk.web.api.lists import ApiList
-from paydesk.web.api.parameters import SubscriptionParameters
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.shapes import OneSubscription, Subscription, SubscriptionList
 from paydesk.web.api.shaping import subscription_shape

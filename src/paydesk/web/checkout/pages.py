@@ -24,10 +24,10 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.urls import source_of
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
-from paydesk.web.declines import FIELD_OF_DECLINE, notice_for
+from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts

@@ -24,7 +24,7 @@ from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
 from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
-from paydesk.web.checkout import branding, card_form, forms, pages, sample
+from paydesk.web.checkout import branding, card_form, pages, payment_form, sample
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.texts import Texts
@@ -257,7 +257,7 @@ comparing lengths (BREACH); a page of somebody who is logged in must not be comp
 """
 
 routes = [
-    *forms.routes,
+    *payment_form.routes,
     *branding.routes,
     Route(sample.SAMPLE, sample.show_sample, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),

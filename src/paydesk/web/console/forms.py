@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Forbidden, Malformed
-from paydesk.web.console.addresses import split_sent
+from paydesk.web.console.return_paths import split_sent
 from paydesk.web.visits import read_body, read_form_body
 
 LARGEST_FORM = 64 * 1024

@@ -16,7 +16,7 @@ from paydesk.core.errors import SetupError
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.web.assets import ASSETS
-from paydesk.web.mails.roles import ROLE_NAMES
+from paydesk.web.mails.role_names import ROLE_NAMES
 from paydesk.web.rendering import Pages
 from paydesk.web.texts import Catalogues, Texts
 

@@ -22,11 +22,11 @@ from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.accounts.team import Membership
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.shop import Shop
-from paydesk.web.console.addresses import HOME
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.web.console.cookies import Cookies, Said
 from paydesk.web.console.forms import Form
+from paydesk.web.console.return_paths import HOME
 from paydesk.web.console.services import ConsoleServices, client_of
 from paydesk.web.console.shell import Entry, Face, entries
 from paydesk.web.rendering import secured

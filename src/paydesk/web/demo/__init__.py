@@ -2,6 +2,6 @@
 its public interface.
 """
 
-from paydesk.web.demo.shop import create_shop
+from paydesk.web.demo.routes import create_shop
 
 __all__ = ["create_shop"]

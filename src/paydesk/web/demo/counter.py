@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
+from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Call, Sheet
-from paydesk.web.demo.records import Records
 from paydesk_client import ApiError, Gateway
 
 CARRIERS: Final = ("DHL", "DPD", "FedEx", "GLS", "Royal Mail", "UPS", "USPS")

@@ -12,7 +12,7 @@ from paydesk.adapters.mail import Letter
 from paydesk.domain.accounts.people import unlinked
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, Kind
 from paydesk.domain.mail.sending import DueMail
-from paydesk.web.mails import customers, decisions, merchants
+from paydesk.web.mails import decisions, to_customers, to_merchants
 from paydesk.web.mails.content import Content, Telling
 from paydesk.web.rendering import Pages
 from paydesk.web.texts import Catalogues, Texts, mark
@@ -22,28 +22,28 @@ CATALOGUES = Catalogues(_HERE / "locale", "mails")
 _PAGES = Pages(_HERE / "templates")
 
 KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
-    Kind.receipt: customers.receipt,
-    Kind.subscription_started: customers.subscription_started,
-    Kind.renewal_receipt: customers.renewal_receipt,
-    Kind.renewal_failed: customers.renewal_failed,
-    Kind.subscription_stopped: customers.subscription_stopped,
-    Kind.subscription_cancelled: customers.subscription_cancelled,
-    Kind.refund: customers.refund,
-    Kind.shipment: customers.shipment,
-    Kind.void_reminder: merchants.void_reminder,
-    Kind.chargeback_alert: merchants.chargeback_alert,
-    Kind.failing_endpoint: merchants.failing_endpoint,
-    Kind.authorization_voided: merchants.authorization_voided,
+    Kind.receipt: to_customers.receipt,
+    Kind.subscription_started: to_customers.subscription_started,
+    Kind.renewal_receipt: to_customers.renewal_receipt,
+    Kind.renewal_failed: to_customers.renewal_failed,
+    Kind.subscription_stopped: to_customers.subscription_stopped,
+    Kind.subscription_cancelled: to_customers.subscription_cancelled,
+    Kind.refund: to_customers.refund,
+    Kind.shipment: to_customers.shipment,
+    Kind.void_reminder: to_merchants.void_reminder,
+    Kind.chargeback_alert: to_merchants.chargeback_alert,
+    Kind.failing_endpoint: to_merchants.failing_endpoint,
+    Kind.authorization_voided: to_merchants.authorization_voided,
     Kind.profile_accepted: decisions.profile_accepted,
     Kind.profile_refused: decisions.profile_refused,
     Kind.profile_change_accepted: decisions.profile_change_accepted,
     Kind.profile_change_refused: decisions.profile_change_refused,
     Kind.merchant_suspended: decisions.merchant_suspended,
     Kind.merchant_restored: decisions.merchant_restored,
-    Kind.security_notice: merchants.security_notice,
-    Kind.invitation: merchants.invitation,
-    Kind.confirm_email: merchants.confirm_email,
-    Kind.reset_password: merchants.reset_password,
+    Kind.security_notice: to_merchants.security_notice,
+    Kind.invitation: to_merchants.invitation,
+    Kind.confirm_email: to_merchants.confirm_email,
+    Kind.reset_password: to_merchants.reset_password,
 }
 
 _NAMES = ("name", "shop", "by", "invited_by", "merchant_name")

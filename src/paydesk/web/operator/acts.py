@@ -7,7 +7,7 @@ from starlette.responses import Response
 from paydesk.domain.accounts.audit import Action
 from paydesk.domain.operations.machinery import Act, ActFilter, list_acts, operators
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 

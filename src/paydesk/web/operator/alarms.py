@@ -12,7 +12,7 @@ from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.alarms.kinds import MEANINGS, AlarmKind
 from paydesk.domain.operations.alarms import ListedAlarm, list_alarms, settle_alarm
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 

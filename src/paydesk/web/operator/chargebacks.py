@@ -8,7 +8,7 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.money import MerchantsChargeback, find_chargeback, list_all_chargebacks
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.lists import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.operator.sides import is_live, side_field, side_tabs

@@ -13,7 +13,7 @@ from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.business.card_guard import CardGuard, find_card_guard, lift_pause
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.fees import fee_amounts, follow_the_rule, set_fee_amounts
 from paydesk.domain.operations.merchants import (
     LONGEST_REASON,
@@ -26,7 +26,7 @@ from paydesk.domain.operations.merchants import (
 )
 from paydesk.domain.operations.missed import charge_all_missed, missed_periods
 from paydesk.web.console.guards import Access, Section, field_errors
-from paydesk.web.console.lists import ROWS, list_address, searched
+from paydesk.web.console.list_parameters import ROWS, list_address, searched
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.texts import mark

@@ -28,7 +28,7 @@ from paydesk.domain.operations.money import (
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Access, Section, field_errors
-from paydesk.web.console.lists import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.operator.sides import is_live, side_field, side_tabs

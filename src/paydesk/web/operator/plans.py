@@ -6,10 +6,10 @@ from babel.numbers import format_percent
 from starlette.responses import Response
 
 from paydesk.core.paging import LARGEST_ID
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.merchants import own_terms
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.lists import ROWS, list_address
+from paydesk.web.console.list_parameters import ROWS, list_address
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 

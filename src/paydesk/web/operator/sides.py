@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.web.console.lists import list_address
+from paydesk.web.console.list_parameters import list_address
 from paydesk.web.console.visit import Visit
 
 

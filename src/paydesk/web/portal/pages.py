@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 from paydesk.domain.billing.for_customer import Holding, PastPayments
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
-from paydesk.web.declines import FIELD_OF_DECLINE, notice_for
+from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.texts import Catalogues, Texts

@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.urls import as_header
-from paydesk.domain.billing.cards import NewCard, Result, replace_card, settle_challenge
 from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
+from paydesk.domain.billing.replacing_cards import NewCard, Result, replace_card, settle_challenge
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form

@@ -4,9 +4,9 @@ as a witness.
 
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.bank import Bank
-from paydesk.adapters.acquirers.simulator.cards import TEST_CARDS, SampleCard
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
 from paydesk.adapters.acquirers.simulator.record import Record
 from paydesk.adapters.acquirers.simulator.remote import RemoteSimulator
+from paydesk.adapters.acquirers.simulator.test_cards import TEST_CARDS, SampleCard
 
 __all__ = ["TEST_CARDS", "Bank", "Record", "RemoteSimulator", "SampleCard", "SimulatedAcquirer", "challenge_app"]

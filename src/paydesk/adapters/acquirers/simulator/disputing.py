@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Final
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
-from paydesk.adapters.acquirers.simulator.cards import DISPUTED_LAST4
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.standing import Standing, standing_of
+from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4
 
 _PAGE: Final = 100
 _CARDS_REASON: Final = "fraudulent"

@@ -19,8 +19,8 @@ from paydesk.adapters.acquirers.interface import (
     Outcome,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator.cards import APPROVED, CHALLENGED
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation
+from paydesk.adapters.acquirers.simulator.test_cards import APPROVED, CHALLENGED
 
 _OPENING: Final = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
 

@@ -9,7 +9,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.subscriptions import newest_subscriptions, shop_of_subscription
+from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import SubscriptionState

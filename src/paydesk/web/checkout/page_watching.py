@@ -16,7 +16,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.loops.repeating import repeat
-from paydesk.web.checkout.comparing import Fetch, NotReached, differences, fetch
+from paydesk.web.checkout.page_comparing import Fetch, NotReached, differences, fetch
 
 log = structlog.get_logger()
 

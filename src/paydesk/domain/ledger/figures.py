@@ -17,7 +17,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import TAKEN
 
-queries = load_statements(__package__ or "", "overview.sql")
+queries = load_statements(__package__ or "", "figures.sql")
 
 
 class Span(StrEnum):

@@ -14,9 +14,9 @@ from aiohttp import web as server
 from tests.sweeping import database, database_url
 
 from paydesk.database.pool import Database
-from paydesk.web.checkout.comparing import FILES, Fetch, NotReached, Served, differences, fetch
+from paydesk.web.checkout.page_comparing import FILES, Fetch, NotReached, Served, differences, fetch
+from paydesk.web.checkout.page_watching import SECOND_LOOK, UNSEEN, PageWatch
 from paydesk.web.checkout.sample import SAMPLE
-from paydesk.web.checkout.watching import SECOND_LOOK, UNSEEN, PageWatch
 
 __all__ = ["database", "database_url"]
 

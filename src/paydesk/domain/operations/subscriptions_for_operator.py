@@ -13,7 +13,7 @@ from paydesk.domain.subscriptions.for_api import SeenSubscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
-queries = load_statements(__package__ or "", "subscriptions.sql")
+queries = load_statements(__package__ or "", "subscriptions_for_operator.sql")
 
 
 async def newest_subscriptions(

@@ -11,8 +11,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Received
-from paydesk.web.demo.records import Records
 from paydesk_client import Gateway, InvalidPingback
 
 LARGEST_BODY: Final = 64 * 1024

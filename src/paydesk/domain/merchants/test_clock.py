@@ -18,7 +18,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
-queries = load_statements(__package__ or "", "clock.sql")
+queries = load_statements(__package__ or "", "test_clock.sql")
 
 LEASE = timedelta(seconds=10)
 """How long a clock stays held after its holder has died."""

@@ -13,7 +13,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.open_outcomes import OpenKind, ask_now, open_outcomes
 from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.lists import ROWS, list_address, mark_of, place_in
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, place_in
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.texts import mark

@@ -20,9 +20,9 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.billing.card_lookups import run_card_lookups, settle_card_changes
-from paydesk.domain.billing.cards import NewCard, Replaced, Result, replace_card, settle_challenge
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
+from paydesk.domain.billing.replacing_cards import NewCard, Replaced, Result, replace_card, settle_challenge
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -35,7 +35,7 @@ from paydesk.domain.payments.paying import (
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, OPEN_CHANGES, CardChangeState
-from paydesk.domain.subscriptions.terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 Charges = Callable[[], list[Standing]]
 

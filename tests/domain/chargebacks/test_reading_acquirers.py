@@ -25,7 +25,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import giving_evidence
 from paydesk.domain.chargebacks.for_api import find_chargeback, list_chargebacks, purchase_of
 from paydesk.domain.chargebacks.giving_evidence import give_evidence
-from paydesk.domain.chargebacks.reading import read_disputes
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check

@@ -12,7 +12,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import merchant as merchants
 from paydesk.domain.merchants.merchant import create_merchant
-from paydesk.domain.merchants.terms import TradeTerms
+from paydesk.domain.merchants.trade_terms import TradeTerms
 
 DOCS = Path(__file__).parents[3] / "docs"
 TERMS = """

@@ -12,11 +12,11 @@ from paydesk.core.paging import EARLIEST, LARGEST_ID, Place
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.deliveries.states import DeliveryStatus
+from paydesk.domain.deliveries.delivery_status import DeliveryStatus
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import MovementKind, PaymentState
 
-queries = load_statements(__package__ or "", "deliveries.sql")
+queries = load_statements(__package__ or "", "deliveries_for_team.sql")
 
 
 @dataclass(frozen=True, slots=True)

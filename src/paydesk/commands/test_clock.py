@@ -18,8 +18,8 @@ from paydesk.commands.printing import AsJson, counted, note, progress, show_fact
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.core.periods import Period, parse_period
-from paydesk.domain.merchants.clock import TestClock, read_clock
 from paydesk.domain.merchants.merchant import find_merchant
+from paydesk.domain.merchants.test_clock import TestClock, read_clock
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.test_clock.advancing import MOST_EVENTS, Progress, Report, Summary
 from paydesk.domain.test_clock.advancing import advance as advance_clock

@@ -8,8 +8,8 @@ from tests import set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.clock import shop_time
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import shop_time
 
 AHEAD = timedelta(days=40)
 

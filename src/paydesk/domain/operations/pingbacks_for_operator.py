@@ -14,7 +14,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.resending import Pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
-queries = load_statements(__package__ or "", "pingbacks.sql")
+queries = load_statements(__package__ or "", "pingbacks_for_operator.sql")
 
 
 @dataclass(frozen=True, slots=True)

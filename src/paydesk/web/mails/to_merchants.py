@@ -9,7 +9,7 @@ from paydesk.domain.accounts.roles import Role
 from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.web.browsers import browser_of
 from paydesk.web.mails.content import Content, Telling, account_button, known
-from paydesk.web.mails.roles import ROLE_NAMES
+from paydesk.web.mails.role_names import ROLE_NAMES
 from paydesk.web.texts import mark
 
 _ONCE = mark("The link works once, and only for a limited time.")

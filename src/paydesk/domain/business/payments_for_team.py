@@ -19,7 +19,7 @@ from paydesk.domain.payments.refundable import REFUNDABLE
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 from paydesk.domain.pingbacks.states import PingbackState
 
-queries = load_statements(__package__ or "", "payments.sql")
+queries = load_statements(__package__ or "", "payments_for_team.sql")
 
 MOST = 500
 """Attempts, movements, chargebacks and pingbacks that are read of one payment, of each kind."""

@@ -15,7 +15,7 @@ from paydesk.core.paging import LARGEST_ID, Page
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.business.searching import id_in
+from paydesk.domain.business.search_for_team import id_in
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, list_subscriptions
@@ -23,7 +23,7 @@ from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, link_of, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 
-queries = load_statements(__package__ or "", "subscriptions.sql")
+queries = load_statements(__package__ or "", "subscriptions_for_team.sql")
 
 CHARGES_AHEAD = 12
 MOST_VERSIONS = 200

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from paydesk.web.demo import records as module
+from paydesk.web.demo import memory as module
 from paydesk.web.demo.articles import ARTICLES
+from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Order, Received, new_order
-from paydesk.web.demo.records import Records
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 

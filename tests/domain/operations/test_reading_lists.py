@@ -19,7 +19,7 @@ from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations import reading
+from paydesk.domain.operations import reading_lists
 from paydesk.domain.operations.differences import Kind
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 
@@ -29,7 +29,7 @@ __all__ = ["database", "database_url"]
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is asked for again at once, three times."""
-    monkeypatch.setattr(reading, "_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(reading_lists, "_PAUSES", (0.0, 0.0, 0.0))
 
 
 def listing(books: Books, page: Callable[[Any, str], Any]) -> Books:
@@ -68,7 +68,7 @@ async def test_an_answer_that_is_lost_in_the_middle_of_a_list_is_asked_for_again
         return replace(honest(since, ""), next="" if after else "middle")
 
     monkeypatch.setattr(books.bank, "list_purchases", list_purchases)
-    monkeypatch.setattr(reading, "_PAUSES", (0.0,))
+    monkeypatch.setattr(reading_lists, "_PAUSES", (0.0,))
     assert ((await books.compare()).differences, asked) == ([], ["", "middle", "middle"])
 
 

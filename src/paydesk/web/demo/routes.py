@@ -23,9 +23,9 @@ from paydesk.web.demo.articles import ARTICLES, Plan
 from paydesk.web.demo.counter import CARRIERS, EXAMPLE_TRACKING_ID, Counter, refund_key
 from paydesk.web.demo.explaining import explain, readable
 from paydesk.web.demo.managing import Unreachable, find_portal
+from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Order, Sheet, new_order
-from paydesk.web.demo.receiving import Receiver
-from paydesk.web.demo.records import Records
+from paydesk.web.demo.pingback_receiver import Receiver
 from paydesk.web.rendering import Pages, secured
 from paydesk.web.texts import Catalogues
 from paydesk_client import Gateway

@@ -46,7 +46,7 @@ from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
 
-queries = load_statements(__package__ or "", "cards.sql")
+queries = load_statements(__package__ or "", "replacing_cards.sql")
 log = structlog.get_logger()
 
 READ_AGAIN = 10

@@ -6,7 +6,7 @@ import pytest
 
 from paydesk.core.errors import Malformed
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.terms import RecurringFields, Terms, Trial, read_terms
+from paydesk.domain.subscriptions.subscription_terms import RecurringFields, Terms, Trial, read_terms
 
 FORM = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
 PRICE = Decimal("10.00")

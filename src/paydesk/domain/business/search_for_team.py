@@ -13,7 +13,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.for_api import PaymentFilter, PaymentRow, SeenPayment, list_payments, payment_of
 from paydesk.domain.payments.states import PaymentState
 
-queries = load_statements(__package__ or "", "searching.sql")
+queries = load_statements(__package__ or "", "search_for_team.sql")
 
 COMMON = 5000
 """With more cards than these that end in the same digits,

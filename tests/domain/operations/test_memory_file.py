@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paydesk.domain.operations.history import Beat, Memory
-from paydesk.domain.operations.remembering import memory_file, recall, remember
+from paydesk.domain.operations.memory_file import memory_file, recall, remember
 
 HERE = "71/00000002"
 MEMORY = Memory("tag", Beat(2, 500), HERE)

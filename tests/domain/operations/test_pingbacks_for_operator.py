@@ -8,7 +8,7 @@ from tests import shopfront
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.pingbacks import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
+from paydesk.domain.operations.pingbacks_for_operator import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.states import PingbackState
 

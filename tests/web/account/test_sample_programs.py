@@ -24,7 +24,7 @@ from tests.docs.test_integrate import (
 )
 from tests.processes import free_port
 
-from paydesk.web.account.programs import programs
+from paydesk.web.account.sample_programs import programs
 from paydesk_client.signature import Value, Version, encode_form, parse_form, verify
 
 PUBLIC_KEY = 'it\'s <a> "key" $x \\'
