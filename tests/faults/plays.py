@@ -20,9 +20,10 @@ from tests.faults.fail_points import Stop
 from tests.faults.keeping import PART, Wish
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Order, Stage
-from tests.faults.supervising import answering, kill, supervised
+from tests.faults.supervising import Outage, answering, kill, supervised
 from tests.lengths import long
 
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY
 from paydesk_client.calls import ApiError
 
@@ -90,6 +91,7 @@ async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
             stop = await _stopped(stage, play, doing, leave=fate is Fate.DIES)
             stop.kill() if fate is Fate.DIES else held.append(stop)
         if fate is Fate.LOSES_THE_DATABASE:
+            began = utc_now()
             kill(stage.postgres)
             await answering(stage.postgres)
         if fate is Fate.IS_TOO_LATE:
@@ -103,6 +105,8 @@ async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
                     await play.deed.too(stage, play.order)
         for stop in held:
             stop.go_on()
+    if fate is Fate.LOSES_THE_DATABASE:
+        stage.outages.append(Outage(began, utc_now()))
 
 
 async def _stopped(stage: Stage, play: Play, doing: asyncio.TaskGroup, *, leave: bool) -> Stop:

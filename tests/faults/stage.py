@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from tests.faults.fail_points import FailPoints
 from tests.faults.keeping import Staff, Task, Wish
 from tests.faults.merchant import Receiver
 from tests.faults.planting import BUGS, PROCESSES
+from tests.faults.supervising import Outage
 from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 from tests.standing_by import replicated, standing_by
 
@@ -117,6 +118,7 @@ class Stage:
     browser: aiohttp.ClientSession
     clerk: Clerk
     standby: EmbeddedServer | None = None
+    outages: list[Outage] = field(default_factory=list)
 
     @property
     def postgres(self) -> EmbeddedServer:

@@ -7,6 +7,8 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 
 import asyncpg
 from tests.processes import PATIENCE
@@ -14,6 +16,14 @@ from tests.processes import PATIENCE
 from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.pool import AWAY
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """From when PostgreSQL was killed until it was worked with again (UTC)."""
+
+    began: datetime
+    ended: datetime
 
 
 @asynccontextmanager

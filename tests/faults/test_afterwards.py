@@ -23,7 +23,7 @@ from tests.faults.afterwards import (
 from tests.faults.plays import EACH_FATE, Fate, Play, perform, play, shared_out
 from tests.faults.reconciling import differences
 from tests.faults.stage import Cast, Stage, staged
-from tests.faults.test_plays import OF_AN_OUTAGE, check, unforeseen
+from tests.faults.test_plays import check, unforeseen
 from tests.lengths import long
 
 pytestmark = pytest.mark.faults
@@ -73,7 +73,7 @@ async def test_bank_books_and_shop_agree_whatever_happens_at_a_point(tmp_path: P
         assert not found, "\n".join(found)
         assert await check(stage) == ""
         assert stage.receiver.forged == 0
-        assert set(unforeseen(stage.web, *stage.workers)) <= OF_AN_OUTAGE
+        assert unforeseen(stage.web, *stage.workers, outages=stage.outages) == []
         assert await stage.web.stop() == 0
 
 
