@@ -13,6 +13,7 @@ from paydesk.commands.reconciling import acquirers_of
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.money import written
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.giving_back import find_stray, give_back
 
 EXAMPLE = "Example: paydesk undo 0f8a2c4e-6b1d-4f3a-9c57-2e8d1b7a6c40 --acquirer stripe"
@@ -38,7 +39,7 @@ async def undo(
         if not yes:
             question = f"Give back {amount}, taken at {acquirer} for order {stray.merchant_order_id!r}?"
             typer.confirm(question, abort=True, err=True)
-        given = await give_back(desk, acquirer, key, requested_by="command line", now=utc_now())
+        given = await give_back(desk, acquirer, key, actor=COMMAND_LINE, now=utc_now())
     if as_json:
         show_json(asdict(given))
     else:

@@ -19,7 +19,8 @@ from tests.shopfront import MONTHLY, buy, ship, ships, subscribe
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
-from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.core.paging import Page
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, list_entries
 from paydesk.domain.operations import adopting
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
@@ -230,16 +231,19 @@ async def test_what_was_paid_twice_is_given_back_if_an_operator_says_so(forgetfu
         assert till.taken() == [(Decimal(10), Decimal(0))] * 2
         for _ in range(2):
             with suppress(Conflict):
-                given = await give_back(till.desk, "simulator", forgotten, requested_by="operator", now=utc_now())
+                given = await give_back(till.desk, "simulator", forgotten, actor=COMMAND_LINE, now=utc_now())
         assert (given.merchant_order_id, given.amount) == ("mug", Decimal(10))
         assert till.taken() == [(Decimal(10), Decimal(0))]
+        (line,) = await list_entries(till.database, till.shop.merchant_id, Page(5), action=Action.purchase_given_back)
+        assert (line.subject, line.operator, line.details["order"]) == (f"purchase {forgotten}", True, "mug")
+        assert line.details.get("test", False) is not till.shop.live
         found = await till.reconcile()
         assert (found.differences, found.adopted, await till.broken()) == ([], [], [])
         paid = await till.database.fetchval("select idempotency_key from payment_attempt")
         with pytest.raises(Conflict, match="is in our books"):
-            await give_back(till.desk, "simulator", paid, requested_by="operator", now=utc_now())
+            await give_back(till.desk, "simulator", paid, actor=COMMAND_LINE, now=utc_now())
         with pytest.raises(NotFound):
-            await give_back(till.desk, "simulator", "nobody's", requested_by="operator", now=utc_now())
+            await give_back(till.desk, "simulator", "nobody's", actor=COMMAND_LINE, now=utc_now())
 
 
 async def test_what_was_paid_twice_is_given_back_by_itself_if_a_setting_says_so(forgetful: Forgetful) -> None:
@@ -271,7 +275,7 @@ async def test_what_is_being_given_back_is_not_adopted(forgetful: Forgetful) -> 
         (forgotten,) = [row["idempotency_key"] for row in before.rows["attempts"]]
         deaf = till.at(answering(till.desk.acquirers["simulator"], undo=ending_in(OutcomeUnknown("no answer"))))
         with pytest.raises(Unavailable, match="it is not known"):
-            await give_back(deaf.desk, "simulator", forgotten, requested_by="operator", now=utc_now())
+            await give_back(deaf.desk, "simulator", forgotten, actor=COMMAND_LINE, now=utc_now())
         assert (await till.reconcile()).adopted == []
         await finish_given_back(till.desk, "simulator", now=utc_now())
         assert till.taken() == []

@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, Finding, Nothi
 from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.giving_back import GivenBack, find_stray, finish_given_back, give_back
 from paydesk.domain.payments.refunding import refund
 
@@ -30,7 +31,7 @@ async def stray(books: Books) -> str:
 
 async def given(books: Books, key: str) -> GivenBack:
     """An operator gives it back."""
-    return await give_back(books.desk, "simulator", key, requested_by="operator", now=utc_now())
+    return await give_back(books.desk, "simulator", key, actor=COMMAND_LINE, now=utc_now())
 
 
 def kept(books: Books) -> list[Decimal]:

@@ -93,6 +93,7 @@ class Action(StrEnum):
     card_pause_lifted = "card_pause_lifted"
     card_tries_forgotten = "card_tries_forgotten"
     hold_accepted = "hold_accepted"
+    purchase_given_back = "purchase_given_back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,13 @@ from decimal import Decimal
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, Earlier, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.marks import Mark
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.records import records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 
 queries = load_statements(__package__ or "", "giving_back.sql")
@@ -46,37 +49,45 @@ async def find_stray(desk: Desk, acquirer: str, key: str) -> GivenBack:
     Raises: NotFound if the acquirer has none under the key, or one that is none of this deployment;
         Conflict if it took nothing; Unavailable if it can't be asked.
     """
+    stray, _ = await _look_back(desk, acquirer, key)
+    return stray
+
+
+async def _look_back(desk: Desk, acquirer: str, key: str) -> tuple[GivenBack, Mark]:
+    """The purchase as its acquirer has it, and whose it is.
+
+    Raises: as `find_stray`.
+    """
     try:
         found = await desk.acquirers[acquirer].look_back(key)
     except (AcquirerRefused, OutcomeUnknown) as error:
         raise Unavailable(f"{acquirer} can't be asked: {error}") from error
-    if found is None or found.mark is None or found.mark.deployment != await _tag(desk):
+    mark = found.mark if found is not None else None
+    if found is None or mark is None or mark.deployment != await _tag(desk):
         raise NotFound(f"{acquirer} has no purchase of this deployment under the key {key[:80]}")
     if not isinstance(found.finding, Approved):
         raise Conflict(f"{acquirer} holds nothing under the key {key[:80]}: there is nothing to give back")
-    return _named(acquirer, key, found, found.finding.reference)
+    reference = found.finding.reference
+    return GivenBack(acquirer, key, reference, mark.order, found.amount, found.currency), mark
 
 
 async def _tag(desk: Desk) -> str:
     return str(await desk.database.fetchval("select tag from deployment"))
 
 
-def _named(acquirer: str, key: str, found: Earlier, reference: str) -> GivenBack:
-    order = found.mark.order if found.mark else ""
-    return GivenBack(acquirer, key, reference, order, found.amount, found.currency)
-
-
-async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, now: datetime) -> GivenBack:
+async def give_back(desk: Desk, acquirer: str, key: str, *, actor: Actor | None, now: datetime) -> GivenBack:
     """Give all of a purchase back that is not in our books, or let go of what it holds.
     Moves money.
 
-    Asked again it changes nothing more. `now` is real time, UTC.
+    Asked again it changes nothing more. `actor` is who wants it, which the audit log says; None: a
+    setting does. `now` is real time, UTC.
 
     Raises: as `find_stray`; Conflict if our books have it (refund its payment), or the acquirer
         refuses; Unavailable if nobody knows what came of it: it is finished by the workers, or by
         asking again.
     """
-    stray = await find_stray(desk, acquirer, key)
+    stray, mark = await _look_back(desk, acquirer, key)
+    requested_by = actor.client_address if actor is not None else "setting"
     async with desk.database.acquire() as connection, connection.transaction():
         await queries.keep_from_adopting(connection)
         begun = await queries.begin(
@@ -90,6 +101,8 @@ async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, n
             requested_by=requested_by,
             now=now,
         )
+        if begun is not None and actor is not None:
+            await _write_down(connection, actor, stray, mark, now=now)
     if begun is None:
         raise Conflict(f"the purchase under {key[:80]} is in our books, or was given back: refund its payment instead")
     refusal = await _carry_out(desk, acquirer, key, now=now)
@@ -99,6 +112,26 @@ async def give_back(desk: Desk, acquirer: str, key: str, *, requested_by: str, n
         raise Conflict(f"{acquirer} refused to give it back: {refusal}")
     log.warning("a purchase that our books don't have was given back", key=key, requested_by=requested_by)
     return stray
+
+
+async def _write_down(connection: Connection, actor: Actor, stray: GivenBack, mark: Mark, *, now: datetime) -> None:
+    """Write into the audit log who gives it back; at its merchant, unless that is gone."""
+    merchant_id = await queries.merchant_of_tag(connection, tag=mark.merchant)
+    details = {
+        "acquirer": stray.acquirer,
+        "order": stray.merchant_order_id,
+        "amount": str(stray.amount),
+        "currency": stray.currency,
+    }
+    await record(
+        connection,
+        actor,
+        Action.purchase_given_back,
+        now=now,
+        shop=Shop(merchant_id, mark.live) if merchant_id is not None else None,
+        subject=f"purchase {stray.key}",
+        details=details,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,10 @@ select :acquirer, :idempotency_key, :reference, :merchant_order_id, :amount, :cu
      where g.state <> 'done'
 returning idempotency_key;
 
+-- name: merchant_of_tag(tag)$
+-- Whose a purchase is, by the tag in its mark; null if that merchant is gone.
+select id from merchant where key_tag = :tag;
+
 -- name: finish(acquirer, idempotency_key, state, refusal, now)!
 update purchase_given_back
    set state = :state, refusal = :refusal, finished_at = :now

@@ -80,7 +80,7 @@ async def _give_back(desk: Desk, reading: Reading, *, now: datetime) -> None:
     """
     for key in reading.paid_twice:
         try:
-            await give_back(desk, reading.bank.name, key, requested_by="setting", now=now)
+            await give_back(desk, reading.bank.name, key, actor=None, now=now)
         except (Conflict, NotFound, Unavailable) as error:
             log.warning("what was paid twice can't be given back", key=key, why=str(error))
 

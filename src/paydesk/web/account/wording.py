@@ -52,6 +52,7 @@ _ACTIONS: dict[Action, str] = {
     Action.card_pause_lifted: mark("Lifted a pause for card testing"),
     Action.card_tries_forgotten: mark("Forgot the tries with test cards"),
     Action.hold_accepted: mark("Lifted the hold, and took what was left"),
+    Action.purchase_given_back: mark("Gave back a purchase that our books don't have"),
 }
 """The names of actions; an action that is not among them is called as it is written."""
 
