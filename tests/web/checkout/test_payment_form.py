@@ -13,8 +13,9 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
-from paydesk.adapters.vault import Vault
+from paydesk.adapters.vault import Vault, generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.ignored import SentWith, ignored_fields
@@ -58,6 +59,25 @@ async def accepted(web: httpx.AsyncClient, form: dict[str, Any], url: str = FORM
     answer = await post(web, form, url)
     assert answer.status_code == 303, html.unescape(answer.text)
     return answer.headers["location"]
+
+
+async def test_a_form_whose_key_can_t_be_opened_is_a_short_break_and_an_alarm(
+    open_web: OpenWeb, signed_form: SignedForm, merchant: Merchant, database: Database
+) -> None:
+    web = await open_web(vault_keys=SecretStr(generate_key_setting()))
+    page = await post(web, signed_form())
+    assert (page.status_code, page.headers["retry-after"]) == (503, "60")
+    assert "The payment service is taking a short break" in page.text
+    assert "vault" not in page.text.lower()
+    answer = await post(web, signed_form(), Accept="application/json")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
+    assert "nothing was begun and nobody charged" in answer.json()["message"]
+    assert "vault" not in answer.text.lower()
+    (alarm,) = await database.fetch(
+        "select kind, reason, times from alarm where merchant_id = $1 and settled_at is null", merchant.id
+    )
+    assert (alarm["kind"], alarm["times"]) == ("key_unreadable", 2)
+    assert "put it back at the end of PAYDESK_VAULT_KEYS" in alarm["reason"]
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ class AlarmKind(StrEnum):
     not_reconciled = "not_reconciled"
     policy_violated = "policy_violated"
     page_differs = "page_differs"
+    key_unreadable = "key_unreadable"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -110,6 +111,12 @@ MEANINGS: dict[AlarmKind, str] = {
         "The payment page that comes from the public address is not the one that was built: something between "
         "writes into it, or serves another release. Run `paydesk check --pages` and look at the proxy. If you can't "
         "explain it, stop taking cards: suspend live merchants, or stop `serve`."
+    ),
+    AlarmKind.key_unreadable: (
+        "A merchant's private key can't be opened, so its forms are answered 503 and nobody can pay there. Put the "
+        "vault key that the reason names back at the end of PAYDESK_VAULT_KEYS and restart (`paydesk vault status` "
+        "says what rests under it). If it is gone for good, have the merchant make another pair in the account and "
+        "put that into the shop. Then settle this."
     ),
 }
 """What each means, for the operator's page and the command."""

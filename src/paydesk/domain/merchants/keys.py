@@ -12,8 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
-from paydesk.adapters.vault import Sealed, Vault
-from paydesk.core.errors import Conflict, Forbidden, NotFound
+from paydesk.adapters.vault import Sealed, Vault, VaultError
+from paydesk.core.errors import Conflict, Forbidden, NotFound, Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -58,6 +58,24 @@ def require_scope(scopes: frozenset[Scope], needed: Scope) -> None:
     if needed not in scopes:
         may = ", ".join(in_order(scopes))
         raise Forbidden(f"this key lacks the scope {needed} (it has: {may}); use another, or make one in your account")
+
+
+class KeyUnreadable(Unavailable):
+    """A private key can't be opened, so nothing that it signs can be checked
+    until an operator has mended that; `why` is for them.
+    """
+
+    retry_after = 60
+
+    def __init__(self, merchant_id: int, key_id: int, forms_this_minute: int, why: str) -> None:
+        super().__init__(
+            "this merchant's private key can't be opened here, so nothing that it signs can be checked; nothing was "
+            "begun and nobody charged. The operator of this service has to mend it; try again later"
+        )
+        self.merchant_id = merchant_id
+        self.key_id = key_id
+        self.forms_this_minute = forms_this_minute
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +232,10 @@ class _SigningKey(SealedKey, frozen=True):
 async def find_signer(
     database: Database, vault: Vault, public_key: str, client_address: str, now: datetime
 ) -> Signer | None:
-    """The merchant that a form names, or None; counts the form against the client's limit."""
+    """The merchant that a form names, or None; counts the form against the client's limit.
+
+    Raises: KeyUnreadable.
+    """
     minute = now.replace(second=0, microsecond=0)
     row = record_if_any(
         _SigningKey,
@@ -224,11 +245,15 @@ async def find_signer(
     )
     if row is None:
         return None
+    try:
+        private_key = open_key(vault, row)
+    except VaultError as error:
+        raise KeyUnreadable(row.merchant_id, row.id, row.forms, error.message) from error
     return Signer(
         merchant_id=row.merchant_id,
         merchant_name=row.name,
         key_id=row.id,
-        private_key=open_key(vault, row),
+        private_key=private_key,
         test_mode=row.test_mode,
         went_live_at=row.went_live_at,
         forms_this_minute=row.forms,

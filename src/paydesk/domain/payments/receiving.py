@@ -12,11 +12,13 @@ from datetime import datetime
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.hashing import guesses
 from paydesk.domain.merchants.ignored import SentWith, note_ignored
-from paydesk.domain.merchants.keys import Scope, Signer, find_signer, refuse_in_a_copy, require_scope
+from paydesk.domain.merchants.keys import KeyUnreadable, Scope, Signer, find_signer, refuse_in_a_copy, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import open_checkout
@@ -74,11 +76,11 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
 
     Raises: Malformed (400), WrongHash, Forbidden (403, the latter for its scopes),
         NotFound (404, unknown api_key), Conflict (409, the merchant is not live),
-        TooMany (429).
+        TooMany (429), KeyUnreadable (503).
     """
     form = read_form(body)
     public_key = read_required(form, "api_key")
-    signer = await find_signer(desk.database, desk.vault, public_key.replace("\x00", ""), client_address, now)
+    signer = await _find_signer(desk, public_key, client_address, now=now)
     if signer is None:
         raise NotFound(f'api_key "{public_key[:64]}" is unknown; copy the public key from your account')
     shop = Shop(signer.merchant_id, live=not sandbox and not signer.test_mode)
@@ -104,6 +106,22 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     shop_now = now if shop.live else now + signer.test_clock
     link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
     return Received(link, link.token(desk.vault), request)
+
+
+async def _find_signer(desk: Reception, public_key: str, client_address: str, *, now: datetime) -> Signer | None:
+    """Whose key a form names; that it can't be opened is an alarm.
+
+    Raises: KeyUnreadable.
+    """
+    try:
+        return await find_signer(desk.database, desk.vault, public_key.replace("\x00", ""), client_address, now)
+    except KeyUnreadable as error:
+        # A flood of forms counts for no more than may be sent.
+        if error.forms_this_minute <= desk.forms_per_minute:
+            shop = Shop(error.merchant_id, live=True)
+            alarm = Alarm(AlarmKind.key_unreadable, f"key {error.key_id}", f"its forms are refused: {error.why}", shop)
+            await raise_alarms(desk.database, [alarm], now=now)
+        raise
 
 
 def read_form(body: bytes) -> dict[str, Value]:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from paydesk.core.errors import PaydeskError
+from paydesk.core.errors import PaydeskError, Unavailable
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.receiving import LARGEST_BODY, WrongHash, receive_form
 from paydesk.web.checkout import pages
@@ -53,9 +53,13 @@ def _qr_code(url: str) -> Response:
 def _refusal(request: Request, error: PaydeskError) -> Response:
     if wants_json(request):
         return error_json(error)
+    texts = pages.texts_for(request.headers.get("accept-language", ""))
+    if isinstance(error, Unavailable):
+        # Nothing is wrong with the form: the shop's programmer has nothing to look for.
+        return pages.error_page(texts, status=error.status, retry_after=error.retry_after)
     diagnosis = error.diagnosis if isinstance(error, WrongHash) else None
     return pages.form_error_page(
-        pages.texts_for(request.headers.get("accept-language", "")),
+        texts,
         status=error.status,
         message=error.message,
         fields=getattr(error, "fields", ()),
