@@ -15,7 +15,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import REVERSED, ChargedBack, Step, Verdict, Waits, next_step
-from paydesk.domain.payments.after import told
+from paydesk.domain.payments.after import Told, told
 from paydesk.domain.pingbacks.payload import ReversalReport
 
 queries = load_statements(__package__ or "")
@@ -80,8 +80,7 @@ async def _book(
     database: Database, acquirer: str, dispute: Dispute, row: ChargedBack, step: Step, now: datetime
 ) -> bool:
     """Write one step down; False if the payment has changed since it was worked out."""
-    pingback = told(row, _report(row, dispute, step)) if step.event else {}
-    nothing = dict.fromkeys(("send_to", "pingback_format", "payload"))
+    pingback = told(row, _report(row, dispute, step)) if step.event else Told()
     booked = await queries.book(
         database,
         **_chargeback(acquirer, dispute, row, step),
@@ -94,8 +93,11 @@ async def _book(
         accounts=[account for _, account, _ in step.entries],
         amounts=[amount for _, _, amount in step.entries],
         step=((row.returns if step.event == REVERSED else row.takes) or 0) + 1,
-        told=bool(pingback),
-        **(nothing | pingback | {"event": step.event}),
+        told=pingback.event is not None,
+        event=step.event,
+        send_to=pingback.send_to,
+        pingback_format=pingback.pingback_format,
+        payload=pingback.payload,
         now=row.shop_now,
     )
     if booked is not None and step.reckoned:

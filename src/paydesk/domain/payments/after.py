@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from paydesk.core.money import Funds, Split, split_reversal
 from paydesk.domain.merchants.shop import Shop
@@ -36,12 +35,21 @@ REVERSAL_STATUS: Mapping[PaymentState, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """A pingback, and where it goes; None all over if the merchant is told nothing."""
+
+    event: str | None = None
+    send_to: str | None = None
+    pingback_format: str | None = None
+    payload: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What one movement changes, worked out from one `revision` of its payment;
     amounts in the payment's currency.
 
-    `refunded` and the `…_taken` are added to the payment's; `event` is None if the merchant is
-    told nothing.
+    `refunded` and the `…_taken` are added to the payment's.
     """
 
     shop: Shop
@@ -54,10 +62,7 @@ class Change:
     reserve_taken: Decimal = ZERO
     fees_taken: Decimal = ZERO
     funds_due_at: datetime | None = None
-    event: str | None = None
-    send_to: str | None = None
-    pingback_format: str | None = None
-    payload: str | None = None
+    told: Told = Told()
 
 
 class Reversible(Addressed, frozen=True):
@@ -167,26 +172,16 @@ def payment_report(row: Reversible) -> PaymentReport:
     )
 
 
-def told(row: Reversible, reversal: ReversalReport) -> dict[str, Any]:
-    """The pingback of a reversal and where it goes, as fields of a change;
-    nothing if the account has muted it.
-    """
+def told(row: Reversible, reversal: ReversalReport) -> Told:
+    """The pingback of a reversal and where it goes; nothing if the account has muted it."""
     if reversal.event in row.muted_events:
-        return {}
-    return {
-        "event": reversal.event,
-        "send_to": row.send_to,
-        "pingback_format": row.body_format,
-        "payload": reversal_envelope(payment_report(row), reversal, one_time=row.subscription_id is None),
-    }
-
-
-def _named(row: ToRecord) -> dict[str, Any]:
-    return {
-        "shop": row.shop,
-        "movement_id": row.movement_id,
-        "revision": row.revision,
-    }
+        return Told()
+    return Told(
+        event=reversal.event,
+        send_to=row.send_to,
+        pingback_format=row.body_format,
+        payload=reversal_envelope(payment_report(row), reversal, one_time=row.subscription_id is None),
+    )
 
 
 def _captured(row: ToRecord, now: datetime) -> Change:
@@ -195,7 +190,9 @@ def _captured(row: ToRecord, now: datetime) -> Change:
     """
     split = Split(row.amount, row.net, row.reserve, row.fees)
     return Change(
-        **_named(row),
+        shop=row.shop,
+        movement_id=row.movement_id,
+        revision=row.revision,
         state=PaymentState.CAPTURED,
         entries=capture_entries(split),
         funds_due_at=now + timedelta(days=row.settlement_days),
@@ -211,7 +208,13 @@ def _voided(row: ToRecord) -> Change:
         refund_amount=row.amount,
         total_refunded_amount=row.amount,
     )
-    return Change(**_named(row), state=PaymentState.VOIDED, **told(row, report))
+    return Change(
+        shop=row.shop,
+        movement_id=row.movement_id,
+        revision=row.revision,
+        state=PaymentState.VOIDED,
+        told=told(row, report),
+    )
 
 
 def _refunded(row: ToRecord) -> Change:
@@ -232,7 +235,9 @@ def _refunded(row: ToRecord) -> Change:
         total_refunded_amount=total,
     )
     return Change(
-        **_named(row),
+        shop=row.shop,
+        movement_id=row.movement_id,
+        revision=row.revision,
         # A refund that the bank made before a chargeback may be heard of after it.
         state=before if before is PaymentState.CHARGED_BACK else after,
         entries=(
@@ -246,5 +251,5 @@ def _refunded(row: ToRecord) -> Change:
         pending_taken=parts.pending,
         reserve_taken=parts.reserve,
         fees_taken=parts.fees,
-        **told(row, report),
+        told=told(row, report),
     )

@@ -204,7 +204,7 @@ async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefun
         total_refunded_amount=total,
         reason=failed.reason,
     )
-    pingback = dict.fromkeys(("event", "send_to", "pingback_format", "payload")) | told(row, report)
+    pingback = told(row, report)
     written = await queries.record_failed_refund(
         database,
         merchant_id=row.merchant_id,
@@ -215,7 +215,10 @@ async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefun
         fees=_fees_due_again(row),
         state=str(before if before is PaymentState.CHARGED_BACK else after),
         reason=failed.reason,
-        **pingback,
+        event=pingback.event,
+        send_to=pingback.send_to,
+        pingback_format=pingback.pingback_format,
+        payload=pingback.payload,
         now=row.shop_now,
     )
     return written is not None
