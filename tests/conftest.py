@@ -27,10 +27,11 @@ from psutil import virtual_memory
 from starlette.types import Receive, Scope, Send
 from tests.databases import drop_database
 from tests.lengths import WHOLE
+from tests.standings import standings
 from tests.warm_connections import WarmConnections, warm_connections
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
 from paydesk.app import create_app
 from paydesk.core.clock import utc_now

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +21,8 @@ from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.business import shop_settings
+from paydesk.domain.business.shop_settings import find_shop_settings
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.merchants.customer_links import Link, OpenedLink
@@ -31,7 +34,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Payer, Result
 from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.requests import CheckoutRequest
-from paydesk.domain.subscriptions.ending import find_subscription
+from paydesk.domain.subscriptions.for_api import find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk_client.signature import Value, encode_form
@@ -173,6 +176,18 @@ async def subscription_of(database: Database, shop: Shop, reference: str) -> Sub
         reference,
     )
     return await find_subscription(database, shop, found)
+
+
+async def find_subscription(database: Database, shop: Shop, subscription_id: int) -> Subscription:
+    """A subscription as the shop's server is shown it."""
+    return (await find_subscription_for_api(database, shop, subscription_id)).subscription
+
+
+async def choose_mails(database: Database, shop: Shop, *, customer_mails: bool, test_mails: bool) -> None:
+    """A merchant chooses which mails are sent."""
+    before, _ = await find_shop_settings(database, shop.merchant_id)
+    wanted = replace(before, customer_mails=customer_mails, test_mails=test_mails)
+    await shop_settings.queries.save(database, merchant_id=shop.merchant_id, **asdict(wanted))
 
 
 async def open_page(web: httpx.AsyncClient, form: Mapping[str, Value]) -> str:

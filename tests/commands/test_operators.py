@@ -14,7 +14,6 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import list_operators_entries
 from paydesk.domain.accounts.changing import confirm_email, reset_password
 from paydesk.domain.accounts.entering import log_in, sign_up
 from paydesk.domain.accounts.gate import Client, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
@@ -29,6 +28,7 @@ from paydesk.domain.accounts.second_factor import (
 )
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, find_session, require_open, require_operator
 from paydesk.domain.mail.queueing import open_facts
+from paydesk.domain.operations.machinery import ActFilter, list_acts
 from paydesk.equipment import gate_of, vault_of
 from paydesk.settings import load_settings
 
@@ -208,7 +208,7 @@ async def test_an_operator_who_lost_the_phone_sets_up_another(
         "select count(*) from mail where recipient = $1 and facts ->> 'what' = 'second_factor_reset'", email
     )
     assert told == 1
-    log = [str(one.action) for one in await list_operators_entries(database, Page(20)) if email in one.subject]
+    log = [str(one.action) for one in await list_acts(database, Page(20), ActFilter()) if email in one.subject]
     assert log.count("second_factor_reset") == 1
 
 
@@ -225,7 +225,7 @@ async def test_a_shops_owner_logs_in_by_password_alone_after_a_reset(paydesk: An
 
 async def test_what_the_command_did_is_in_the_log(paydesk: Any, database: Database, email: str) -> None:
     await paydesk("operator", "create", "--email", email)
-    entry = next(one for one in await list_operators_entries(database, Page(20)) if email in one.subject)
+    entry = next(one for one in await list_acts(database, Page(20), ActFilter()) if email in one.subject)
     assert (str(entry.action), entry.person_id, entry.client_address) == ("operator_created", None, "command line")
 
 

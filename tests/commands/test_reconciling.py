@@ -14,7 +14,7 @@ from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import list_operators_entries
+from paydesk.domain.operations.machinery import ActFilter, list_acts
 
 __all__ = ["database", "database_url"]
 
@@ -138,7 +138,7 @@ async def test_an_operator_gives_back_what_nobody_has_in_the_books(
     assert (told.status, told.result["merchant_order_id"], told.result["amount"]) == (0, "A-1", 10)
     again = await paydesk("undo", "forgotten", "--acquirer", "simulator", "--yes")
     assert "there is nothing to give back" in again.err
-    (line,) = [one for one in await list_operators_entries(database, Page(5)) if one.subject == "purchase forgotten"]
-    assert (line.action, line.client_address, line.operator) == ("purchase_given_back", "command line", True)
+    (line,) = [one for one in await list_acts(database, Page(5), ActFilter()) if one.subject == "purchase forgotten"]
+    assert (line.action, line.client_address, line.person_id) == ("purchase_given_back", "command line", None)
     assert line.details == {"acquirer": "simulator", "order": "A-1", "amount": "10", "currency": "USD"}
     assert (await paydesk("reconcile")).status == 0

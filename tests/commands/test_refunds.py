@@ -6,9 +6,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.payments import movements

@@ -18,9 +18,9 @@ import pytest
 from tests.docs.test_operate import blocks, run
 from tests.processes import eventually, free_port
 from tests.shopfront import buy
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

@@ -353,7 +353,7 @@ def test_the_sample_renewal_has_the_fields_that_are_sent() -> None:
     assert pingback["subscription"] == subscription_object(renewed, with_init=True)
     order = pingback["payment_order"]
     assert isinstance(order, dict)
-    assert order["merchant_order_id"] == renewed.order_reference(1)
+    assert order["merchant_order_id"] == f"{renewed.init_merchant_order_id}:2"
     assert order["paid_amount"] == order["merchant_net_revenue"] + order["merchant_rolling_reserve"] + order["fees"]
 
 

@@ -18,9 +18,10 @@ from tests.faults.customers import APPROVED, Customer, Plan
 from tests.faults.stage import Cast, as_environment, bank_open, bank_process, stage_settings
 from tests.processes import PATIENCE, Kept, environment, eventually, free_port
 from tests.standing_by import Pair, pair_of_servers
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected

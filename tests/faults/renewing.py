@@ -18,9 +18,9 @@ from tests.faults.fail_points import FailPoints
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import CONNECTIONS, Cast, as_environment, bank_open, bank_process, planted_env
 from tests.processes import PATIENCE, Kept, environment, free_port
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period

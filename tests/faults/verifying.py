@@ -12,10 +12,10 @@ from typing import Any
 
 from tests.faults.keeping import Task, ends
 from tests.faults.stage import Stage
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.adapters.acquirers.simulator.record import Kind
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.database.pool import Database, connected
 
 

@@ -16,13 +16,13 @@ import asyncpg
 import pytest
 from tests.faults.test_plays import unforeseen
 from tests.processes import PATIENCE, eventually
+from tests.standings import standings
 from tests.upgrade.code import NEW, ROOT, Code, code_before
 from tests.upgrade.deployment import Deployment, backup, deployed
 from tests.upgrade.history import write_history
 from tests.upgrade.waits import MIGRATE
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.database.migrating import Migration, migrate, steps_in
 from paydesk.database.pool import connected
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import aiohttp
 from tests.adapters.acquirers.stripe.localstripe import Front
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import Acquirer, Approved, CardDetails, Challenged, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Record, RemoteSimulator, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.standing import standings
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 SHOP = "http://shop.test/checkout/abc?x=1"

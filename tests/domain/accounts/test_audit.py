@@ -11,7 +11,7 @@ from paydesk.core.paging import Page, Place
 from paydesk.database import partitions
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import Action, Actor, list_entries, list_operators_entries, list_own_entries, record
+from paydesk.domain.accounts.audit import Action, Actor, list_entries, list_own_entries, record
 from paydesk.domain.merchants.shop import Shop
 
 SOMEBODY = Actor(None, "192.0.2.1")
@@ -71,15 +71,6 @@ async def test_a_merchant_sees_its_own_lines_and_a_person_their_own(
     own = await list_own_entries(database, stranger.id, Page(99))
     assert {entry.person_id for entry in own} == {stranger.id}
     assert Action.exported not in [entry.action for entry in await list_own_entries(database, ada.id, Page(99))]
-
-
-async def test_what_operators_do_is_listed_across_merchants(ada: Someone, database: Database) -> None:
-    await record(
-        database, ada.session.operator, Action.go_live_approved, now=utc_now(), merchant_id=ada.merchant_id, subject="x"
-    )
-    await record(database, ada.session.actor, Action.exported, now=utc_now(), merchant_id=ada.merchant_id)
-    newest = (await list_operators_entries(database, Page(1)))[0]
-    assert (newest.merchant_id, newest.action, newest.operator) == (ada.merchant_id, Action.go_live_approved, True)
 
 
 async def test_a_line_goes_with_its_transaction_or_not_at_all(shop: Shop, database: Database) -> None:

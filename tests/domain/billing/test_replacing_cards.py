@@ -12,10 +12,11 @@ from tests import set_back, shopfront
 from tests.banks import HeldBank, answering, ending_in
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database

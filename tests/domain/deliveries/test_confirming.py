@@ -8,10 +8,10 @@ import asyncpg
 import pytest
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import MONTHLY
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator.record import Kind
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, Unsure
 from paydesk.database import surely

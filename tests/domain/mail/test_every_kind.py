@@ -9,6 +9,7 @@ from functools import partial
 from tests import set_back
 from tests.adapters.mail.post_offices import PostOffice
 from tests.domain.mail.conftest import Desk
+from tests.domain.mail.rounds import send_due
 from tests.web.mails.every_mail import ADDRESSES, FACTS
 
 from paydesk.core.clock import utc_now
@@ -22,7 +23,7 @@ WORDS = ("name", "merchant_order_id", "package", "reason", "description", "carri
 async def test_every_kind_arrives_as_text_and_html_in_the_readers_language(mails: Desk, office: PostOffice) -> None:
     for kind in Kind:
         await mails.queue(kind=kind, to=f"{kind}@people.example", facts=FACTS[kind])
-    assert await mails.sender(office.url, write=partial(write, addresses=ADDRESSES)).send_due(now=utc_now()) == len(
+    assert await send_due(mails.sender(office.url, write=partial(write, addresses=ADDRESSES)), now=utc_now()) == len(
         Kind
     )
     assert {str(mail["To"]) for mail in office.mails} == {f"{kind}@people.example" for kind in Kind}
@@ -43,7 +44,7 @@ async def test_what_a_shop_or_a_customer_writes_reaches_nobody_else_and_runs_now
     for kind in Kind:
         given = {name: HOSTILE if name in WORDS else value for name, value in FACTS[kind].items()}
         await mails.queue(kind=kind, to=f"{kind}@people.example", facts=given)
-    await mails.sender(office.url, write=partial(write, addresses=ADDRESSES)).send_due(now=utc_now())
+    await send_due(mails.sender(office.url, write=partial(write, addresses=ADDRESSES)), now=utc_now())
     assert len(office.mails) == len(Kind)
     for mail in office.mails:
         html = mail.get_body(("html",))

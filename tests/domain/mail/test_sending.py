@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.adapters.mail.post_offices import PostOffice, post_office, silent_server
 from tests.domain.mail.conftest import UNCAPPED, Desk
+from tests.domain.mail.rounds import send_due
 
 from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
@@ -24,7 +25,7 @@ def ids(mails: list[EmailMessage]) -> list[str]:
 
 async def test_what_is_due_is_sent_and_recorded(mails: Desk, office: PostOffice) -> None:
     await mails.queue()
-    assert await mails.sender(office.url).send_due(now=utc_now()) == 1
+    assert await send_due(mails.sender(office.url), now=utc_now()) == 1
     (mail,) = office.mails
     assert (mail["To"], mail["Subject"], mail["From"]) == (
         "ada@people.example",
@@ -38,7 +39,7 @@ async def test_what_is_due_is_sent_and_recorded(mails: Desk, office: PostOffice)
 
 async def test_what_is_not_due_yet_waits(mails: Desk, office: PostOffice) -> None:
     await mails.queue(now=utc_now() + timedelta(minutes=5))
-    assert await mails.sender(office.url).send_due(now=utc_now()) == 0
+    assert await send_due(mails.sender(office.url), now=utc_now()) == 0
     assert office.mails == []
 
 
@@ -46,7 +47,7 @@ async def test_eight_senders_at_once_send_each_mail_once(mails: Desk, office: Po
     for _ in range(60):
         await mails.queue()
     senders = [mails.sender(office.url, in_flight=3) for _ in range(8)]
-    tried = await asyncio.gather(*(sender.send_due(now=utc_now()) for sender in senders))
+    tried = await asyncio.gather(*(send_due(sender, now=utc_now()) for sender in senders))
     assert sum(tried) == len(office.mails) == len(set(ids(office.mails))) == 60
     assert {row["state"] for row in await mails.mails()} == {"sent"}
 
@@ -54,7 +55,7 @@ async def test_eight_senders_at_once_send_each_mail_once(mails: Desk, office: Po
 async def test_no_more_are_handed_over_at_once_than_allowed(mails: Desk, office: PostOffice) -> None:
     for _ in range(12):
         await mails.queue()
-    await mails.sender(office.url, in_flight=3).send_due(now=utc_now())
+    await send_due(mails.sender(office.url, in_flight=3), now=utc_now())
     assert len(office.mails) == 12
     assert office.connections <= 3
 
@@ -67,13 +68,13 @@ async def test_a_delayed_mail_is_tried_again_after_growing_pauses_for_a_day_then
         with capture_logs() as logs:
             for _ in range(len(PAUSES)):
                 began = utc_now()
-                await mails.sender(office.url).send_due(now=began)
+                await send_due(mails.sender(office.url), now=began)
                 (row,) = await mails.mails()
                 assert row["state"] == "due"
                 assert row["last_error"].startswith("451")
                 pauses.append(row["due_at"] - began)
                 await mails.database.execute("update mail set due_at = created_at where id = $1", row["id"])
-            await mails.sender(office.url).send_due(now=utc_now())
+            await send_due(mails.sender(office.url), now=utc_now())
     (row,) = await mails.mails()
     assert (row["state"], row["attempts"]) == ("failed", len(PAUSES) + 1)
     assert pauses == sorted(pauses)
@@ -85,9 +86,9 @@ async def test_a_mail_that_was_delayed_arrives_when_the_server_is_back(mails: De
     async with silent_server() as away:
         pass
     await mails.queue()
-    await mails.sender(away).send_due(now=utc_now())
+    await send_due(mails.sender(away), now=utc_now())
     assert office.mails == []
-    await mails.sender(office.url).send_due(now=utc_now() + timedelta(minutes=2))
+    await send_due(mails.sender(office.url), now=utc_now() + timedelta(minutes=2))
     assert len(office.mails) == 1
     (row,) = await mails.mails()
     assert (row["state"], row["attempts"], row["last_error"]) == ("sent", 2, "")
@@ -96,7 +97,7 @@ async def test_a_mail_that_was_delayed_arrives_when_the_server_is_back(mails: De
 async def test_a_refused_recipient_is_given_up_at_once(mails: Desk, office: PostOffice) -> None:
     office.recipient_answers = ["550 5.1.1 no such mailbox"]
     await mails.queue()
-    await mails.sender(office.url).send_due(now=utc_now())
+    await send_due(mails.sender(office.url), now=utc_now())
     (row,) = await mails.mails()
     assert (row["state"], row["attempts"]) == ("failed", 1)
     assert "no such mailbox" in row["last_error"]
@@ -107,7 +108,7 @@ async def test_a_server_that_misbehaves_costs_the_mail_nothing_but_time(mails: D
     await mails.queue()
     greeting = {"refuses": b"554 5.7.1 go away\r\n", "hangs": b"", "drops": b"220 mail.test\r\n"}[behaviour]
     async with silent_server(greeting, hang_up=behaviour == "drops") as url:
-        await mails.sender(url, answer=0.2, whole=0.5).send_due(now=utc_now())
+        await send_due(mails.sender(url, answer=0.2, whole=0.5), now=utc_now())
     (row,) = await mails.mails()
     assert (row["state"], row["attempts"], row["leased_until"]) == ("due", 1, None)
 
@@ -156,7 +157,7 @@ async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(m
     (taken,) = await records_of(ClaimedMail, claimed)
     await dying._mailer.send(dying._write(dying._opened(taken)))
     await dying.finish()
-    assert await mails.sender(office.url).send_due(now=utc_now()) == 1
+    assert await send_due(mails.sender(office.url), now=utc_now()) == 1
     first, second = office.envelopes
     assert first.content == second.content
     assert len(set(ids(office.mails))) == 1
@@ -168,7 +169,7 @@ async def test_a_mail_under_a_lease_is_nobody_elses(mails: Desk, office: PostOff
     await mails.queue()
     claim = {"now": utc_now(), "most": 1, "merchant_kinds": ["void_reminder"], "link_kinds": [], **UNCAPPED}
     assert len([row async for row in queries.claim(mails.database, lease=timedelta(minutes=3), **claim)]) == 1
-    assert await mails.sender(office.url).send_due(now=utc_now() + timedelta(hours=1)) == 0
+    assert await send_due(mails.sender(office.url), now=utc_now() + timedelta(hours=1)) == 0
     assert office.mails == []
 
 
@@ -192,7 +193,7 @@ async def test_a_mail_that_cannot_be_written_stops_no_other_and_is_tried_again(m
 
     await mails.queue(facts={"order": "private-reference"})
     with capture_logs() as logs:
-        await mails.sender(office.url, write=write).send_due(now=utc_now())
+        await send_due(mails.sender(office.url, write=write), now=utc_now())
     (row,) = await mails.mails()
     assert (row["state"], row["last_error"]) == ("due", "could not be written: KeyError")
     assert "private-reference" not in json.dumps(logs)
@@ -200,7 +201,7 @@ async def test_a_mail_that_cannot_be_written_stops_no_other_and_is_tried_again(m
 
 async def test_a_mail_that_waited_for_days_is_not_sent_any_more(mails: Desk, office: PostOffice) -> None:
     await mails.queue(now=utc_now() - TOO_OLD - timedelta(minutes=1))
-    await mails.sender(office.url).send_due(now=utc_now())
+    await send_due(mails.sender(office.url), now=utc_now())
     (row,) = await mails.mails()
     assert (row["state"], office.mails) == ("failed", [])
     assert "older than 3 days" in row["last_error"]
@@ -209,7 +210,7 @@ async def test_a_mail_that_waited_for_days_is_not_sent_any_more(mails: Desk, off
 async def test_a_secret_reaches_the_mail_and_then_rests_nowhere(mails: Desk, office: PostOffice) -> None:
     await mails.queue(kind="reset_password", facts={"token": seal_fact(mails.vault, "the-secret-token", row_id=3)})
     with capture_logs() as logs:
-        await mails.sender(office.url).send_due(now=utc_now())
+        await send_due(mails.sender(office.url), now=utc_now())
     (mail,) = office.mails
     assert "the-secret-token" in mail.as_string()
     (row,) = await mails.mails()
@@ -223,8 +224,8 @@ async def test_neither_addresses_nor_passwords_are_logged(
     office.recipient_answers = ["451 4.7.1 <ada@people.example> later", "550 <ada@people.example> no"]
     await mails.queue()
     with capture_logs() as logs, caplog.at_level(logging.DEBUG):
-        await mails.sender(office.url).send_due(now=utc_now())
-        await mails.sender(office.url).send_due(now=utc_now() + timedelta(hours=1))
+        await send_due(mails.sender(office.url), now=utc_now())
+        await send_due(mails.sender(office.url), now=utc_now() + timedelta(hours=1))
     assert len(logs) == 2
     assert "ada@people.example" not in json.dumps(logs)
     assert "hunter2" not in caplog.text
@@ -237,7 +238,7 @@ async def test_merchants_are_written_to_in_the_language_of_who_logs_in(mails: De
     )
     await mails.queue(kind="void_reminder", to=address.upper(), language="en")
     await mails.queue(kind="receipt", to=address, language="en")
-    await mails.sender(office.url).send_due(now=utc_now())
+    await send_due(mails.sender(office.url), now=utc_now())
     assert sorted(str(mail["Subject"]) for mail in office.mails) == ["receipt en", "void_reminder fr"]
 
 

@@ -10,15 +10,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from tests import shopfront
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.links import newest_portal
+from tests.shopfront import choose_mails
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
-from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, choose_mails, tell_events, tell_failing
+from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, tell_events, tell_failing
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
@@ -174,7 +173,7 @@ async def test_test_mails_never_go_to_made_up_addresses_by_a_mail_server(desk: D
     await buy(desk, shop, "A1")
     await tell(desk.database, keep_test=False)
     assert await told(desk.database, shop) == []
-    await choose_mails(desk.database, shop.merchant_id, customer_mails=True, test_mails=True)
+    await choose_mails(desk.database, shop, customer_mails=True, test_mails=True)
     await buy(desk, shop, "A2")
     await tell(desk.database, keep_test=False)
     (mail,) = await told(desk.database, shop)
@@ -192,17 +191,12 @@ async def test_live_customers_are_written_to_themselves(desk: Desk, shop: Shop) 
 
 async def test_a_merchant_that_writes_its_own_mails_can_switch_ours_off(subscriber: Subscriber, shop: Shop) -> None:
     database = subscriber.desk.database
-    await choose_mails(database, shop.merchant_id, customer_mails=False, test_mails=False)
+    await choose_mails(database, shop, customer_mails=False, test_mails=False)
     subscription = await subscriber.subscribe(number=FAILS_LATER)
     await subscriber.charge_due(subscription)
     await tell(database)
     await fail(database)
     assert await told(database, shop) == []
-
-
-async def test_choices_of_a_merchant_that_does_not_exist_are_refused(database: Database) -> None:
-    with pytest.raises(NotFound):
-        await choose_mails(database, 2**50, customer_mails=True, test_mails=True)
 
 
 async def test_what_happened_days_ago_is_not_told_any_more(desk: Desk, shop: Shop) -> None:

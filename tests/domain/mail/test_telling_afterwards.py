@@ -12,13 +12,14 @@ import pytest
 from tests import set_back
 from tests.domain.deliveries.conftest import Warehouse, warehouse
 from tests.domain.mail.test_telling import buy, tell
+from tests.shopfront import choose_mails
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.mail.kinds import Kind
-from paydesk.domain.mail.telling import TOLD_FOR, choose_mails
+from paydesk.domain.mail.telling import TOLD_FOR
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
@@ -128,7 +129,7 @@ async def test_a_chargeback_alerts_the_merchant_once(desk: Desk, shop: Shop) -> 
 
 
 async def test_a_merchant_that_writes_its_own_mails_still_hears_of_chargebacks(desk: Desk, shop: Shop) -> None:
-    await choose_mails(desk.database, shop.merchant_id, customer_mails=False, test_mails=True)
+    await choose_mails(desk.database, shop, customer_mails=False, test_mails=True)
     await buy(desk, shop, "A1", number=CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     await tell(desk.database, keep_test=False)

@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from tests.domain.payments.conftest import Till
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check

@@ -16,6 +16,7 @@ from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.adapters.mail.post_offices import PostOffice, post_office
 from tests.banks import LiveBank
 from tests.conftest import OpenWeb, SignedForm, accept_waiting, submit_profile
+from tests.domain.mail.rounds import send_due
 from tests.domain.payments.conftest import Till
 from tests.domain.pingbacks.conftest import Receiver
 from tests.domain.subscriptions.subscriber import Subscriber
@@ -131,7 +132,7 @@ class Deployment:
         if mailer is not None:
             await tell_events(desk.database, real_now=now, keep_test=False)
             sender = mail_sender(self.settings, desk.database, desk.vault, mailer)
-            await sender.send_due(now=now)
+            await send_due(sender, now=now)
             await sender.finish()
 
     def heard(self) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.units import UNITS, in_currency
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.business.acting import refund_limit
+from paydesk.domain.business.acting import REFUND_LIMIT
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.fees import fee_amounts, follow_the_rule, set_fee_amounts
 
@@ -117,7 +117,9 @@ async def test_a_payment_in_yen_costs_yen(database: Database, shop: Shop, pay_in
 
 
 def test_limits_are_worth_about_the_same_in_every_currency() -> None:
-    assert [refund_limit(currency) for currency in ("USD", "JPY", "KRW", "KWD")] == [500, 50_000, 500_000, 100]
+    assert [in_currency(REFUND_LIMIT, currency) for currency in ("USD", "JPY", "KRW", "KWD")] == [
+        *(500, 50_000, 500_000, 100),
+    ]
 
 
 async def test_statements_and_documentation_know_the_same_units(database: Database) -> None:

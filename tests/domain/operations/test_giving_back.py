@@ -9,10 +9,10 @@ from tests import breaking
 from tests.banks import answering, ending_in
 from tests.domain.operations.books import FOUR, TEN, Books
 from tests.shopfront import ships
+from tests.standings import standings
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Finding, NothingHeld, OutcomeUnknown
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.domain.accounts.audit import COMMAND_LINE

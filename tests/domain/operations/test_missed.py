@@ -12,7 +12,7 @@ import pytest
 from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_lifecycle import START, started
-from tests.shopfront import MONTHLY
+from tests.shopfront import MONTHLY, find_subscription
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
@@ -23,7 +23,6 @@ from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.missed import Missed, charge_all_missed, missed_periods
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import paid
 from paydesk.domain.subscriptions.subscription_terms import Terms
 

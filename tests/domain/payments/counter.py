@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from tests import set_back, shopfront
 from tests.domain.ledger.paying_out import record_payout
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -32,7 +33,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.record import Kind
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from tests.shopfront import buy, ships
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed, Unsure
 from paydesk.database import surely

@@ -19,9 +19,10 @@ from tests.domain.conftest import OpenCopy
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import buy, ship, ships
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

@@ -17,6 +17,7 @@ from tests.banks import answering
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import (
     CardDetails,
@@ -28,7 +29,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.marks import PurchaseKind
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period

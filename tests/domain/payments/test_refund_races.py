@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from tests.shopfront import buy, ship, ships
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database

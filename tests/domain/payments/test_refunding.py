@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import buy, ships
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing, standings
+from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests import shopfront
-from tests.shopfront import MONTHLY
+from tests.shopfront import MONTHLY, find_subscription
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -38,7 +38,6 @@ from paydesk.domain.billing.charging import BillingRun, Side
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms
 

@@ -60,12 +60,6 @@ def test_the_first_regular_charge_ends_the_trial() -> None:
     assert (after.state, after.counter, after.date_active) == ("Active", 1, START + timedelta(days=14))
 
 
-def test_order_references_count_payments_not_periods() -> None:
-    assert [started().order_reference(period) for period in (1, 2, 3)] == ["club", "club:2", "club:3"]
-    trial = started(replace(MONTHLY, trial=FREE))
-    assert [trial.order_reference(period) for period in (0, 1, 2)] == ["club", "club:2", "club:3"]
-
-
 def test_a_late_success_keeps_the_calendar() -> None:
     fresh = started()
     assert fresh.date_next is not None

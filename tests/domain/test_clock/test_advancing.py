@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests import set_back, shopfront
+from tests.shopfront import find_subscription
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.adapters.outbound import OutboundClient
@@ -28,7 +29,6 @@ from paydesk.domain.merchants.test_clock import held_clock, read_clock
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.domain.test_clock import resetting

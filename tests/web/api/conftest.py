@@ -10,14 +10,13 @@ from typing import Any
 import httpx
 import pytest
 from tests import shopfront
-from tests.shopfront import MONTHLY
+from tests.shopfront import MONTHLY, find_subscription
 
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Result
-from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms
 

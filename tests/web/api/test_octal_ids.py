@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from tests.databases import unguarded
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database

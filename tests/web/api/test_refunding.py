@@ -9,10 +9,10 @@ import asyncpg
 import httpx
 import pytest
 from tests.shopfront import ships
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.clock import utc_now
 from paydesk.database import surely
 from paydesk.database.pool import Database

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests import set_back
 from tests.links import newest_portal
-from tests.shopfront import open_page, pay
+from tests.shopfront import find_subscription, open_page, pay
 
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
@@ -21,7 +21,6 @@ from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid
-from paydesk.domain.subscriptions.ending import find_subscription
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 TYPED = {"expiry": "12 / 40", "cvc": "739", "holder": "Grace Hopper"}

@@ -191,8 +191,3 @@ async def list_own_entries(database: Database, person_id: int, page: Page) -> li
     log-ins, failed ones, changes of the password.
     """
     return await records_of(AuditEntry, queries.list_own_entries(database, person_id=person_id, **page.parameters()))
-
-
-async def list_operators_entries(database: Database, page: Page) -> list[AuditEntry]:
-    """A page of what operators did, at any merchant, newest first."""
-    return await records_of(AuditEntry, queries.list_operators_entries(database, **page.parameters()))

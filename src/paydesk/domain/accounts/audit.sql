@@ -59,17 +59,3 @@ select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coa
   from page e
   left join person p on p.id = e.person_id
  order by e.at desc, e.id desc;
-
--- name: list_operators_entries(before_at, before_id, since, until, most)
-with page as (
-    select *
-      from audit_entry
-     where operator and at >= :since and at < :until and (at, id) < (:before_at, :before_id)
-     order by at desc, id desc
-     limit :most
-)
-select e.merchant_id, e.id, e.at, e.person_id, coalesce(p.name, '') as name, coalesce(p.email, '') as email, e.operator,
-       e.client_address, e.action, e.subject, e.details as details_json
-  from page e
-  left join person p on p.id = e.person_id
- order by e.at desc, e.id desc;

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.core.units import in_currency
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.gate import ConfirmationNeeded
@@ -30,11 +29,6 @@ REFUND_LIMIT = Decimal(500)
 in dollars, euros or pounds."""
 REFUND_DAY = Decimal(5000)
 """The same for all that somebody gives back at a merchant in a day."""
-
-
-def refund_limit(currency: str) -> Decimal:
-    """The limit in main units of a currency."""
-    return in_currency(REFUND_LIMIT, currency)
 
 
 async def refund_payment(

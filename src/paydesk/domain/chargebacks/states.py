@@ -34,8 +34,5 @@ TRANSITIONS: Mapping[ChargebackState, frozenset[ChargebackState]] = {
 }
 """What we know of; a bank that says otherwise is believed, since it has the money."""
 
-UNDECIDED = frozenset({ChargebackState.INQUIRY, ChargebackState.OPEN})
-"""The bank has not decided: the merchant may give evidence."""
-
 AGAINST = frozenset({ChargebackState.OPEN, ChargebackState.LOST})
 """The customer wants out: a subscription behind it ends."""

@@ -11,15 +11,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-import structlog
-
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "closing.sql")
-log = structlog.get_logger()
 
 PAUSE = 600.0
 """Seconds between looks: a balance sums the entries of at most two of them."""

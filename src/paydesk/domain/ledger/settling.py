@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
-import structlog
-
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import Row, records_of
@@ -18,7 +16,6 @@ from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "settling.sql")
-log = structlog.get_logger()
 
 MOST = 1000
 """Payments that one statement moves on."""

@@ -167,7 +167,7 @@ class MailSender:
         """Start what is due, as far as there is room;
         the connections rest when there is nothing to do.
         """
-        started = await self._start_some(utc_now())
+        started = await self.start_due(utc_now())
         if not started and not self._sending:
             await self._mailer.rest()
         return started > 0
@@ -176,23 +176,20 @@ class MailSender:
         await queries.forget_mails(self._database, before=utc_now() - KEPT)
         await queries.forget_days(self._database, before=(utc_now() - DAYS_KEPT).date())
 
-    async def send_due(self, *, now: datetime) -> int:
-        """Try every mail that is due by `now` (UTC) once; returns how many that were."""
-        tried = 0
-        while started := await self._start_some(now):
-            tried += started
-            await asyncio.gather(*self._sending)
-        await self.finish()
-        return tried
-
     async def finish(self) -> None:
+        """Wait until nothing is being handed over any more, and let go of the connections."""
+        await self.settle()
+        await self._mailer.rest()
+
+    async def settle(self) -> None:
         """Wait until nothing is being handed over any more."""
         while self._sending:
             await asyncio.wait(self._sending)
-        await self._mailer.rest()
 
-    async def _start_some(self, now: datetime) -> int:
-        """Claim as many as may still be handed over at once, and start each; returns how many."""
+    async def start_due(self, now: datetime) -> int:
+        """Claim as many that are due by `now` (UTC) as may still be handed over at once,
+        and start each; returns how many.
+        """
         room = self._in_flight - len(self._sending)
         if room <= 0:
             return 0

@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import structlog
-
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import NotFound
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
@@ -31,7 +28,6 @@ from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "telling.sql")
 marked = load_statements(__package__ or "", "marked.sql")
-log = structlog.get_logger()
 
 SWEEP_AFTER = timedelta(minutes=2)
 """Twice what the slowest statement may take: an id that was drawn before is committed by then,
@@ -262,19 +258,6 @@ async def _merchants(database: Database) -> list[DueRow]:
     """Everybody who may be told something, the longest untold first."""
     places = await records_of(_Place, queries.merchants_to_tell(database))
     return [DueRow(place.merchant_id, live=True, id=place.merchant_id) for place in places]
-
-
-async def choose_mails(database: Database, merchant_id: int, *, customer_mails: bool, test_mails: bool) -> None:
-    """Set whether a merchant's customers get mails, and whether it wants to get those about test
-    data itself.
-
-    Raises: NotFound.
-    """
-    chosen = await queries.choose(
-        database, merchant_id=merchant_id, customer_mails=customer_mails, test_mails=test_mails
-    )
-    if chosen is None:
-        raise NotFound(f"there is no merchant {merchant_id}")
 
 
 async def run_telling(database: Database, stop: asyncio.Event, *, keep_test: bool) -> None:

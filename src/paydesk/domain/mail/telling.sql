@@ -311,10 +311,3 @@ with recursive side as (
  returning id
 )
 select count(*) from told;
-
--- name: choose(merchant_id, customer_mails, test_mails)$
--- A merchant's choices about mails.
-update merchant
-   set customer_mails = :customer_mails, test_mails = :test_mails
- where id = :merchant_id
-returning id;

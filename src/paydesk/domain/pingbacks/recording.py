@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-import structlog
 
 from paydesk.adapters.outbound import Answer
 from paydesk.core import card_numbers
@@ -29,7 +28,6 @@ _LONGEST_PAUSE = 1.0
 _GATHERING_PAUSE = 0.01
 
 queries = load_statements(__package__ or "")
-log = structlog.get_logger()
 
 Name = tuple[int, bool, int]
 """A pingback: its merchant's id, live or test, its own id."""

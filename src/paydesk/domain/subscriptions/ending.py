@@ -24,14 +24,6 @@ READ_AGAIN = 10
 EXPIRED_EVENT = "subscription_expired"
 
 
-async def find_subscription(database: Database, shop: Shop, subscription_id: int) -> Subscription:
-    """The shop's subscription with this id.
-
-    Raises: NotFound.
-    """
-    return subscription_of(await _row(database, shop, subscription_id))
-
-
 class _Over(SubscriptionRow, frozen=True):
     """A subscription whose last period is over, and its account."""
 

@@ -73,13 +73,6 @@ class Subscription:
         """Its calendar."""
         return Schedule(self.package.terms, self.anchor, self.time_zone, self.skipped)
 
-    def order_reference(self, period: int) -> str:
-        """The order reference of the charge for a period: `<init>:<n>` for the n-th payment
-        (interface.md §5.7).
-        """
-        number = period + 1 if self.package.terms.trial is not None else period
-        return f"{self.init_merchant_order_id}:{number}" if number > 1 else self.init_merchant_order_id
-
 
 def begin(
     package: Package,

@@ -6,11 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import Approved, CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank, Record
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, plain
-from paydesk.adapters.acquirers.simulator.standing import standings
 from paydesk.core.cards import Brand, parse_number
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

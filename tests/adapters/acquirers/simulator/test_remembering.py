@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tests.adapters.acquirers.conftest import open_counter
 from tests.adapters.acquirers.counters import TEN, Counter
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import Approved, Declined, KeyUsed, Moved, is_earlier
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
-from paydesk.adapters.acquirers.simulator.standing import standings
 
 DECLINED = "4000000000000002"
 MARK = Mark("here", 1, "tag", live=False, kind=PurchaseKind.ORDER, order="order-1", payment_id=18, attempt=1)

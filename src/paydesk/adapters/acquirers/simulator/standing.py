@@ -99,19 +99,6 @@ def standing_of(operations: Iterable[Operation]) -> Standing | None:
     return standing
 
 
-def standings(operations: Iterable[Operation]) -> dict[str, Standing]:
-    """How each purchase stands, by idempotency key: what was held, taken and given back
-    (for `paydesk check`).
-    """
-    found: dict[str, Standing] = {}
-    for operation in operations:
-        if operation.of_key is not None:
-            after = _after(found.get(operation.of_key), operation)
-            if after is not None:
-                found[operation.of_key] = after
-    return found
-
-
 def _after(standing: Standing | None, operation: Operation) -> Standing | None:
     """The standing after one more operation."""
     if operation.kind in _OPENING:
