@@ -71,6 +71,11 @@ def test_every_text_is_translated_and_none_is_stale(path: Path) -> None:
 
 
 @each_catalogue
+def test_collecting_the_texts_again_changes_nothing(path: Path) -> None:
+    assert messages.updated(path) == path.read_bytes(), "run `make messages`"
+
+
+@each_catalogue
 def test_at_most_2_percent_of_a_catalogue_equals_the_english(path: Path) -> None:
     same = messages.unchanged(path)
     assert len(same) <= MOST_UNCHANGED * len(texts_of(path)), same
@@ -148,5 +153,6 @@ def test_a_new_language_begins_with_all_texts_and_keeps_translations(tmp_path: P
     assert messages.stale(path) == ["Good   day"]
     assert messages.update(path)
     assert messages.stale(path) == []
+    assert not messages.update(path), "once more changes nothing"
     assert messages.untranslated(path) == ["Thanks"]
     assert not messages.update(path)

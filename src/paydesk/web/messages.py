@@ -68,19 +68,23 @@ def unchanged(path: Path) -> list[str]:
     return [str(message.id) for message in messages if set(_forms(message.id)) & set(_forms(message.string))]
 
 
-def update(path: Path) -> bool:
-    """Bring one catalogue up to the door's texts, keeping its translations;
-    say whether the file changed.
-    """
+def updated(path: Path) -> bytes:
+    """The catalogue at `path` with all texts of the door, and the translations that it has."""
     catalogue = _read(path)
     catalogue.update(extract(_door_of(path)), update_creation_date=False)
     catalogue.header_comment = _HEADER
     written = BytesIO()
     write_po(written, catalogue, width=120, include_lineno=False, sort_by_file=True, ignore_obsolete=True)
-    changed = not path.exists() or path.read_bytes() != written.getvalue()
+    return written.getvalue()
+
+
+def update(path: Path) -> bool:
+    """Write a catalogue as it should be; say whether the file changed."""
+    written = updated(path)
+    changed = not path.exists() or path.read_bytes() != written
     if changed:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(written.getvalue())
+        path.write_bytes(written)
     return changed
 
 
