@@ -50,6 +50,7 @@ async def test_a_trial_ends_with_the_first_regular_charge(subscriber: Subscriber
     assert (after.state, after.counter, after.paid_number_counter) == ("Active", 1, 2)
     told = await subscriber.told()
     assert [one["payment_order"]["paid_amount"] for one in told] == [0, 10]
+    assert [one["payment_order"]["merchant_order_id"] for one in told] == ["club-1", "club-1:2"]
 
 
 async def test_three_failed_retries_stop_it(subscriber: Subscriber) -> None:
