@@ -21,7 +21,7 @@ from tests.faults.keeping import PART, Wish
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Order, Stage
 from tests.faults.supervising import Outage, answering, kill, supervised
-from tests.lengths import long
+from tests.lengths import at_length, long
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY
@@ -43,7 +43,7 @@ EACH_FATE = [
     pytest.param([*Fate], id="one each"),
     *(pytest.param([fate], id=fate.name.lower(), marks=long) for fate in Fate),
 ]
-"""In the short form each play has one fate of the three, else every one."""
+"""In the short form there are fewer plays, and each has one fate of the three; else every one."""
 
 Do = Callable[[Stage, Order], Awaitable[None]]
 
@@ -70,6 +70,13 @@ class Play:
     at: str
     deed: Deed
     order: Order
+
+
+def played(plays: tuple[Play, ...]) -> tuple[Play, ...]:
+    """Those of some plays that there is time for: in the short form every third,
+    which leaves some of each deed.
+    """
+    return at_length(plays, plays[::3])
 
 
 def shared_out(plays: Sequence[Play], fates: Sequence[Fate]) -> list[tuple[Sequence[Play], Fate]]:

@@ -20,7 +20,7 @@ from tests.faults.afterwards import (
     OF_OPENED,
     settle_afterwards,
 )
-from tests.faults.plays import EACH_FATE, Fate, Play, perform, play, shared_out
+from tests.faults.plays import EACH_FATE, Fate, Play, perform, play, played, shared_out
 from tests.faults.reconciling import differences
 from tests.faults.stage import Cast, Stage, staged
 from tests.faults.test_plays import check, unforeseen
@@ -69,7 +69,8 @@ async def found_after(
 @pytest.mark.parametrize("fates", EACH_FATE)
 async def test_bank_books_and_shop_agree_whatever_happens_at_a_point(tmp_path: Path, fates: list[Fate]) -> None:
     async with staged(tmp_path, Cast(forks=8)) as stage:
-        found = await found_after(stage, fates, CHANGES_AT_THE_DOOR, BY_COMMAND, OF_OPENED, OF_DECIDED)
+        parts = (CHANGES_AT_THE_DOOR, BY_COMMAND, OF_OPENED, OF_DECIDED)
+        found = await found_after(stage, fates, *map(played, parts))
         assert not found, "\n".join(found)
         assert await check(stage) == ""
         assert stage.receiver.forged == 0

@@ -12,11 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.faults.killing import lives
-from tests.faults.plays import EACH_FATE, OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play, shared_out
+from tests.faults.plays import EACH_FATE, OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play, played, shared_out
 from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Stage, staged
 from tests.faults.supervising import Outage
 from tests.faults.verifying import contradictions, hear
+from tests.lengths import long
 from tests.processes import Kept, eventually
 
 pytestmark = pytest.mark.faults
@@ -29,11 +30,11 @@ machine. Of anything else than an outage it also says the place in the source.""
 @pytest.mark.parametrize("fates", EACH_FATE)
 async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: Path, fates: list[Fate]) -> None:
     async with staged(tmp_path, Cast(forks=8)) as stage:
-        for plays, fate in shared_out(OF_THE_WEB, fates):
+        for plays, fate in shared_out(played(OF_THE_WEB), fates):
             await perform(stage, plays, fate)
         await settle(stage)
         async with stage.working():
-            for plays, fate in shared_out(OF_THE_WORKERS, fates):
+            for plays, fate in shared_out(played(OF_THE_WORKERS), fates):
                 await perform(stage, plays, fate)
         await settle(stage)
         found = contradictions(await hear(stage))
@@ -46,6 +47,7 @@ async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: 
         assert await stage.web.stop() == 0
 
 
+@long
 async def test_the_orphans_of_a_web_service_end_by_themselves_and_lose_nothing(tmp_path: Path) -> None:
     async with staged(tmp_path, Cast(web_workers=2)) as stage:
         at_the_bank = play(PAYS, "after bank.authorize")

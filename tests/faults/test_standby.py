@@ -72,7 +72,8 @@ class Seen:
 @longer
 async def test_a_standby_that_stands_still_for_seconds_loses_and_doubles_nothing(tmp_path: Path) -> None:
     seconds = os.environ.get("PAYDESK_FROZEN_SECONDS", at_length("8", "3"))
-    await _stand_still(tmp_path, seconds=float(seconds), customers=at_length(60, 30))
+    customers, each = at_length((60, 2), (18, 1))
+    await _stand_still(tmp_path, seconds=float(seconds), customers=customers, of_each=each)
 
 
 @pytest.mark.soak
@@ -80,12 +81,12 @@ async def test_a_standby_that_stands_still_for_minutes_loses_and_doubles_nothing
     await _stand_still(tmp_path, seconds=float(os.environ.get("PAYDESK_FROZEN_SECONDS", "300")), customers=400)
 
 
-async def _stand_still(folder: Path, *, seconds: float, customers: int) -> None:
+async def _stand_still(folder: Path, *, seconds: float, customers: int, of_each: int = 2) -> None:
     """Let customers pay before, while and after the standby stands still;
     at its end the primary dies.
     """
     chance = random.Random(int(os.environ.get("PAYDESK_FAULT_SEED", "1")))
-    async with staged(folder, Cast(command=PAYDESK, web_workers=2, workers=2, stands_by=True)) as stage:
+    async with staged(folder, Cast(command=PAYDESK, web_workers=of_each, workers=of_each, stands_by=True)) as stage:
         stage.receiver.tell = stage.staff.hear
         for number in range(customers):
             stage.expect(order(number, chance))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import TypeAlias
 
 import asyncpg
@@ -59,10 +58,10 @@ async def new(server_url: str) -> AsyncIterator[New]:
     await admin.close()
 
 
-@pytest.fixture
-def with_steps(tmp_path: Path) -> Code:
+@pytest.fixture(scope="module")
+def with_steps(tmp_path_factory: pytest.TempPathFactory) -> Code:
     """The last code that has the steps before the baseline."""
-    return code_of(baseline.LAST_WITH_STEPS, tmp_path / "old")
+    return code_of(baseline.LAST_WITH_STEPS, tmp_path_factory.mktemp("code") / "old")
 
 
 async def migrated(code: Code, url: str) -> tuple[int, str]:
