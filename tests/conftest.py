@@ -28,7 +28,9 @@ from starlette.types import Receive, Scope, Send
 from tests.databases import drop_database
 from tests.lengths import WHOLE
 from tests.standings import standings
+from tests.together import scope_of
 from tests.warm_connections import WarmConnections, warm_connections
+from xdist.scheduler import LoadFileScheduling
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.standing import Standing
@@ -395,6 +397,17 @@ def count_rows(database: Database, merchant: Merchant) -> CountRows:
         return int(await database.fetchval(f"select count(*) from {table} where merchant_id = $1", merchant.id))
 
     return count
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out the tests by file, and files that share something together."""
+    if config.option.dist != "loadfile":
+        return None
+    scheduler = LoadFileScheduling(config, log)
+    file_of = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: scope_of(file_of(nodeid))
+    return scheduler
 
 
 def pytest_collection_finish() -> None:

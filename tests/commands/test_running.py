@@ -29,6 +29,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.settings import RUNNING_FILE
 from paydesk_client import Gateway
 
 CARD, CVC = "4242424242424242", "737"
@@ -273,6 +274,21 @@ async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running:
     assert len({event["request_id"] for event in answered}) == len(answered)
     for secret in (CARD, f'"{CVC}"', token, running.key("private"), "ada@example.com"):
         assert secret not in "\n".join(running.err)
+
+
+async def test_a_command_beside_it_works_as_it_was_started(another: Program) -> None:
+    data = Path(another.found(r"Data +(\S+)"))
+    assert "127.0.0.0/8" in (data / RUNNING_FILE).read_text()
+    merchant_id = (data / "demo" / "merchant").read_text()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "paydesk", "clock", "advance", merchant_id, "31d", "--json"),
+        env=environment({"DATA_DIR": data}),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out)["counts"] == {}, "nothing was due: it is the first that asks for another"
 
 
 async def test_two_data_directories_run_side_by_side(running: Program, another: Program) -> None:

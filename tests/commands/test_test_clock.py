@@ -1,13 +1,6 @@
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -118,48 +111,6 @@ def test_commands_work_with_what_a_running_service_says_it_runs_with(
         monkeypatch.delenv("PAYDESK_PORT")
         assert load_settings(data_dir=tmp_path).port == 1, "serve and work never read it"
     assert load_settings(as_running=True, data_dir=tmp_path).port == 1, "nobody runs any more"
-
-
-@pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """A `paydesk run` in a process of its own; gives the environment that a command
-    beside it needs.
-    """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
-    beside = kept | {"PAYDESK_DATA_DIR": str(tmp_path / "data")}
-    free = {"PAYDESK_PORT": "0", "PAYDESK_DEMO_PORT": "0", "PAYDESK_METRICS_PORT": "0"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "paydesk", "run", env=beside | free, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    assert process.stdout is not None
-    try:
-        async for line in process.stdout:
-            if b"Test cards" in line:
-                break
-        yield beside
-    finally:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-        await process.communicate()
-
-
-async def test_advancing_works_beside_a_running_service_as_it_was_started(
-    service: dict[str, str], tmp_path: Path
-) -> None:
-    merchant_id = int((tmp_path / "data" / "demo" / "merchant").read_text())
-
-    async def said(*words: object) -> tuple[int | None, str, str]:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "paydesk", *(str(word) for word in words), env=service,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        out, err = await process.communicate()
-        return process.returncode, out.decode(), err.decode()
-
-    status, out, err = await said("clock", "advance", merchant_id, "31d", "--json")
-    assert (status, err) == (0, "")
-    assert '"counts": {}' in out
-    assert "127.0.0.0/8" in (tmp_path / "data" / RUNNING_FILE).read_text()
 
 
 def test_a_running_service_tells_nobody_of_its_live_acquirer(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, as
 from starlette.types import ASGIApp
 from tests.e2e.looks import Look
 from tests.e2e.running import PATIENCE_MS, Running, run_paydesk
+from tests.together import ONE_PAYDESK
 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """What there may be on a machine; the first, without the browser's own windows,
@@ -113,8 +114,19 @@ def serve() -> Callable[[ASGIApp], AbstractAsyncContextManager[str]]:
     return serving
 
 
+@pytest.fixture(scope="session")
+def _running_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with run_paydesk(tmp_path_factory.mktemp("running")) as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A Paydesk of the module's own, with the sample shop, as `paydesk run` starts it."""
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A Paydesk with the sample shop, as `paydesk run` starts it: of the module's own, unless it is
+    one of those that share one.
+    """
+    if request.path.relative_to(request.config.rootpath).as_posix() in ONE_PAYDESK:
+        yield request.getfixturevalue("_running_for_all")
+        return
     with run_paydesk(tmp_path_factory.mktemp("running")) as started:
         yield started
