@@ -7,6 +7,7 @@ left, is in `tests/set_back.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.databases import unguarded
@@ -15,15 +16,13 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
 
 
-async def say(database: Database, table: str, merchant_id: int, *, row: int | None = None, **columns: Any) -> None:
-    """Rows of a merchant (or the one named) say something else, whatever came to pass."""
-    told = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 3))
-    await database.execute(
-        f"update {table} set {told} where merchant_id = $1 and ($2::bigint is null or id = $2)",
-        merchant_id,
-        row,
-        *columns.values(),
-    )
+async def say(database: Any, table: str, of: Mapping[str, Any], **columns: Any) -> None:
+    """Rows of which these columns are so (`of`; none: all rows) say something else,
+    whatever came to pass.
+    """
+    told = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 1))
+    which = " and ".join(f"{name} = ${place}" for place, name in enumerate(of, len(columns) + 1))
+    await database.execute(f"update {table} set {told} where {which or 'true'}", *columns.values(), *of.values())
 
 
 async def forget(database: Database, merchant_id: int, *tables: str) -> None:
@@ -41,12 +40,12 @@ async def forget_payments(database: Database, shop: Shop) -> None:
 
 async def paid_elsewhere(database: Database) -> None:
     """What was paid so far was paid at a bank that is none of this test's."""
-    await database.execute("update payment_attempt set acquirer = 'elsewhere' where state = 'approved'")
+    await say(database, "payment_attempt", {"state": "approved"}, acquirer="elsewhere")
 
 
-async def no_alarms(database: Database) -> None:
-    """The operator's list is empty."""
-    await database.execute("delete from alarm")
+async def no_alarms(database: Database, *kinds: str) -> None:
+    """The operator's list is empty, or has none of these kinds."""
+    await database.execute("delete from alarm where $1::text[] = '{}' or kind = any($1)", list(kinds))
 
 
 async def never_reconciled(database: Database) -> None:

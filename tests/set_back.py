@@ -7,8 +7,14 @@ do is done by the domain instead (`tests/shopfront.py`, `change_merchant`, …).
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
+from tests.breaking import no_alarms, say
+
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 
 
@@ -105,3 +111,78 @@ async def renewal_due(
 async def no_renewal_due(database: Database) -> None:
     """No subscription that other tests have left is due."""
     await database.execute("update subscription set date_next = date_next + interval '100 years'")
+
+
+async def times(database: Any, table: str, of: Mapping[str, Any], **columns: datetime | None) -> None:
+    """Time has passed for rows of which these columns are so (`of`; none: all rows)."""
+    await say(database, table, of, **columns)
+
+
+async def history_begins_here(database: Database) -> None:
+    """All was there when somebody looked last, nothing is held, and no alarm is open."""
+    await database.execute("delete from history")
+    await database.execute("insert into history (number, arrived, whole) values (500, server_place(), server_place())")
+    await say(database, "deployment", {}, epoch=1)
+    await no_alarms(database)
+
+
+async def acknowledged(database: Database, of: Mapping[str, Any]) -> None:
+    """A shop has said `ok` to pingbacks of which these columns are so."""
+    await say(database, "pingback", of, state="acknowledged", attempts=1, finished_at=utc_now())
+
+
+async def given_up(database: Database, of: Mapping[str, Any]) -> None:
+    """Pingbacks of which these columns are so were sent for the last time, and nobody said `ok`."""
+    await say(database, "pingback", of, state="exhausted", attempts=11, finished_at=utc_now())
+
+
+async def no_pingbacks(database: Database) -> None:
+    """No pingback that another test has left is sent, or was."""
+    await database.execute("truncate pingback, pingback_attempt")
+
+
+async def somebody(
+    database: Database, email: str = "", *, name: str = "Ada", language: str = "", confirmed: bool = False
+) -> int:
+    """Somebody has an account, who never logs in; its id."""
+    return int(
+        await database.fetchval(
+            "insert into person (email, name, language, email_confirmed_at, created_at)"
+            " values ($1, $2, $3, case when $4 then now() end, now()) returning id",
+            email or f"{secrets.token_hex(8)}@shop.example",
+            name,
+            language,
+            confirmed,
+        )
+    )
+
+
+async def member(database: Database, merchant_id: int, person_id: int, role: str = "owner") -> None:
+    """Somebody is in a merchant's team, whom nobody has invited."""
+    await database.execute("insert into membership values ($1, $2, $3, now())", merchant_id, person_id, role)
+
+
+async def profile(database: Database, merchant_id: int, status: str, **more: Any) -> None:
+    """A merchant has a business profile that nobody has filled in; `more` are its columns."""
+    columns = {"status": status, "changed_at": utc_now(), **more}
+    marks = ", ".join(f"${place}" for place in range(2, len(columns) + 2))
+    names = ", ".join(columns)
+    await database.execute(
+        f"insert into business_profile (merchant_id, {names}) values ($1, {marks})", merchant_id, *columns.values()
+    )
+
+
+async def customer(database: Database, merchant_id: int, email: str) -> None:
+    """A merchant's live side knows a customer who has bought nothing."""
+    await database.execute(
+        "insert into customer (merchant_id, live, email, first_name, last_name, username, country, created_at)"
+        " values ($1, true, $2, 'Ada', 'Byron', '', 'GB', now())",
+        merchant_id,
+        email,
+    )
+
+
+async def nobody_tried(database: Database) -> None:
+    """No card was ever tried anywhere, and no limit is set."""
+    await database.execute("delete from card_try")
+    await database.execute("delete from card_guard")

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from tests import set_back
 from tests.domain.subscriptions.subscriber import Subscriber
 
 from paydesk import worker
@@ -124,9 +125,7 @@ async def test_a_worker_whose_clock_is_off_charges_voids_and_sends_nothing(
     await ClockWatch(database, "another, which is right").look()
     club = Subscriber(desk, shop)
     subscription = await club.subscribe()
-    await database.execute(
-        "update subscription set date_next = now() - interval '1 hour' where id = $1", subscription.id
-    )
+    await set_back.renewal_due(database, subscription.id)
     stop = asyncio.Event()
     working = asyncio.create_task(work(settings, database, vault, desk, stop, history=History()))
     off = "select count(*) from alarm where kind = 'clock_off' and settled_at is null"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import structlog
 import typer
+from tests import breaking
 from tests.processes import free_port
 from tests.shopfront import subscribe
 from typer.testing import CliRunner
@@ -79,7 +80,7 @@ def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
 async def _nothing_stays_held(database: Database) -> AsyncIterator[None]:
     """What a command has held is held for no other test."""
     yield
-    await database.execute("update history set held_at = null, held_because = '', held_since = null, judged_at = now()")
+    await breaking.say(database, "history", {}, held_at=None, held_because="", held_since=None, judged_at=utc_now())
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import set_back
 from tests.commands.conftest import Refusal
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 
 
@@ -61,7 +63,7 @@ async def test_on_a_copy_no_service_starts_with_a_live_acquirer(
     own_database_url: str, tmp_path: Path, command: str, refusal: Refusal
 ) -> None:
     async with connected(own_database_url, most=1) as database:
-        await database.execute("update deployment set copied_at = now()")
+        await set_back.times(database, "deployment", {}, copied_at=utc_now())
     keys = {"SECRET_KEY": generate_secret(), "VAULT_KEYS": generate_key_setting(), "IDEMPOTENCY_SECRET": "i" * 40}
     live = {"LIVE_ACQUIRER": "stripe", "STRIPE_SECRET_KEY": "sk_live_of_nobody", "ALLOW_ASYNC": "1"}
     line = await refusal(command, DATABASE_URL=own_database_url, DATA_DIR=tmp_path / "data", **keys, **live)

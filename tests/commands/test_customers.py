@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 
 from paydesk.database.pool import Database
 
@@ -12,7 +13,7 @@ from paydesk.database.pool import Database
 @pytest.fixture
 async def told(account: dict[str, Any], subscription: int, database: Database) -> int:
     """The shop was told of the payment."""
-    await database.execute("update pingback set state = 'waiting', url = null where merchant_id = $1", account["id"])
+    await breaking.say(database, "pingback", {"merchant_id": account["id"]}, state="waiting", url=None)
     return int(account["id"])
 
 
@@ -42,9 +43,7 @@ async def test_a_restored_database_is_rid_of_them_again(
     environment["PAYDESK_ERASURE_LIST"] = str(tmp_path / "kept-elsewhere.jsonl")
     erased = await paydesk("customer", "erase", told, "--order", "club-1", "--end", "--yes")
     assert "customers" in erased.out
-    await database.execute(
-        "update customer set email = 'ada@example.com', erased_at = null where merchant_id = $1", told
-    )
+    await breaking.say(database, "customer", {"merchant_id": told}, email="ada@example.com", erased_at=None)
     again = await paydesk("customer", "erase", "--again-from", environment["PAYDESK_ERASURE_LIST"])
     assert "erased again: 1 customer" in again.out
     assert await database.fetchval("select email from customer where merchant_id = $1", told) == "erased"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.commands.test_reconciling import forgotten, take
 from tests.commands.test_refunds import kept, payment
 from tests.commands.test_test_clock import shown
@@ -26,7 +27,7 @@ TOLD = "paydesk: payments are held: restored. Nothing was begun and nobody charg
 @pytest.fixture(autouse=True)
 async def _nothing_of_other_tests(database: Database) -> None:
     """What others paid is at banks of their own, which the one of these tests knows nothing of."""
-    await database.execute("update payment_attempt set acquirer = 'elsewhere' where state = 'approved'")
+    await breaking.paid_elsewhere(database)
 
 
 async def hold_all(database: Database) -> None:

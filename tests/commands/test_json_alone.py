@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import structlog
 import typer
-from tests import set_back
+from tests import breaking, set_back
 
 from paydesk import cli, settings
 from paydesk.commands import connecting
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 
 LINE = "a line of the log"
@@ -120,7 +121,7 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
         ids[noun] = await database.fetchval(f"select max(id) from {noun} where merchant_id = $1", account["id"])
     for name, words in WORDS.items():
         if name == "hold accept":
-            await database.execute("update history set held_at = now(), held_because = 'restored'")
+            await breaking.say(database, "history", {}, held_at=utc_now(), held_because="restored")
         said = await paydesk(*name.split(), *words.format(**ids).split(), "--json")
         assert LINE in said.err, name
         if name in OF_ALL_MERCHANTS:

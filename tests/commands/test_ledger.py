@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests import set_back
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.ledger.payouts import Payout, record_payout_on
@@ -105,11 +107,7 @@ async def test_a_payout_to_a_new_bank_account_waits_unless_the_command_says_why(
         "  where merchant_id = $1",
         account["id"],
     )
-    await database.execute(
-        "insert into business_profile (merchant_id, status, changed_at, payouts_from)"
-        " values ($1, 'accepted', now(), now() + interval '1 day')",
-        account["id"],
-    )
+    await set_back.profile(database, account["id"], "accepted", payouts_from=utc_now() + timedelta(days=1))
     words = ("payout", "record", account["id"], "2.00", "USD", "--reference", "TRF-1", "--live")
     refused = await paydesk(*words)
     assert (refused.status, "has a new bank account" in refused.err, refused.out) == (1, True, "")
@@ -131,13 +129,8 @@ async def test_an_operator_reads_where_to_pay_to_and_the_log_keeps_it(
     vault = Vault.from_settings(environment["PAYDESK_VAULT_KEYS"], environment["PAYDESK_SECRET_KEY"])
     iban = "DE89370400440532013000"
     sealed = vault.seal(iban.encode(), purpose=PURPOSE, merchant_id=account["id"], row_id=account["id"])
-    await database.execute(
-        "insert into business_profile (merchant_id, status, account_holder, iban_sealed, vault_key_id, iban_last4,"
-        " changed_at) values ($1, 'accepted', 'Corner Shop Ltd', $2, $3, '3000', now())",
-        account["id"],
-        sealed.blob,
-        sealed.key_id,
-    )
+    of_shop = {"account_holder": "Corner Shop Ltd", "iban_sealed": sealed.blob, "vault_key_id": sealed.key_id}
+    await set_back.profile(database, account["id"], "accepted", **of_shop, iban_last4="3000")
     said = await paydesk("payout", "account", account["id"])
     assert said.out.splitlines()[1:] == [
         "account holder     Corner Shop Ltd",

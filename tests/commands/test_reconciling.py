@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
@@ -21,8 +22,8 @@ __all__ = ["database", "database_url"]
 
 @pytest.fixture(autouse=True)
 async def _nothing_of_other_tests(database: Database) -> None:
-    await database.execute("update payment_attempt set acquirer = 'elsewhere' where state = 'approved'")
-    await database.execute("delete from alarm where kind = 'not_reconciled'")
+    await breaking.paid_elsewhere(database)
+    await breaking.no_alarms(database, "not_reconciled")
 
 
 @pytest.fixture

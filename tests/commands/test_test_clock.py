@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -63,9 +64,12 @@ async def test_an_unknown_merchant_is_one_line(words: tuple[str, ...], paydesk: 
 async def test_a_clock_that_is_being_moved_is_one_line(
     account: dict[str, Any], paydesk: Any, database: Database
 ) -> None:
-    await database.execute(
-        "update merchant set clock_holder = 'else', clock_held_until = now() + interval '1 hour' where id = $1",
-        account["id"],
+    await breaking.say(
+        database,
+        "merchant",
+        {"id": account["id"]},
+        clock_holder="else",
+        clock_held_until=utc_now() + timedelta(hours=1),
     )
     for words in (("advance", account["id"], "1d"), ("reset", account["id"], "--yes")):
         said = await paydesk("clock", *words)

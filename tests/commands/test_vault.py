@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests import breaking
+
 from paydesk.adapters.vault import generate_key_setting
 
 
@@ -51,5 +53,5 @@ async def test_sweeping_erases_what_nothing_needs(
     await paydesk("vault", "sweep")
     assert (await paydesk("vault", "sweep", "--json")).result == {"erased": 0, "links_hidden": 0}
     await paydesk("subscription", "cancel", subscription)
-    await database.execute("update card set number_sealed = '\\x01' where merchant_id = $1", account["id"])
+    await breaking.say(database, "card", {"merchant_id": account["id"]}, number_sealed=bytes.fromhex("01"))
     assert (await paydesk("vault", "sweep")).out == "erased: 1 card number\nhidden: 0 links\n"

@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests import set_back
 from tests.docs.test_operate import blocks, run
 from tests.processes import eventually, free_port
 from tests.shopfront import buy
@@ -156,11 +157,7 @@ async def deployment(server: Server, tmp_path: Path) -> Deployment:
         await migrate(database)
         vault = vault_of(settings)
         merchant = await create_merchant(database, vault, name="Shop", email="owner@shop.example", now=utc_now())
-        await database.execute(
-            "insert into customer (merchant_id, live, email, first_name, last_name, username, country, created_at)"
-            " values ($1, true, 'grace@example.com', 'G', 'H', '', 'GB', now())",
-            merchant.id,
-        )
+        await set_back.customer(database, merchant.id, "grace@example.com")
     return Deployment(settings, shop_of(merchant, live=False))
 
 

@@ -8,6 +8,7 @@ from shutil import which
 
 import pytest
 from prometheus_client import REGISTRY
+from tests import set_back
 
 import paydesk.app  # for the metrics that it, the server around it and the worker register
 import paydesk.commands.serving
@@ -144,12 +145,7 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
         await migrate(database)
         made = await create_merchant(database, vault, name="Shop", email="owner@shop.example", now=utc_now())
         for name in ("ada", "grace"):
-            await database.execute(
-                "insert into customer (merchant_id, live, email, first_name, last_name, username, country, created_at)"
-                " values ($1, true, $2, 'A', 'B', '', 'GB', now())",
-                made.id,
-                f"{name}@example.com",
-            )
+            await set_back.customer(database, made.id, f"{name}@example.com")
         run(backup)
         run(
             f"paydesk customer erase {made.id} --email ada@example.com --yes",

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
+from tests import breaking
 from tests.conftest import SignedForm
 from tests.sweeping import database, database_url
 
@@ -25,7 +26,7 @@ PAN = "4242424242424242"
 
 @pytest.fixture(autouse=True)
 async def _nothing_told_yet(database: Database) -> None:
-    await database.execute("delete from alarm where kind = 'policy_violated'")
+    await breaking.no_alarms(database, "policy_violated")
 
 
 def said(

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
+from tests import breaking
 from tests.domain.accounts.someone import Someone
 
 from paydesk.core.clock import utc_now
@@ -95,7 +96,7 @@ async def test_a_line_is_never_changed_and_goes_only_with_its_month(
         with pytest.raises(asyncpg.RaiseError, match="append-only"):
             await database.execute("delete from audit_entry where merchant_id = $1", shop.merchant_id)
     with pytest.raises(asyncpg.RaiseError, match="append-only"):
-        await database.execute("update audit_entry set subject = 'x' where merchant_id = $1", shop.merchant_id)
+        await breaking.say(database, "audit_entry", {"merchant_id": shop.merchant_id}, subject="x")
     assert len(await list_entries(database, shop.merchant_id, Page(10))) == 1 + partitioned
     if partitioned:
         await keep_partitions(database, now=now + timedelta(days=460), months=13)

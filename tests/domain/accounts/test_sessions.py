@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests import breaking, set_back
 from tests.domain.accounts.conftest import Join
 from tests.domain.accounts.someone import Someone, new_client
 
@@ -47,7 +48,7 @@ async def test_a_session_falls_asleep_when_nobody_uses_it(ada: Someone) -> None:
 
 async def test_an_operators_session_ends_after_fifteen_idle_minutes(ada: Someone, database: Database) -> None:
     began, minutes = ada.session.last_seen_at, timedelta(minutes=15)
-    await database.execute("update person set operator = true where id = $1", ada.id)
+    await breaking.say(database, "person", {"id": ada.id}, operator=True)
     await ada.again(now=began + minutes - SECOND)
     await ada.again(now=began + 2 * minutes - 2 * SECOND)
     with pytest.raises(NotLoggedIn):
@@ -141,9 +142,7 @@ async def test_another_merchant_cannot_be_looked_at(ada: Someone, stranger: Some
 async def test_a_session_that_points_at_anothers_shop_does_not_show_it(
     ada: Someone, stranger: Someone, database: Database
 ) -> None:
-    await database.execute(
-        "update account_session set merchant_id = $2, live = true where id = $1", ada.session.id, stranger.merchant_id
-    )
+    await breaking.say(database, "account_session", {"id": ada.session.id}, merchant_id=stranger.merchant_id, live=True)
     session = await ada.again()
     assert (session.merchant_id, session.live) == (ada.merchant_id, False)
 
@@ -178,7 +177,7 @@ async def test_a_form_belongs_to_its_session(ada: Someone, stranger: Someone, ga
 async def test_housekeeping_drops_what_is_over_and_nothing_else(
     ada: Someone, stranger: Someone, database: Database
 ) -> None:
-    await database.execute("update account_session set expires_at = $2 where id = $1", ada.session.id, utc_now())
+    await set_back.times(database, "account_session", {"id": ada.session.id}, expires_at=utc_now())
     await forget_past_entries(database, now=utc_now())
     assert await database.fetchval("select count(*) from account_session where id = $1", ada.session.id) == 0
     await stranger.again()

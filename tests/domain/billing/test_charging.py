@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.banks import HeardBank, HeldBank
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import MONTHLY
@@ -52,15 +52,13 @@ async def clean(club: Subscriber) -> Callable[[], Awaitable[None]]:
 
 async def due_now(subscription: Subscription, database: Database, **ago: float) -> None:
     """Let it be due in real time: a worker without a merchant or a time given finds it."""
-    await database.execute(
-        "update subscription set date_next = $2 where id = $1", subscription.id, utc_now() - timedelta(**ago)
-    )
+    await set_back.renewal_due(database, subscription.id, utc_now() - timedelta(**ago))
 
 
 @pytest.fixture
 async def nobody_else(database: Database) -> None:
     """What other tests left behind is not due."""
-    await database.execute("update subscription set date_next = date_next + interval '100 years'")
+    await set_back.no_renewal_due(database)
 
 
 async def test_the_charge_names_the_first_payment_to_the_network(club: Subscriber, obedient: ObedientBank) -> None:
@@ -220,8 +218,8 @@ async def test_a_replaced_card_is_put_to_the_network_after_a_hard_decline(
 
 async def test_an_erased_card_fails_without_the_network(club: Subscriber, obedient: ObedientBank) -> None:
     subscription = await club.subscribe()
-    await club.desk.database.execute(
-        "update card set number_sealed = null, erased_at = now() where merchant_id = $1", club.shop.merchant_id
+    await breaking.say(
+        club.desk.database, "card", {"merchant_id": club.shop.merchant_id}, number_sealed=None, erased_at=utc_now()
     )
     assert (await club.charge_due(subscription)).failures == 1
     assert len(obedient.asked) == 1

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import set_back, shopfront
+from tests import breaking, set_back, shopfront
 from tests.banks import HeldBank, answering, ending_in
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
@@ -182,9 +182,7 @@ async def test_a_failing_charge_is_due_at_once_and_the_calendar_is_kept(failing:
 
 
 async def test_a_hard_decline_is_forgotten_with_the_card(failing: Holder, database: Database) -> None:
-    await database.execute(
-        "update card set refused_as = 'stolen_card' where merchant_id = $1", failing.shop.merchant_id
-    )
+    await breaking.say(database, "card", {"merchant_id": failing.shop.merchant_id}, refused_as="stolen_card")
     await failing.give(VISA)
     assert await failing.charge((await failing.now()).date_next) == 1
     assert (await failing.now()).counter == 2

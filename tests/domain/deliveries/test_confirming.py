@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import MONTHLY
 from tests.standings import standings
@@ -321,9 +322,8 @@ class TestRefusals:
 
     async def test_fewer_than_the_form_said(self, warehouse: Any, database: Database) -> None:
         payment_id = await warehouse.sell()
-        await database.execute(
-            """update checkout set parameters = '{"quantity": "3"}' where merchant_id = $1""",
-            warehouse.shop.merchant_id,
+        await breaking.say(
+            database, "checkout", {"merchant_id": warehouse.shop.merchant_id}, parameters='{"quantity": "3"}'
         )
         await self.unchanged(warehouse, payment_id, Malformed, "less than the order's 3", quantity="2")
         assert (await warehouse.confirm(payment_id, quantity="3")).result is Result.CAPTURED
@@ -356,7 +356,7 @@ class TestRefusals:
     @pytest.mark.parametrize("state", ["declined", "processing", "challenged"])
     async def test_an_order_that_is_not_paid(self, warehouse: Any, database: Database, state: str) -> None:
         payment_id = await warehouse.sell()
-        await database.execute("update payment set state = $2 where id = $1", payment_id, state)
+        await breaking.say(database, "payment", {"id": payment_id}, state=state)
         await self.unchanged(warehouse, payment_id, Conflict, f"is not paid: it is {state}")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Record
@@ -307,11 +308,9 @@ async def test_every_state_of_a_payment_has_attempts_that_agree_with_it(
     agreeing = set()
     for state in PaymentState:
         for attempt_state in AttemptState:
-            await till.database.execute(
-                "update payment set state = $2 where merchant_id = $1", till.shop.merchant_id, state
-            )
-            await till.database.execute(
-                "update payment_attempt set state = $2 where merchant_id = $1", till.shop.merchant_id, attempt_state
+            await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, state=state)
+            await breaking.say(
+                till.database, "payment_attempt", {"merchant_id": till.shop.merchant_id}, state=attempt_state
             )
             found = await checked(till)
             assert set(found) == {"attempts_agree"}
@@ -365,7 +364,7 @@ async def test_an_approved_attempt_that_the_bank_has_never_seen_is_named(till: A
 async def test_an_attempt_given_up_with_money_at_the_bank_is_named(till: Any, state: str) -> None:
     await till.pay(ANSWER_LOST)
     assert not broken(await checked(till))
-    await till.database.execute("update payment set state = 'declined' where merchant_id = $1", till.shop.merchant_id)
+    await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, state="declined")
     attempt_id = await till.database.fetchval(
         "update payment_attempt set state = $2 where merchant_id = $1 returning id", till.shop.merchant_id, state
     )

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.shopfront import ships
 
 from paydesk.core.clock import utc_now
@@ -208,7 +208,7 @@ async def test_a_chargeback_that_was_read_but_not_recorded_is_named(till: Any) -
 
 async def test_a_refund_that_the_bank_does_not_know_is_named(till: Any) -> None:
     await refunded_in_part(till)
-    await till.database.execute("update payment set refunded = 5 where merchant_id = $1", till.shop.merchant_id)
+    await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, refunded=5)
     assert "approved_money_at_bank" in await broken(till)
 
 
@@ -222,7 +222,11 @@ async def test_a_refund_whose_outcome_is_unknown_for_a_day_is_named(till: Any) -
             hours,
         )
         assert ("outcomes_known" in await broken(till)) is is_named
-    await till.database.execute(
-        "update movement set state = 'done', finished_at = now(), lookup_at = null where merchant_id = $1",
-        till.shop.merchant_id,
+    await breaking.say(
+        till.database,
+        "movement",
+        {"merchant_id": till.shop.merchant_id},
+        state="done",
+        finished_at=utc_now(),
+        lookup_at=None,
     )

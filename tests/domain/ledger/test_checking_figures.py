@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.ledger.test_checking_after import (
     authorized,
@@ -197,10 +197,13 @@ def test_every_rule_of_figures_is_seen_to_fail() -> None:
 async def test_a_test_clock_that_was_moved_is_no_wrong_date(till: Any) -> None:
     await subscribed(till)
     await set_back.clock_runs_ahead(till.database, till.shop.merchant_id, timedelta(days=400))
-    await till.database.execute(
-        "update pingback set state = 'due', url = 'https://shop.example/', due_at = now() + interval '400 days'"
-        " where merchant_id = $1",
-        till.shop.merchant_id,
+    await breaking.say(
+        till.database,
+        "pingback",
+        {"merchant_id": till.shop.merchant_id},
+        state="due",
+        url="https://shop.example/",
+        due_at=utc_now() + timedelta(days=400),
     )
     found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id)
     assert [finding.rule.statement for finding in found if finding.found] == []
@@ -215,10 +218,8 @@ async def test_a_refund_in_progress_may_have_arrived_but_no_more_than_that(
     given = await refund(
         till.desk, till.shop, await payment_of(till), Decimal("7.00"), requested_by="api", now=utc_now()
     )
-    await till.database.execute(
-        "update payment set refunded = 0, refunding = $2 where merchant_id = $1",
-        till.shop.merchant_id,
-        Decimal(refunding),
+    await breaking.say(
+        till.database, "payment", {"merchant_id": till.shop.merchant_id}, refunded=0, refunding=Decimal(refunding)
     )
     assert given.status
     assert ("approved_money_at_bank" in await broken(till)) is named
@@ -226,7 +227,7 @@ async def test_a_refund_in_progress_may_have_arrived_but_no_more_than_that(
 
 async def test_money_that_left_while_a_capture_is_under_way_is_named(till: Any) -> None:
     await authorized(till)
-    await till.database.execute("update payment set moving_id = 1 where merchant_id = $1", till.shop.merchant_id)
+    await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, moving_id=1)
     assert "approved_money_at_bank" not in await broken(till), "held or taken, it is all there"
-    await till.database.execute("update payment_attempt set amount = 9 where merchant_id = $1", till.shop.merchant_id)
+    await breaking.say(till.database, "payment_attempt", {"merchant_id": till.shop.merchant_id}, amount=9)
     assert "approved_money_at_bank" in await broken(till)

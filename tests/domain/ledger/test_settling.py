@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.domain.ledger.paying_out import record_payout
 
 from paydesk.core.clock import utc_now
@@ -67,7 +67,7 @@ async def test_the_reserve_is_released_after_180_days_once(database: Database, s
 
 
 async def test_a_merchants_own_delays_count(database: Database, shop: Shop, buy: Buy) -> None:
-    await database.execute("update merchant set settlement_days = 2, reserve_days = 30 where id = $1", shop.merchant_id)
+    await breaking.say(database, "merchant", {"id": shop.merchant_id}, settlement_days=2, reserve_days=30)
     await buy()
     assert await settle(database, shop, 2.01) == 1
     assert await settle(database, shop, 30.01) == 1

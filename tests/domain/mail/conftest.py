@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.adapters.mail.post_offices import PostOffice, post_office
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.sweeping import database, database_url
@@ -31,9 +31,9 @@ async def _no_mails_yet(database: Database) -> AsyncIterator[None]:
     """A sender takes what is due of all merchants, so that what the tests before have left would be
     in the way.
     """
-    await database.execute("update mail set state = 'failed' where state = 'due'")
+    await breaking.say(database, "mail", {"state": "due"}, state="failed")
     yield
-    await database.execute("update mail set state = 'failed' where state = 'due'")
+    await breaking.say(database, "mail", {"state": "due"}, state="failed")
 
 
 @pytest.fixture

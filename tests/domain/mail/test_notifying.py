@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests import breaking, set_back
 from tests.conftest import accept_waiting
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
@@ -33,26 +34,13 @@ class Team:
     async def join(self, name: str, role: str, language: str, *, confirmed: bool = True) -> str:
         """A colleague in the team; returns their address."""
         email = f"{name}.{secrets.token_hex(4)}@team.example"
-        await self.database.execute(
-            "with p as (insert into person (email, name, language, email_confirmed_at, created_at)"
-            " values ($1, $2, $3, case when $4 then now() end, now()) returning id)"
-            " insert into membership (merchant_id, person_id, role, created_at) select $5, id, $6, now() from p",
-            email,
-            name,
-            language,
-            confirmed,
-            self.shop.merchant_id,
-            role,
-        )
+        person = await set_back.somebody(self.database, email, name=name, language=language, confirmed=confirmed)
+        await set_back.member(self.database, self.shop.merchant_id, person, role)
         return email
 
     async def hand_in(self) -> None:
         """A profile that waits for the operator."""
-        await self.database.execute(
-            "insert into business_profile (merchant_id, status, submitted_at, changed_at)"
-            " values ($1, 'submitted', now(), now())",
-            self.shop.merchant_id,
-        )
+        await set_back.profile(self.database, self.shop.merchant_id, "submitted", submitted_at=utc_now())
 
     async def mails(self) -> list[Any]:
         return list(
@@ -107,9 +95,7 @@ async def test_a_profiles_answers_are_told(team: Team) -> None:
     merchant_id = team.shop.merchant_id
     seen, now = await seen_now(team.database, merchant_id), utc_now()
     await refuse(team.database, COMMAND_LINE, merchant_id, seen=seen, reason="Name your towels.", now=now)
-    await team.database.execute(
-        "update business_profile set status = 'submitted' where merchant_id = $1", team.shop.merchant_id
-    )
+    await breaking.say(team.database, "business_profile", {"merchant_id": team.shop.merchant_id}, status="submitted")
     await accept_waiting(team.database, merchant_id, seen=seen)
     refused, accepted = await team.mails()
     assert (refused["kind"], json.loads(refused["facts"])["reason"]) == ("profile_refused", "Name your towels.")

@@ -8,6 +8,7 @@ import secrets
 from typing import Any
 
 import pytest
+from tests import breaking, set_back
 from tests.domain.mail.conftest import UNCAPPED, Desk
 
 from paydesk.core.clock import utc_now
@@ -21,16 +22,9 @@ def address() -> str:
 
 
 async def add_person(mails: Desk, email: str, role: str | None, *, confirmed: bool) -> None:
-    person = await mails.database.fetchval(
-        "insert into person (email, name, email_confirmed_at, created_at)"
-        " values ($1, 'Ada', case when $2 then now() end, now()) returning id",
-        email,
-        confirmed,
-    )
+    person = await set_back.somebody(mails.database, email, confirmed=confirmed)
     if role is not None:
-        await mails.database.execute(
-            "insert into membership values ($1, $2, $3, now())", mails.shop.merchant_id, person, role
-        )
+        await set_back.member(mails.database, mails.shop.merchant_id, person, role)
 
 
 async def goes_to(mails: Desk, kind: Kind, to: str, *, live: bool | None = None, of_shop: bool = True) -> str:
@@ -66,7 +60,7 @@ async def goes_to(mails: Desk, kind: Kind, to: str, *, live: bool | None = None,
 async def shops_own(mails: Desk) -> str:
     """The address in the shop's settings, which is anybody's."""
     email = address()
-    await mails.database.execute("update merchant set email = $2 where id = $1", mails.shop.merchant_id, email)
+    await breaking.say(mails.database, "merchant", {"id": mails.shop.merchant_id}, email=email)
     return email
 
 

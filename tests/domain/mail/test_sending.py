@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests import set_back
 from tests.adapters.mail.post_offices import PostOffice, post_office, silent_server
 from tests.domain.mail.conftest import UNCAPPED, Desk
 from tests.domain.mail.rounds import send_due
@@ -233,9 +234,7 @@ async def test_neither_addresses_nor_passwords_are_logged(
 
 async def test_merchants_are_written_to_in_the_language_of_who_logs_in(mails: Desk, office: PostOffice) -> None:
     address = f"owner-{mails.shop.merchant_id}@shop.example"
-    await mails.database.execute(
-        "insert into person (email, name, language, created_at) values ($1, 'Ada', 'fr', now())", address
-    )
+    await set_back.somebody(mails.database, address, language="fr")
     await mails.queue(kind="void_reminder", to=address.upper(), language="en")
     await mails.queue(kind="receipt", to=address, language="en")
     await send_due(mails.sender(office.url), now=utc_now())

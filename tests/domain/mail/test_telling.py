@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tests import shopfront
+from tests import breaking, set_back, shopfront
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.links import newest_portal
 from tests.shopfront import choose_mails
@@ -118,9 +118,7 @@ async def test_looking_again_tells_nothing_again(desk: Desk, shop: Shop) -> None
     await buy(desk, shop, "A1")
     for _ in range(3):
         await tell(desk.database)
-    await desk.database.execute(
-        "update mail_place set read_to = 0, swept_to = 0 where merchant_id = $1", shop.merchant_id
-    )
+    await breaking.say(desk.database, "mail_place", {"merchant_id": shop.merchant_id}, read_to=0, swept_to=0)
     await tell(desk.database)
     assert await kinds(desk.database, shop) == ["receipt"]
 
@@ -207,7 +205,7 @@ async def test_what_happened_days_ago_is_not_told_any_more(desk: Desk, shop: Sho
 
 async def test_an_erased_customer_is_not_written_to(desk: Desk, shop: Shop) -> None:
     await buy(desk, shop, "A1")
-    await desk.database.execute("update customer set erased_at = now() where merchant_id = $1", shop.merchant_id)
+    await set_back.times(desk.database, "customer", {"merchant_id": shop.merchant_id}, erased_at=utc_now())
     await tell(desk.database)
     assert await told(desk.database, shop) == []
 

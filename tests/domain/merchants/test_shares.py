@@ -7,6 +7,7 @@ import secrets
 from contextlib import suppress
 
 import pytest
+from tests import set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import TooMany
@@ -24,10 +25,7 @@ def anywhere() -> str:
 @pytest.fixture
 async def owner_id(database: Database, shop: Shop, other_shop: Shop) -> int:
     """Somebody who owns both shops."""
-    person_id = await database.fetchval(
-        "insert into person (email, name, created_at) values ($1, 'Ada', now()) returning id",
-        f"{secrets.token_hex(6)}@shop.example",
-    )
+    person_id = await set_back.somebody(database)
     for owned in (shop, other_shop):
         await add_member(database, owned.merchant_id, person_id, Role.owner, now=utc_now())
     return int(person_id)

@@ -67,7 +67,7 @@ class Books:
 
     async def say(self, **columns: Any) -> None:
         """Our books say something else of the payment than what came to pass."""
-        await breaking.say(self.database, "payment", self.shop.merchant_id, row=self.payment_id, **columns)
+        await breaking.say(self.database, "payment", {"id": self.payment_id}, **columns)
 
     async def forget(self) -> None:
         """Our books have forgotten all that this shop was paid."""

@@ -19,7 +19,7 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import check
-from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 from paydesk.domain.payments.desk import Desk
@@ -135,7 +135,7 @@ class Forgetful:
         async with self.copies() as (name, database):
             made = await create_merchant(database, self.desk.vault, name="Shop", email="o@shop.example", now=utc_now())
             till = Desks(replace(self.desk, database=database), shop_of(made, live=False), self.bank)
-            await database.execute("update merchant set test_pingback_url = 'https://shop.example/pingback'")
+            await change_merchant(database, made.id, test_pingback_url="https://shop.example/pingback")
             if known is not None:
                 await known(till)
         async with self.copies(name) as (_, database):

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.banks import answering, ending_in
 from tests.domain.operations.forgetting import MASTERCARD, VISA, Desks, Forgetful
 from tests.domain.subscriptions.subscriber import Subscriber
@@ -174,9 +175,9 @@ async def test_what_can_not_be_adopted_is_named_and_left_alone(forgetful: Forget
         ids = {row["merchant_order_id"]: row["id"] for row in before.rows["payments"]}
         elsewhere = replace(till, desk=replace(till.desk, pads=pads_of(b"another secret")))
         assert await elsewhere.pay(await till.order("twice"), MASTERCARD) == Paid()
-        await till.database.execute("update payment set id = $1", ids["taken"])
-        await till.database.execute("update payment_attempt set payment_id = $1", ids["taken"])
-        await till.database.execute("update pingback set payment_id = $1", ids["taken"])
+        await breaking.say(till.database, "payment", {}, id=ids["taken"])
+        await breaking.say(till.database, "payment_attempt", {}, payment_id=ids["taken"])
+        await breaking.say(till.database, "pingback", {}, payment_id=ids["taken"])
         books = await till.books()
         found = await till.reconcile()
         reasons = {one.reason.partition(": ")[2] for one in found.differences}

@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.adapters.mail.post_offices import PostOffice, post_office
 from tests.banks import LiveBank
@@ -94,7 +95,7 @@ async def merchant(database: Database, vault: Vault, receiver: Receiver) -> Merc
     await submit_profile(database, made.id)
     await accept_waiting(database, made.id)
     await go_live(database, made.id, now=utc_now())
-    await database.execute("update merchant set test_pingback_url = $1", f"{receiver.base}/tests")
+    await breaking.say(database, "merchant", {}, test_pingback_url=f"{receiver.base}/tests")
     return made
 
 
@@ -215,7 +216,7 @@ async def test_nothing_that_is_live_begins_in_a_copy_though_a_process_has_the_li
     with pytest.raises(Conflict, match="this is a copy"):
         await resume_merchant(database, COMMAND_LINE, shop.merchant_id, now=utc_now())
     # A process that knows nothing of copies has let the merchant go on.
-    await database.execute("update merchant set suspended_at = null, suspended_reason = ''")
+    await breaking.say(database, "merchant", {}, suspended_at=None, suspended_reason="")
     for begin in (
         lambda: till.pay(opened, APPROVED),
         lambda: refund(desk, shop, paid, None, requested_by="operator", request_key="again", now=utc_now()),
@@ -237,7 +238,7 @@ async def test_tests_go_on_and_reach_only_the_networks_that_are_named_for_copies
     attempts = "select error from pingback_attempt order by at desc limit 1"
     assert "not one of PAYDESK_COPY_ALLOW" in await deployment.desk.database.fetchval(attempts)
     deployment.settings = deployment.settings.model_copy(update={"copy_allow": LOOPBACK})
-    await deployment.desk.database.execute("update pingback set due_at = now() where state = 'due'")
+    await set_back.times(deployment.desk.database, "pingback", {"state": "due"}, due_at=utc_now())
     await deployment.work()
     assert {one.path for one in deployment.receiver.received} == {"/tests"}
 
@@ -270,7 +271,7 @@ async def test_a_copy_refuses_a_live_acquirer_and_its_deployment_does_not(databa
 async def test_live_calls_and_forms_are_refused_and_those_of_the_sandbox_are_not(
     database: Database, merchant: Merchant, open_web: OpenWeb, signed_form: SignedForm
 ) -> None:
-    await database.execute("update merchant set test_mode = false")
+    await breaking.say(database, "merchant", {}, test_mode=False)
     browser, keys = await open_web(), {"X-ApiKey": merchant.private_key}
     assert (await browser.get("/api/v1/payments", headers=keys)).status_code == 200
     await make_harmless(database)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
@@ -84,8 +85,8 @@ async def test_a_change_of_the_plan_changes_every_currency_that_follows_it(
     database: Database, shop: Shop, fees: Fees
 ) -> None:
     await set_to(database, shop, "KRW", "1", "2")
-    await database.execute(
-        "update fee_plan set fixed = 0.10, chargeback_fee = 20 where merchant_id = $1", shop.merchant_id
+    await breaking.say(
+        database, "fee_plan", {"merchant_id": shop.merchant_id}, fixed=Decimal("0.10"), chargeback_fee=20
     )
     assert (await fees("JPY"), await fees("KRW")) == ((10, 2000), (1, 2))
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests import breaking, set_back
 from tests.conftest import migrated_database
 
 from paydesk.core.errors import Held
@@ -89,10 +90,7 @@ async def own_url(server_url: str) -> AsyncIterator[str]:
 async def own(own_url: str) -> AsyncIterator[Database]:
     """That database in its first epoch, as one on which all was there when it was last looked."""
     async with connected(own_url, most=4) as pool:
-        await pool.execute("delete from history")
-        await pool.execute("insert into history (number, arrived, whole) values (500, server_place(), server_place())")
-        await pool.execute("update deployment set epoch = 1")
-        await pool.execute("delete from alarm")
+        await set_back.history_begins_here(pool)
         yield pool
 
 
@@ -115,7 +113,7 @@ async def test_a_beat_is_committed_once_however_many_beat(own: Database) -> None
 
 
 async def test_nobody_beats_on_a_server_on_which_nobody_has_looked(own: Database) -> None:
-    await own.execute("update history set whole = 'another/00000001'")
+    await breaking.say(own, "history", {}, whole="another/00000001")
     await queries.beat(own, rest=timedelta(0))
     assert (await read(own)).beat.number == 500
 
@@ -184,7 +182,7 @@ async def test_on_another_server_ids_leap_before_anything_else_and_money_waits_f
     process = await remembering(own)
     last = await own.fetchval("select nextval('payment_id_seq')")
     before = "another/00000001"
-    await own.execute("update history set arrived = $1, whole = $1", before)
+    await breaking.say(own, "history", {}, arrived=before, whole=before)
     async with connected(own_url, least=3, most=3, meet=process.meet) as pool:
         after = await pool.fetchval("select nextval('payment_id_seq')")
         assert module.GAP_OF_ARRIVAL < after - last <= 10 * module.GAP_OF_ARRIVAL + 10, "not by each connection"
@@ -196,7 +194,7 @@ async def test_on_another_server_ids_leap_before_anything_else_and_money_waits_f
 
 async def test_a_new_database_begins_with_its_first_ids(own_url: str, own: Database) -> None:
     last = await own.fetchval("select nextval('payment_id_seq')")
-    await own.execute("update history set arrived = '', whole = ''")
+    await breaking.say(own, "history", {}, arrived="", whole="")
     async with connected(own_url, most=1, meet=History().meet) as pool:
         assert await pool.fetchval("select nextval('payment_id_seq')") - last < 100
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking, set_back
 from tests.banks import answering, ending_in
 from tests.conftest import migrated_database
-from tests.databases import unguarded
 from tests.domain.subscriptions.subscriber import Subscriber
 
 from paydesk.adapters.acquirers.gated import GatedAcquirer
@@ -57,10 +57,8 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture(autouse=True)
 async def _nothing_is_held(database: Database) -> None:
     """And what the test before left was paid at a bank of its own."""
-    await database.execute("delete from history")
-    await database.execute("insert into history (number, arrived, whole) values (500, server_place(), server_place())")
-    await database.execute("update payment_attempt set acquirer = 'elsewhere' where state = 'approved'")
-    await database.execute("delete from alarm")
+    await set_back.history_begins_here(database)
+    await breaking.paid_elsewhere(database)
 
 
 @pytest.fixture
@@ -94,13 +92,6 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def forget(database: Database, shop: Shop) -> None:
-    """The database forgets all that a shop was paid."""
-    async with database.acquire() as connection, connection.transaction(), unguarded(connection):
-        for table in ("pingback", "ledger_entry", "payment_attempt", "payment"):
-            await connection.execute(f"delete from {table} where merchant_id = $1", shop.merchant_id)
-
-
 async def because(database: Database) -> str:
     return (await read(database)).held_because
 
@@ -126,7 +117,7 @@ class TestLooking:
         self, gated: Desk, history: History, desk: Desk, buy: Buy
     ) -> None:
         await buy()
-        await desk.database.execute("update history set whole = 'another/00000001'")
+        await breaking.say(desk.database, "history", {}, whole="another/00000001")
         known = History((await read(desk.database)).memory)
         async with watching(gated, history), watching(replace(gated, gate=known.gate), known):
             await until(lambda: history.gate.is_open and known.gate.is_open)
@@ -136,7 +127,7 @@ class TestLooking:
     async def test_who_looked_on_one_server_says_nothing_of_the_one_that_took_over(
         self, gated: Desk, history: History, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        await desk.database.execute("update history set whole = 'before/00000001'")
+        await breaking.say(desk.database, "history", {}, whole="before/00000001")
         honest, compared = holding._compare, asyncio.Event()
 
         async def compare_and_fail_over(*asked: Any, **how: Any) -> Any:
@@ -153,7 +144,7 @@ class TestLooking:
         self, gated: Desk, history: History, desk: Desk, buy: Buy, shop: Shop
     ) -> None:
         await buy()
-        await forget(desk.database, shop)
+        await breaking.forget_payments(desk.database, shop)
         async with watching(gated, history):
             await until(lambda: history.gate.standing is Standing.HELD)
         assert "differ in 1 places, the first: it is not in our books" in await because(desk.database)
@@ -197,14 +188,14 @@ class TestLifting:
     async def held(self, desk: Desk, buy: Buy, shop: Shop) -> Desk:
         """It is held, and the bank has a purchase that our books don't, and that nobody adopts."""
         await buy()
-        await forget(desk.database, shop)
+        await breaking.forget_payments(desk.database, shop)
         await hold(desk.database, epoch=1, above=1, because="restored", since=utc_now() - timedelta(days=1))
         assert await because(desk.database) == "restored"
         return replace(desk, adopts=False)
 
     @pytest.fixture(autouse=True)
     async def _first_epoch(self, database: Database) -> None:
-        await database.execute("update deployment set epoch = 1")
+        await breaking.say(database, "deployment", {}, epoch=1)
 
     async def test_workers_lift_it_once_both_agree(self, desk: Desk, buy: Buy) -> None:
         await buy()

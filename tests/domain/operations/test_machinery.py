@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from prometheus_client import REGISTRY
-from tests import shopfront
+from tests import set_back, shopfront
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
@@ -39,11 +39,11 @@ async def test_a_pingback_that_waits_is_measured_with_its_age(
     database: Database, shop: Shop, buy: Callable[[], Awaitable[int]]
 ) -> None:
     payment_id = await buy()
-    await database.execute(
-        "update pingback set due_at = now() - interval '2 hours'"
-        " where merchant_id = $1 and payment_id = $2 and state = 'due'",
-        shop.merchant_id,
-        payment_id,
+    await set_back.times(
+        database,
+        "pingback",
+        {"merchant_id": shop.merchant_id, "payment_id": payment_id, "state": "due"},
+        due_at=utc_now() - timedelta(hours=2),
     )
     now = utc_now()
     await watch_queues(database, now=now)

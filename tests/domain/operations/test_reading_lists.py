@@ -127,7 +127,7 @@ async def test_an_empty_list_beside_empty_books_is_two_pages_and_nothing_else(bo
 async def test_each_page_is_compared(books: Books) -> None:
     other = await books.another()
     keys = [(await one.attempt())["idempotency_key"] for one in (books, other)]
-    await breaking.say(books.database, "payment", books.shop.merchant_id, refunded=1)
+    await breaking.say(books.database, "payment", {"merchant_id": books.shop.merchant_id}, refunded=1)
 
     def page(whole: PurchasePage, after: str) -> PurchasePage:
         return replace(whole, purchases=tuple(one for one in whole.purchases if one.key == keys[bool(after)]))
@@ -185,7 +185,9 @@ async def test_a_database_that_went_back_is_known_by_what_the_bank_has_more(forg
 
 
 async def test_one_way_alone_does_not_ask_for_what_the_list_lacks(books: Books) -> None:
-    await breaking.say(books.database, "payment_attempt", books.shop.merchant_id, idempotency_key="never sent")
+    await breaking.say(
+        books.database, "payment_attempt", {"merchant_id": books.shop.merchant_id}, idempotency_key="never sent"
+    )
     now = utc_now()
     for both_ways, kinds in ((True, {Kind.UNKNOWN_HERE, Kind.UNKNOWN_THERE}), (False, {Kind.UNKNOWN_HERE})):
         since, later = now - timedelta(hours=1), now + 2 * SETTLED

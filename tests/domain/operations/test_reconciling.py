@@ -40,7 +40,9 @@ async def test_money_that_our_books_forgot_is_found_by_its_mark(books: Books) ->
 
 
 async def test_what_the_bank_lacks_is_found_too(books: Books) -> None:
-    await breaking.say(books.database, "payment_attempt", books.shop.merchant_id, idempotency_key="never sent")
+    await breaking.say(
+        books.database, "payment_attempt", {"merchant_id": books.shop.merchant_id}, idempotency_key="never sent"
+    )
     reasons = {one.key: one.reason for one in await books.differences()}
     assert (
         reasons["never sent"]
@@ -64,11 +66,13 @@ async def test_each_way_to_differ_is_named_and_settles_itself_once_mended(
     books: Books, table: str, wrong: dict[str, Any], reason: str
 ) -> None:
     row = await books.database.fetchrow(f"select * from {table} where merchant_id = $1", books.shop.merchant_id)
-    await breaking.say(books.database, table, books.shop.merchant_id, **wrong)
+    await breaking.say(books.database, table, {"merchant_id": books.shop.merchant_id}, **wrong)
     (said,) = await books.reasons()
     assert said.startswith(reason)
     assert len(await books.alarms()) == 1
-    await breaking.say(books.database, table, books.shop.merchant_id, **{name: row[name] for name in wrong})
+    await breaking.say(
+        books.database, table, {"merchant_id": books.shop.merchant_id}, **{name: row[name] for name in wrong}
+    )
     assert (await books.reasons(), await books.alarms()) == ([], [])
 
 
@@ -102,7 +106,7 @@ async def test_a_refund_of_a_test_side_that_was_emptied_since_is_no_difference(b
 
 
 async def test_workers_share_the_hourly_reading_and_measure_it(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    await books.database.execute("delete from reconciliation")
+    await breaking.never_reconciled(books.database)
     await books.say(refunded=1)
     monkeypatch.setattr(reconciling, "SETTLED", timedelta(seconds=-1))
     for _ in range(2):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.sweeping import database, database_url
 
 from paydesk.core.errors import Held
@@ -41,7 +42,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
 
 @pytest.fixture(autouse=True)
 async def _no_alarm(database: Database) -> None:
-    await database.execute("delete from alarm where kind = 'standby_lost'")
+    await breaking.no_alarms(database, "standby_lost")
 
 
 async def alarms(database: Database) -> list[tuple[str, int, bool]]:

@@ -76,14 +76,16 @@ async def test_sums_that_differ_are_found_in_their_own_currency(books: Books) ->
 
 
 async def test_what_only_our_books_know_is_found(books: Books) -> None:
-    await breaking.say(books.database, "payment_attempt", books.shop.merchant_id, idempotency_key="never sent")
+    await breaking.say(
+        books.database, "payment_attempt", {"merchant_id": books.shop.merchant_id}, idempotency_key="never sent"
+    )
     assert await broken(books) == {KNOWN: 1, LISTED: 1}
     assert await broken(books, merchant_id=books.shop.merchant_id) == {LISTED: 1}, "what is nobody's is not the shop's"
 
 
 async def test_one_merchant_may_be_looked_at_alone(books: Books, other_shop: Shop) -> None:
     await shopfront.buy(books.desk, other_shop)
-    await breaking.say(books.database, "payment", other_shop.merchant_id, refunded=1)
+    await breaking.say(books.database, "payment", {"merchant_id": other_shop.merchant_id}, refunded=1)
     assert await broken(books, merchant_id=books.shop.merchant_id) == {}
     assert await broken(books, merchant_id=other_shop.merchant_id) == await broken(books) == {AGREES: 1}
 
@@ -91,7 +93,7 @@ async def test_one_merchant_may_be_looked_at_alone(books: Books, other_shop: Sho
 async def test_no_more_are_kept_than_asked_for_and_all_are_counted(books: Books) -> None:
     for _ in range(2):
         await books.another()
-    await breaking.say(books.database, "payment", books.shop.merchant_id, refunded=1)
+    await breaking.say(books.database, "payment", {"merchant_id": books.shop.merchant_id}, refunded=1)
     found = (await witnessed(books, most=2))[AGREES]
     assert (found.found, len(found.differences)) == (3, 2)
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering, ending_in
 from tests.sweeping import database, database_url
@@ -94,7 +94,7 @@ class Returned:
 @pytest.fixture
 async def order(desk: Desk, shop: Shop, bank: Bank, database: Database, buy: Callable[[], Awaitable[int]]) -> Returned:
     await set_back.banks_tell_of_refunds_again(database)
-    await database.execute("delete from alarm")
+    await breaking.no_alarms(database)
     return Returned(desk, shop, bank, await buy())
 
 

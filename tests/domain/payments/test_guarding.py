@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from stdnum import luhn
+from tests import set_back
 from tests.banks import HeardBank
 from tests.shopfront import payer
 
@@ -159,14 +160,14 @@ async def test_everybody_is_asked_for_3ds_when_most_are_declined_then_the_mercha
         "select reason from alarm where kind = 'card_testing' and merchant_id = $1", till.shop.merchant_id
     )
     assert ["3-D Secure" in row["reason"] for row in reasons] == [True]
-    await database.execute("update card_guard set paused_until = $1", utc_now())
+    await set_back.times(database, "card_guard", {}, paused_until=utc_now())
     assert isinstance(await try_card(limited, VISA), ConfirmWithBank), "goes on with 3-D Secure"
 
 
 async def _declines_after(till: Any, *, count: int) -> None:
     """Declines of the minutes after 3-D Secure was first asked for."""
     later, database = utc_now() + timedelta(minutes=11), till.desk.database
-    await database.execute("update card_guard set authenticate_until = $1", later + timedelta(hours=1))
+    await set_back.times(database, "card_guard", {}, authenticate_until=later + timedelta(hours=1))
     for _ in range(count):
         await guarding.count_declines(database, [till.shop], till.desk.limits_of, now=later)
 
@@ -183,8 +184,7 @@ async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: He
 async def test_a_merchant_may_lower_a_limit_and_not_raise_it(till: Any, asked: HeardBank, database: Database) -> None:
     limited = with_limits(till, asked, declines_per_hour=3)
     for own, passing in ((1, 1), (99, 3)):
-        await database.execute("delete from card_try")
-        await database.execute("delete from card_guard")
+        await set_back.nobody_tried(database)
         await _own_limits(database, till.shop, address=own)
         results = [await try_card(limited, DECLINED, f"192.0.2.{own}") for _ in range(4)]
         assert results.count(Refused("declined")) == passing

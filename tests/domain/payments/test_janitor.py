@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering, ending_in
 
@@ -253,7 +254,7 @@ async def test_what_moved_while_the_bank_was_asked_is_left_alone(till: Any, monk
 
     async def slow_find(desk: Any, one: Lookup, *, now: datetime) -> Finding | None:
         monkeypatch.setattr(janitor, "_find", find)
-        await till.desk.database.execute("update payment_attempt set leased_until = null")
+        await set_back.times(till.desk.database, "payment_attempt", {}, leased_until=None)
         await till.settle(seconds=7)
         return None
 
@@ -265,9 +266,7 @@ async def test_what_moved_while_the_bank_was_asked_is_left_alone(till: Any, monk
 
 async def test_an_attempt_of_an_unknown_acquirer_holds_up_no_other(till: Any, database: Database) -> None:
     await lying(till, lose_answers=1).pay(await till.order(), VISA)
-    await database.execute(
-        "update payment_attempt set acquirer = 'retired' where merchant_id = $1", till.shop.merchant_id
-    )
+    await breaking.say(database, "payment_attempt", {"merchant_id": till.shop.merchant_id}, acquirer="retired")
     await lying(till, lose_answers=1).pay(await till.order(), VISA)
     await till.settle(seconds=6)
     assert await till.attempt_states() == ["processing", "approved"]

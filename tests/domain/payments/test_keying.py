@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.domain.conftest import OpenCopy
 from tests.domain.payments.conftest import Till
 from tests.domain.subscriptions.subscriber import Subscriber
@@ -258,9 +259,12 @@ async def _paid_here(till: Till) -> int:
 async def test_a_key_that_was_drawn_before_stays_and_counts(till: Till) -> None:
     token = await till.order("mug")
     await till.pay(token, DECLINED)
-    await till.desk.database.execute(
-        "update payment_attempt set idempotency_key = '7-drawn', number = null where merchant_id = $1",
-        till.shop.merchant_id,
+    await breaking.say(
+        till.desk.database,
+        "payment_attempt",
+        {"merchant_id": till.shop.merchant_id},
+        idempotency_key="7-drawn",
+        number=None,
     )
     await till.pay(token, VISA)
     assert [(row["idempotency_key"] == "7-drawn", row["number"]) for row in await till.attempts()] == [

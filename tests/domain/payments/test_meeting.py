@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering
 from tests.domain.payments.conftest import Till
@@ -334,10 +335,14 @@ async def _forget_renewal(till: Till, subscription_id: int, due: Any) -> None:
         f"delete from payment_attempt where merchant_id = $1 and payment_id in {renewals}", merchant_id
     )
     await database.execute("delete from payment where merchant_id = $1 and renewal", merchant_id)
-    await database.execute(
-        "update subscription set date_next = $2, next_period = 2, counter = 1, paid_number_counter = 1 where id = $1",
-        subscription_id,
-        due,
+    await breaking.say(
+        database,
+        "subscription",
+        {"id": subscription_id},
+        date_next=due,
+        next_period=2,
+        counter=1,
+        paid_number_counter=1,
     )
 
 

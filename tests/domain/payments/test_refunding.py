@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import buy, ships
 from tests.standings import standings
@@ -313,7 +314,7 @@ class TestWhatIsNotPaid:
 
     async def test_what_cost_nothing_is_a_conflict(self, refunds: Refunds) -> None:
         payment_id = await refunds.paid()
-        await refunds.database.execute("update payment set amount = 0 where id = $1", payment_id)
+        await breaking.say(refunds.database, "payment", {"id": payment_id}, amount=0)
         with pytest.raises(Conflict, match="cost nothing"):
             await refunds.refund(payment_id)
 

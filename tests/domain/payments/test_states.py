@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests import set_back
+from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.lengths import at_length
 from tests.shopfront import buy, ship, ships
@@ -72,7 +72,7 @@ async def test_the_schema_knows_the_same_states(database: Database) -> None:
 async def test_the_guard_of_these_tests_refuses_what_the_tables_do_not_allow(till: Any, database: Database) -> None:
     await till.pay(await till.order(), VISA)
     with pytest.raises(asyncpg.RaiseError, match="payment may not go from captured to processing"):
-        await database.execute("update payment set state = 'processing' where merchant_id = $1", till.shop.merchant_id)
+        await breaking.say(database, "payment", {"merchant_id": till.shop.merchant_id}, state="processing")
 
 
 async def test_the_statements_make_every_transition_of_the_tables_and_no_other(till: Any, database: Database) -> None:
@@ -113,7 +113,7 @@ async def test_the_statements_make_every_transition_of_the_tables_and_no_other(t
     # An authorization whose answer was lost, at once and after a challenge.
     for number in (VISA, ASKS_CUSTOMER):
         asked = await mute.pay(await till.order(), number)
-        await database.execute("update payment_attempt set capture = false where state = 'processing'")
+        await breaking.say(database, "payment_attempt", {"state": "processing"}, capture=False)
         await till.settle(seconds=6)
     reference = (await till.attempts())[-1]["acquirer_reference"]
     bank.bank.decide(reference, "approve")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from tests import set_back
 from tests.banks import HeldBank, LiveBank
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.payments.conftest import Till
@@ -126,7 +127,7 @@ async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
 async def test_a_suspended_merchant_is_paid_out_nothing_until_that_is_lifted(live_till: Till) -> None:
     database, shop = live_till.desk.database, live_till.shop
     assert await live_till.pay(await live_till.order(), APPROVED) == Paid()
-    await database.execute("update payment set funds_due_at = now() where merchant_id = $1", shop.merchant_id)
+    await set_back.times(database, "payment", {"merchant_id": shop.merchant_id}, funds_due_at=utc_now())
     await settle_due(database, real_now=utc_now())
 
     async def pay_out() -> Payout:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests import set_back
 
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -84,7 +85,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 @pytest.fixture(autouse=True)
 async def _no_other_pingbacks(database: Database) -> None:
     """A sender sends for all merchants, so that what other tests have left would be in the way."""
-    await database.execute("truncate pingback, pingback_attempt")
+    await set_back.no_pingbacks(database)
 
 
 @pytest.fixture

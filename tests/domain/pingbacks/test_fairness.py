@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests import set_back
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -145,10 +145,7 @@ async def people(database: Database) -> Callable[[Shop], Awaitable[int]]:
     """Gives a shop an owner of its own."""
 
     async def owned(shop: Shop) -> int:
-        person_id = await database.fetchval(
-            "insert into person (email, name, created_at) values ($1, 'Ada', now()) returning id",
-            f"{secrets.token_hex(6)}@shop.example",
-        )
+        person_id = await set_back.somebody(database)
         await add_member(database, shop.merchant_id, person_id, Role.owner, now=utc_now())
         return int(person_id)
 

@@ -4,6 +4,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from tests import breaking, set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page, Place
@@ -28,7 +29,7 @@ async def test_each_filter_finds_its_own_and_all_of_them(
         waits = stands is PingbackState.WAITING
         for side in (shop, Shop(shop.merchant_id, True), other_shop):
             made = await queue(side, None if waits else "https://shop.example/")
-            await database.execute("update pingback set event = $2, state = $3 where id = $1", made, kind, stands)
+            await breaking.say(database, "pingback", {"id": made}, event=kind, state=stands)
             if side == shop and event in (None, kind) and state in (None, stands):
                 expected.append(made)
     found = []
@@ -45,7 +46,7 @@ async def test_the_last_attempt_says_why_and_what_arrived_has_no_reason(
     receiver.answers |= {"/a": [(500, b""), (200, b"NOK")], "/b": [(404, b"")]}
     rejected, missing, fine = [await queue(shop, f"{receiver.base}/{path}") for path in "abc"]
     await sender.send_due_once(utc_now())
-    await database.execute("update pingback set due_at = now() where id = $1", rejected)
+    await set_back.times(database, "pingback", {"id": rejected}, due_at=utc_now())
     await sender.send_due_once(utc_now())
     unsent = await queue(shop, None)
     ids = [rejected, missing, fine, unsent]

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now
@@ -68,7 +69,7 @@ async def test_a_busy_side_is_counted_no_further_than_its_newest(
     now = utc_now()
     for hours in range(6):
         await queue(shop, "https://shop.example/", due_at=now - timedelta(hours=hours))
-    await database.execute("update pingback set state = 'acknowledged', attempts = 1")
+    await breaking.say(database, "pingback", {}, state="acknowledged", attempts=1)
     health = await read_health(database, shop, now=now)
     assert health.week == Share(3, 3)
     assert health.counted_since == now - timedelta(hours=2)

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
@@ -47,7 +47,7 @@ async def test_an_exhausted_pingback_gets_one_attempt_more(
 ) -> None:
     receiver.answers["/pay"] = [(500, b""), (500, b""), (200, b"ok")]
     pingback_id = await queue(shop, f"{receiver.base}/pay")
-    await database.execute("update pingback set attempts = 10 where id = $1", pingback_id)
+    await breaking.say(database, "pingback", {"id": pingback_id}, attempts=10)
     await sender.send_due_once(utc_now())
     for expected in (PingbackState.EXHAUSTED, PingbackState.ACKNOWLEDGED):
         await resend(database, shop, pingback_id, now=utc_now())
@@ -94,7 +94,7 @@ class TestWhereItGoes:
 
         async def tell(order: str, form_url: str | None) -> int:
             payment_id = await buy(order=order)
-            await database.execute("update payment set pingback_url = $2 where id = $1", payment_id, form_url)
+            await breaking.say(database, "payment", {"id": payment_id}, pingback_url=form_url)
             find = "update pingback set url = $2 where payment_id = $1 returning id"
             return int(await database.fetchval(find, payment_id, form_url or self.OLD))
 
@@ -115,10 +115,7 @@ class TestWhereItGoes:
         self, database: Database, shop: Shop, merchant: Merchant, told: Any
     ) -> None:
         by_account, by_form = await told("A-1", None), await told("A-2", self.FORM)
-        await database.execute(
-            "update pingback set state = 'exhausted', attempts = 11, finished_at = now() where merchant_id = $1",
-            merchant.id,
-        )
+        await set_back.given_up(database, {"merchant_id": merchant.id})
         await change_merchant(database, merchant.id, pingback_url=self.NEW)
         assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 2
         assert (await find_tried_pingback(database, shop, by_account))[0].url == self.NEW
@@ -137,13 +134,14 @@ class TestWhereItGoes:
         pingback_id = await told("A-1", None)
         urls = (None, "https://x.example/")
         for live, went_live, form, account, test in product((True, False), (None, utc_now()), urls, urls, urls):
-            await database.execute("update payment set pingback_url = $2 where merchant_id = $1", merchant.id, form)
-            await database.execute(
-                "update merchant set pingback_url = $2, test_pingback_url = $3, went_live_at = $4 where id = $1",
-                merchant.id,
-                account and f"{account}account",
-                test and f"{test}test",
-                went_live,
+            await breaking.say(database, "payment", {"merchant_id": merchant.id}, pingback_url=form)
+            await breaking.say(
+                database,
+                "merchant",
+                {"id": merchant.id},
+                pingback_url=account and f"{account}account",
+                test_pingback_url=test and f"{test}test",
+                went_live_at=went_live,
             )
             goes_to = await database.fetchval(
                 "select pingback_destination(jsonb_populate_record(p, jsonb_build_object('live', $2::boolean)), m)"
@@ -209,12 +207,14 @@ async def exhausted(
     database: Database, queue: Any, shop: Shop, url: str, number: int = 1, event: str = "payment"
 ) -> int:
     last = await queue(shop, url, number=number)
-    await database.execute(
-        "update pingback set state = 'exhausted', attempts = 11, finished_at = now(), event = $3"
-        " where merchant_id = $1 and live = $2 and state = 'due'",
-        shop.merchant_id,
-        shop.live,
-        event,
+    await breaking.say(
+        database,
+        "pingback",
+        {"merchant_id": shop.merchant_id, "live": shop.live, "state": "due"},
+        state="exhausted",
+        attempts=11,
+        finished_at=utc_now(),
+        event=event,
     )
     return int(last)
 
@@ -242,7 +242,7 @@ async def test_only_failed_ones_of_the_event_and_the_days_are_sent_again(
     refund = await exhausted(database, queue, shop, url, event="refund")
     payment = await exhausted(database, queue, shop, url)
     old = await exhausted(database, queue, shop, url)
-    await database.execute("update pingback set created_at = now() - interval '3 days' where id = $1", old)
+    await set_back.times(database, "pingback", {"id": old}, created_at=utc_now() - timedelta(days=3))
     due = await queue(shop, url, due_at=utc_now() + timedelta(hours=1))
     stranger = await exhausted(database, queue, other_shop, url)
     now = utc_now()

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -275,7 +275,7 @@ async def test_a_pingback_whose_key_can_not_be_opened_is_kept_and_does_not_stop_
 ) -> None:
     broken = await queue(shop, f"{receiver.base}/broken")
     await queue(other_shop, f"{receiver.base}/fine")
-    await database.execute("update merchant_key set vault_key_id = 'lost' where merchant_id = $1", shop.merchant_id)
+    await breaking.say(database, "merchant_key", {"merchant_id": shop.merchant_id}, vault_key_id="lost")
     await sender.send_due_once(utc_now())
     assert [one.path for one in receiver.received] == ["/fine"]
     row = await row_of(database, broken)
@@ -399,7 +399,7 @@ async def test_a_sender_that_dies_between_sending_and_recording_loses_nothing(
 
     fresh = make_sender()
     assert await fresh.send_due_once(utc_now()) == 0, "the lease still holds"
-    await database.execute("update pingback set leased_until = now() - interval '1 second'")
+    await set_back.times(database, "pingback", {}, leased_until=utc_now() - timedelta(seconds=1))
     assert await fresh.send_due_once(utc_now()) == 1
     assert len(receiver.received) == 2
     assert (await row_of(database, pingback_id))["state"] == "acknowledged"
@@ -428,7 +428,7 @@ async def test_a_late_ok_counts_and_a_late_failure_does_not(
     pingback_id = await queue(shop, f"{receiver.base}/pay")
     sends = []
     for number in (1, 2):
-        await database.execute("update pingback set leased_until = null")
+        await set_back.times(database, "pingback", {}, leased_until=None)
         sends.append(asyncio.ensure_future(make_sender().send_due_once(utc_now())))
         await eventually(partial(has_received, receiver, number))
     receiver.let_go.set()

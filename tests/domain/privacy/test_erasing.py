@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import shopfront
+from tests import breaking, set_back, shopfront
 from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
 from tests.domain.subscriptions.subscriber import Subscriber
@@ -95,11 +95,7 @@ class Scene:
             " where merchant_id = $1 and state = 'due'",
             self.shop.merchant_id,
         )
-        await self.database.execute(
-            "update pingback set state = 'acknowledged', attempts = 1, finished_at = now()"
-            " where merchant_id = $1 and state = 'due'",
-            self.shop.merchant_id,
-        )
+        await set_back.acknowledged(self.database, {"merchant_id": self.shop.merchant_id, "state": "due"})
 
     async def erase(self, **how: Any) -> Erasure:
         return await erase(self.database, self.subject, now=utc_now(), **how)
@@ -145,7 +141,7 @@ async def scene(desk: Desk, shop: Shop, database: Database, bank: Bank) -> Async
             " values ($1, false, $2, '', 200, $3, now())",
             shop.merchant_id, mark, json.dumps({"user": {"email": email}}),
         )  # fmt: skip
-    await database.execute("update merchant set test_mails = true where id = $1", shop.merchant_id)
+    await breaking.say(database, "merchant", {"id": shop.merchant_id}, test_mails=True)
     await tell_events(database, real_now=utc_now(), keep_test=True)
     await database.execute(
         "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
@@ -264,9 +260,11 @@ async def test_a_running_subscription_is_in_the_way_unless_it_is_ended_first(sce
 
 async def test_an_open_outcome_is_in_the_way(scene: Scene) -> None:
     await end_club(scene)
-    await scene.database.execute(
-        "update payment_attempt set state = 'processing' where merchant_id = $1 and client_address = '198.51.100.177'",
-        scene.shop.merchant_id,
+    await breaking.say(
+        scene.database,
+        "payment_attempt",
+        {"merchant_id": scene.shop.merchant_id, "client_address": "198.51.100.177"},
+        state="processing",
     )
     with pytest.raises(Conflict, match="not known yet"):
         await scene.erase()

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import breaking
 from tests.domain.payments.test_card_secrecy import dump
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.links import newest_portal
@@ -41,11 +42,9 @@ class Before:
 
     async def leave(self) -> None:
         merchant_id = self.shop.merchant_id
-        await self.database.execute("update checkout set token = $2 where merchant_id = $1", merchant_id, self.checkout)
-        await self.database.execute(
-            "update subscription set portal_token = $2, portal_seed = null where merchant_id = $1",
-            merchant_id, self.portal,
-        )  # fmt: skip
+        await breaking.say(self.database, "checkout", {"merchant_id": merchant_id}, token=self.checkout)
+        before = {"portal_token": self.portal, "portal_seed": None}
+        await breaking.say(self.database, "subscription", {"merchant_id": merchant_id}, **before)
         await self.database.execute(
             "insert into mail (merchant_id, kind, recipient, language, facts, once, due_at, created_at)"
             " values ($1, 'receipt', 'a@shop.example', 'en', $2, 'receipt', now(), now())",

@@ -7,6 +7,7 @@ import re
 import secrets
 
 import pytest
+from tests import breaking
 
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -81,7 +82,7 @@ async def test_a_start_without_a_key_names_it_and_says_what_to_do(own_database_u
             await require_vault_keys(database, Vault.from_settings(new, secret), lost=frozenset({"another"}))
         await reseal(database, Vault.from_settings(f"{new},{old}", secret))
         await database.execute("delete from card; delete from profile_change; delete from business_profile")
-        await database.execute("update person set totp_sealed = null")
+        await breaking.say(database, "person", {}, totp_sealed=None)
         await require_vault_keys(database, Vault.from_settings(new, secret))
 
 

@@ -5,11 +5,11 @@ and moves to the newest key.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from tests import breaking, set_back
 from tests.conftest import propose_change
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_card_numbers import Challenging, buy
@@ -66,14 +66,9 @@ async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop
     """One sealed value in each place, of the merchant or of a person of this test's own."""
     club = Subscriber(desk, shop).at(ObedientBank())
     await club.subscribe()
-    person = await database.fetchval(
-        "insert into person (email, name, created_at) values ($1, 'Ada', now()) returning id",
-        f"{secrets.token_hex(6)}@shop.example",
-    )
+    person = await set_back.somebody(database)
     totp = vault.seal(b"SECRET", purpose="second factor", merchant_id=0, row_id=person)
-    await database.execute(
-        "update person set totp_sealed = $2, vault_key_id = $3 where id = $1", person, totp.blob, totp.key_id
-    )
+    await breaking.say(database, "person", {"id": person}, totp_sealed=totp.blob, vault_key_id=totp.key_id)
     iban = vault.seal(b"DE02", purpose="bank account", merchant_id=merchant.id, row_id=merchant.id)
     await database.execute(
         "insert into business_profile (merchant_id, iban_sealed, vault_key_id, changed_at) values ($1, $2, $3, now())",
@@ -234,7 +229,7 @@ async def test_numbers_that_an_older_process_left_are_erased(
     database: Database, whole: Subscriber, merchant: Merchant
 ) -> None:
     await cancel(database, whole.shop, (await whole.subscribe(order="ended")).id, by="api", now=utc_now())
-    await database.execute("update card set number_sealed = '\\x01' where merchant_id = $1", merchant.id)
+    await breaking.say(database, "card", {"merchant_id": merchant.id}, number_sealed=bytes.fromhex("01"))
     assert merchant.id in await merchants_with_numbers(database)
     assert await forget_spare_numbers(database, merchant.id, ["stripe"], now=utc_now()) == 1
     assert await forget_spare_numbers(database, merchant.id, ["stripe"], now=utc_now() + timedelta(days=1)) == 0

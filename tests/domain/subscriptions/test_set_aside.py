@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import ships
 from tests.sweeping import database, database_url
@@ -48,7 +49,7 @@ class Club:
     async def open(self) -> None:
         self.odd = await self.bad.subscribe(order="odd")
         many = [await self.good.subscribe(order=f"even-{number}") for number in range(5)]
-        await self.database.execute("update subscription set time_zone = $1 where id = $2", NOWHERE, self.odd.id)
+        await breaking.say(self.database, "subscription", {"id": self.odd.id}, time_zone=NOWHERE)
         await self.database.execute(
             "update subscription set date_next = $1 where id = any($2)",
             utc_now() - timedelta(minutes=1),
@@ -122,7 +123,7 @@ async def test_the_janitor_goes_on_and_records_it_once_it_is_mended(club: Club) 
         "select max(lookup_at) from payment_attempt where merchant_id = $1", club.bad.shop.merchant_id
     )
     assert later > utc_now() + timedelta(hours=1), "it is tried again at a later date"
-    await club.database.execute("update subscription set time_zone = 'UTC' where id = $1", club.odd.id)
+    await breaking.say(club.database, "subscription", {"id": club.odd.id}, time_zone="UTC")
     await settle_due(club.good.desk, now=later + timedelta(seconds=1))
     assert await club.renewals(club.bad) == ["captured"]
     assert len(club.bank.kept) == 2 * 6, "and nothing was charged twice"

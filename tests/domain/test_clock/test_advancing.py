@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests import set_back, shopfront
+from tests import breaking, set_back, shopfront
 from tests.shopfront import find_subscription
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
@@ -240,7 +240,7 @@ async def give_card(desk: Desk, shop: Shop, subscription: Subscription, number: 
     """Seal another number into the subscription's card."""
     card_id = await desk.database.fetchval("select card_id from subscription where id = $1", subscription.id)
     sealed = desk.vault.seal(number.encode(), purpose="card number", merchant_id=shop.merchant_id, row_id=card_id)
-    await desk.database.execute("update card set number_sealed = $1 where id = $2", sealed.blob, card_id)
+    await breaking.say(desk.database, "card", {"id": card_id}, number_sealed=sealed.blob)
 
 
 async def test_what_stays_unknown_is_in_the_summary_and_holds_up_nobody_else(
@@ -291,9 +291,12 @@ async def test_of_two_advances_at_once_the_second_is_refused(
 async def test_a_dead_holder_s_clock_is_free_once_its_lease_has_run_out(
     run: Advance, database: Database, shop: Shop
 ) -> None:
-    await database.execute(
-        "update merchant set clock_holder = 'dead', clock_held_until = now() - interval '1 second' where id = $1",
-        shop.merchant_id,
+    await breaking.say(
+        database,
+        "merchant",
+        {"id": shop.merchant_id},
+        clock_holder="dead",
+        clock_held_until=utc_now() - timedelta(seconds=1),
     )
     await run(1, "day")
 
@@ -324,14 +327,14 @@ async def test_other_merchants_and_live_data_have_their_own_time(
     await subscribe()
     other = await subscribe(of=other_shop, order="other")
     live = await subscribe(order="live")
-    await database.execute("update subscription set live = true where id = $1", live.id)
+    await breaking.say(database, "subscription", {"id": live.id}, live=True)
     summary = await run(2)
     assert billing(summary).counts == {What.PAYMENT: 2}
     assert (await find_subscription(database, other_shop, other.id)).paid_number_counter == 1
     kept = await database.fetchrow("select * from subscription where id = $1", live.id)
     assert (kept["paid_number_counter"], kept["date_next"]) == (1, live.date_next)
     assert (await read_clock(database, other_shop.merchant_id, real_now=utc_now())).ahead == timedelta(0)
-    await database.execute("update subscription set live = false where id = $1", live.id)
+    await breaking.say(database, "subscription", {"id": live.id}, live=False)
 
 
 async def test_a_leap_day_is_kept(subscribe: Subscribe, run: Advance, database: Database, shop: Shop) -> None:

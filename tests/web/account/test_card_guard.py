@@ -4,11 +4,14 @@ never for less.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from tests import set_back
 from tests.web.account.conftest import Join, Visitor, leads_to, text_of
 from tests.web.account.selling import GOOD, seller_of
 
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.merchants.shop import Shop
@@ -113,8 +116,8 @@ async def test_the_test_side_begins_anew_and_the_live_one_does_not(
     leads_to(await owner.send(page, page, address="1"))
     await seller.sell("order-1", number=DECLINED)
     assert await seller.state(await seller.sell("order-1")) == "declined", "stopped"
-    await database.execute(
-        "update card_guard set paused_until = now() + interval '1 hour' where merchant_id = $1", seller.shop.merchant_id
+    await set_back.times(
+        database, "card_guard", {"merchant_id": seller.shop.merchant_id}, paused_until=utc_now() + timedelta(hours=1)
     )
     assert "Paused" in text_of(await owner.see(page))
     assert leads_to(await owner.send(page, f"{page}/anew")) == page

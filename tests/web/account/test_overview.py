@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
+from tests import breaking
 from tests.web.account.conftest import Join, SignUp, Visitor, leads_to, text_of
 from tests.web.account.selling import POOR, Seller, seller_of
 
@@ -97,11 +98,8 @@ async def test_subscriptions_bring_what_they_cost_in_a_month(owner: Visitor, sel
 async def test_pingbacks_are_counted_by_what_became_of_them(owner: Visitor, seller: Seller, join: Join) -> None:
     for state in ("acknowledged", "acknowledged", "exhausted", "due"):
         payment_id = await seller.sell()
-        await seller.database.execute(
-            "update pingback set state = $3 where merchant_id = $1 and payment_id = $2",
-            seller.shop.merchant_id,
-            payment_id,
-            state,
+        await breaking.say(
+            seller.database, "pingback", {"merchant_id": seller.shop.merchant_id, "payment_id": payment_id}, state=state
         )
     shown = figures(await owner.see(url(owner)))
     assert (shown["Acknowledged"][0], shown["Being sent"][0], shown["Failed"][0]) == ("50%", "1", "1")
@@ -130,8 +128,8 @@ async def test_the_chart_and_its_table_have_the_same_numbers(owner: Visitor, sel
 async def test_currencies_are_never_added_up(owner: Visitor, seller: Seller) -> None:
     await seller.sell(amount="12.00")
     other = await seller.sell(amount="900.00")
-    await seller.database.execute(
-        "update payment set currency = 'JPY' where merchant_id = $1 and id = $2", seller.shop.merchant_id, other
+    await breaking.say(
+        seller.database, "payment", {"merchant_id": seller.shop.merchant_id, "id": other}, currency="JPY"
     )
     text = text_of(await owner.see(url(owner))).replace("\u00a0", " ")
     assert "12.00 USD" in text

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import web as server
-from tests import set_back
+from tests import breaking, set_back
 from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -42,12 +42,9 @@ def failed(seller: Seller) -> MakeFailed:
 
     async def make(reference: str = "", *, status: int | None = 500, body: str = "boom", error: str = "") -> int:
         payment_id = await seller.sell(reference)
-        pingback_id = await seller.database.fetchval(
-            "update pingback set state = 'exhausted', attempts = 11, finished_at = now()"
-            " where merchant_id = $1 and payment_id = $2 returning id",
-            seller.shop.merchant_id,
-            payment_id,
-        )
+        of_payment = {"merchant_id": seller.shop.merchant_id, "payment_id": payment_id}
+        await set_back.given_up(seller.database, of_payment)
+        pingback_id = await seller.database.fetchval("select id from pingback where payment_id = $1", payment_id)
         await seller.database.execute(
             "insert into pingback_attempt (merchant_id, live, pingback_id, number, at, url, request_headers,"
             " request_body, status, response_body, error, duration_ms) values ($1, false, $2, 11, now(),"
@@ -162,7 +159,7 @@ async def test_the_page_stops_asking_for_news_once_there_will_be_none(
         part = await owner.see(page, **{"HX-Request": "true"})
         assert "<html" not in part.text
         assert "every" in part.text
-    await seller.database.execute("update pingback set state = 'acknowledged' where id = $1", pingback_id)
+    await breaking.say(seller.database, "pingback", {"id": pingback_id}, state="acknowledged")
     for page in (url(owner, f"/{pingback_id}"), url(owner), url(owner, "/health")):
         assert "every" not in (await owner.see(page, **{"HX-Request": "true"})).text
     assert leads_to(await owner.see(url(owner, "/health"))) == url(owner)
@@ -185,7 +182,7 @@ async def test_all_failed_are_sent_again_after_a_question_that_says_how_many(
 ) -> None:
     ids = [await failed() for _ in range(3)]
     fine = await seller.sell()
-    await seller.database.execute("update pingback set event = 'refund' where id = $1", ids[2])
+    await breaking.say(seller.database, "pingback", {"id": ids[2]}, event="refund")
     log = (await owner.see(url(owner, "?state=exhausted&event=payment"))).text
     assert url(owner, "/resend?event=payment") in log
     asked = await owner.see(url(owner, "/resend?event=payment"))
@@ -235,11 +232,7 @@ async def test_how_the_endpoint_stands_is_above_the_log(owner: Visitor, seller: 
     assert "Failing since just now" in shown
     assert "Your server failed · HTTP 500" in shown
     await seller.sell()
-    await seller.database.execute(
-        "update pingback set state = 'acknowledged', attempts = 1, finished_at = now()"
-        " where merchant_id = $1 and state = 'due'",
-        seller.shop.merchant_id,
-    )
+    await set_back.acknowledged(seller.database, {"merchant_id": seller.shop.merchant_id, "state": "due"})
     shown = text_of(await owner.see(url(owner)))
     assert "Acknowledged, 24 hours 50% 1 of 2" in shown
     assert "Healthy Last success just now" in shown

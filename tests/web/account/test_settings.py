@@ -3,7 +3,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.conftest import accept_waiting
 from tests.web.account.conftest import PASSWORD, Join, LinkInMail, OpenVisitor, Visitor, leads_to, text_of
 
@@ -93,7 +93,7 @@ async def test_the_bank_account_is_kept_sealed_and_shown_by_its_end(
     await save(owner, iban="")
     with pytest.raises(NotFound, match="no accepted bank account"):
         await bank_account_of(database, vault, merchant_id(owner))
-    await database.execute("update business_profile set status = 'accepted' where merchant_id = $1", merchant_id(owner))
+    await breaking.say(database, "business_profile", {"merchant_id": merchant_id(owner)}, status="accepted")
     assert await bank_account_of(database, vault, merchant_id(owner)) == ("Corner Shop Ltd", "DE89370400440532013000")
     stored = await database.fetchval(
         "select iban_sealed from business_profile where merchant_id = $1", merchant_id(owner)

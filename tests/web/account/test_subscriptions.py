@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from tests import breaking
 from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -138,14 +139,12 @@ async def test_another_merchants_subscriptions_are_not_found(owner: Visitor, sel
 async def test_a_failing_charge_stands_out(owner: Visitor, seller: Seller) -> None:
     subscription_id = await subscribe(seller)
     again = utc_now() + timedelta(hours=6)
-    await seller.database.execute(
-        "update subscription set failures = 2, date_next = $2 where id = $1", subscription_id, again
-    )
+    await breaking.say(seller.database, "subscription", {"id": subscription_id}, failures=2, date_next=again)
     shown = text_of(await owner.see(url(owner, f"/{subscription_id}")))
     assert "Payment failing" in shown
     assert "2 charges failed" in shown
     assert "tried again" in shown
-    await seller.database.execute("update subscription set failures = 0 where id = $1", subscription_id)
+    await breaking.say(seller.database, "subscription", {"id": subscription_id}, failures=0)
 
 
 @pytest.mark.parametrize("query", ["?q=%00", "?q=" + "9" * 299, "?status=x", "?before=1-2-3", "/packages?before=x"])

@@ -1,7 +1,7 @@
 import pytest
+from tests import set_back
 from tests.web.account.conftest import Join, Visitor, leads_to, text_of
 
-from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.merchants.merchant import find_merchant
@@ -15,9 +15,7 @@ async def toggle(visitor: Visitor, path: str = "") -> str:
 async def live_since_yesterday(owner: Visitor, database: Database) -> int:
     """The owner's merchant, which has gone live and takes real payments."""
     merchant_id = int(owner.merchant_path.split("/")[2])
-    await database.execute(
-        "update merchant set went_live_at = $2, test_mode = false where id = $1", merchant_id, utc_now()
-    )
+    await set_back.went_live(database, merchant_id)
     return merchant_id
 
 

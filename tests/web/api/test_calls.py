@@ -10,6 +10,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import breaking, set_back
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -45,9 +46,8 @@ def is_refusal(response: httpx.Response, status: int) -> bool:
 async def ids(customers: Any, database: Database, shop: Any) -> Ids:
     """One of each, of the merchant's test side; its pingback has an address to go to."""
     subscription = await customers.subscribe()
-    await database.execute(
-        "update pingback set state = 'due', url = 'https://shop.example/pingback' where merchant_id = $1",
-        shop.merchant_id,
+    await breaking.say(
+        database, "pingback", {"merchant_id": shop.merchant_id}, state="due", url="https://shop.example/pingback"
     )
     pingback = await database.fetchval("select max(id) from pingback where merchant_id = $1", shop.merchant_id)
     return {"payment": subscription.init_payment_id, "subscription": subscription.id, "pingback": pingback}
@@ -102,11 +102,8 @@ class TestWhoMayCall:
     async def test_test_data_is_not_seen_from_the_live_side(
         self, server: Any, database: Database, ids: Ids, merchant: Merchant, method: str, path: str
     ) -> None:
-        await database.execute(
-            "update merchant set went_live_at = now(), test_mode = false, test_pingback_url = 'https://t.example/p'"
-            " where id = $1",
-            merchant.id,
-        )
+        await set_back.went_live(database, merchant.id)
+        await change_merchant(database, merchant.id, test_pingback_url="https://t.example/p")
         answered = await server.call(method, path.format(**ids))
         assert answered.status_code == (404 if "{" in path else 200)
         assert answered.json().get("data", []) == []

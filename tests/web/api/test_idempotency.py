@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests import set_back
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed
@@ -157,8 +158,8 @@ class TestInTheDatabase:
 
     async def test_a_call_whose_process_died_may_be_made_again(self, database: Database, shop: Shop) -> None:
         await begin_call(database, shop, "k", b"1", real_now=utc_now())
-        await database.execute(
-            "update api_call set leased_until = now() - interval '1 s' where merchant_id = $1", shop.merchant_id
+        await set_back.times(
+            database, "api_call", {"merchant_id": shop.merchant_id}, leased_until=utc_now() - timedelta(seconds=1)
         )
         with pytest.raises(Conflict, match="another request"):
             await begin_call(database, shop, "k", b"2", real_now=utc_now(), patience=0)

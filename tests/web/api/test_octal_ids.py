@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.databases import unguarded
 from tests.standings import standings
 
@@ -38,9 +39,7 @@ async def rename(database: Database, shop: Shop, was: int, wanted: int) -> int:
                 f"update {table} set payment_id = $3 where merchant_id = $1 and payment_id = $2",
                 shop.merchant_id, was, wanted,
             )  # fmt: skip
-        await connection.execute(
-            "update payment set id = $3 where merchant_id = $1 and id = $2", shop.merchant_id, was, wanted
-        )
+        await breaking.say(connection, "payment", {"merchant_id": shop.merchant_id, "id": was}, id=wanted)
     return wanted
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import for_api as payments
@@ -131,7 +132,7 @@ class TestPayments:
         self, server: Any, customers: Any, database: Database, shop: Shop
     ) -> None:
         await customers.buy("A-1")
-        await database.execute("update payment set state = 'authorized' where merchant_id = $1", shop.merchant_id)
+        await breaking.say(database, "payment", {"merchant_id": shop.merchant_id}, state="authorized")
         for query in ({}, {"status": "successful"}):
             (payment,) = (await server.get("/api/v1/payments", **query))["data"]
             assert (payment["payment_order"]["status"], payment["captured"]) == ("successful", False)
@@ -261,10 +262,14 @@ class TestPingbacks:
         """One that failed once; its attempt is as the sender writes it."""
         await customers.buy("A-1")
         found = await database.fetchval("select id from pingback where merchant_id = $1", shop.merchant_id)
-        await database.execute(
-            "update pingback set state = 'exhausted', url = 'https://shop.example/p', attempts = 1, finished_at = now()"
-            " where id = $1",
-            found,
+        await breaking.say(
+            database,
+            "pingback",
+            {"id": found},
+            state="exhausted",
+            url="https://shop.example/p",
+            attempts=1,
+            finished_at=utc_now(),
         )
         await database.execute(
             "insert into pingback_attempt (merchant_id, live, pingback_id, number, at, url, request_headers,"

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import asyncpg
 import httpx
 import pytest
+from tests import breaking
 from tests.shopfront import ships
 from tests.standings import standings
 
@@ -236,7 +238,7 @@ async def test_what_is_not_paid_is_a_conflict(server: Any, customers: Any, datab
 
 
 async def test_what_was_charged_back_is_a_conflict(server: Any, paid: int, database: Database) -> None:
-    await database.execute("update payment set state = 'charged_back', charged_back = 10 where id = $1", paid)
+    await breaking.say(database, "payment", {"id": paid}, state="charged_back", charged_back=10)
     refused(await refund(server, paid), 409, "charged back")
 
 
@@ -293,7 +295,7 @@ class TestShownAfterwards:
         assert await found(status="reversal_refunded", merchant_order_id="A-1") == [paid]
         assert await found(status="reversal_refunded_partially") == []
         assert await found(status="successful") == [second]
-        await database.execute("update payment set state = 'charged_back' where id = $1", second)
+        await breaking.say(database, "payment", {"id": second}, state="charged_back")
         assert await found(status="reversal_chargeback") == [second]
 
     async def test_its_pingbacks_are_found_by_the_order(self, server: Any, customers: Any, paid: int) -> None:
@@ -414,9 +416,9 @@ class TestAKey:
         self, server: Any, paid: int, bank: Bank, database: Database
     ) -> None:
         options = {"json": {"amount": "4.00"}, "headers": {"Idempotency-Key": "r-1"}}
-        await database.execute("update payment set state = 'processing' where id = $1", paid)
+        await breaking.say(database, "payment", {"id": paid}, state="processing")
         refused(await refund(server, paid, **options), 409, "not paid")
-        await database.execute("update payment set state = 'captured' where id = $1", paid)
+        await breaking.say(database, "payment", {"id": paid}, state="captured")
         assert (await refund(server, paid, **options)).status_code == 200
         assert kept(bank) == 6
 
@@ -439,10 +441,13 @@ class TestAKey:
     ) -> None:
         options = {"json": {"amount": "4.00"}, "headers": {"Idempotency-Key": "r-1"}}
         first = await refund(server, paid, **options)
-        await database.execute(
-            "update api_call set status = null, answer = null, leased_until = now() - interval '1 s'"
-            " where merchant_id = $1",
-            shop.merchant_id,
+        await breaking.say(
+            database,
+            "api_call",
+            {"merchant_id": shop.merchant_id},
+            status=None,
+            answer=None,
+            leased_until=utc_now() - timedelta(seconds=1),
         )
         again = await refund(server, paid, **options)
         assert again.json() == first.json()

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import breaking
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
@@ -13,7 +14,7 @@ from paydesk_client.signature import sign
 
 
 async def narrow(database: Database, merchant: Merchant, *scopes: str) -> None:
-    await database.execute("update merchant_key set scopes = $2 where merchant_id = $1", merchant.id, list(scopes))
+    await breaking.say(database, "merchant_key", {"merchant_id": merchant.id}, scopes=list(scopes))
 
 
 READS = ("/api/v1/payments", "/api/v1/subscriptions", "/api/v1/pingbacks", "/api/v1/chargebacks", "/api/v1/balance")

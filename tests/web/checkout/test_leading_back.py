@@ -7,13 +7,13 @@ from __future__ import annotations
 import asyncio
 import html
 import re
-import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from tests import breaking, set_back
 from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.vault import Vault
@@ -36,13 +36,8 @@ SECURE = "4000000000003220"
 
 async def add_owner(database: Database, merchant: Merchant, *, confirmed: bool) -> None:
     """Give the account an owner, as signing up does; by then the address is not confirmed."""
-    person = await database.fetchval(
-        "insert into person (email, name, email_confirmed_at, created_at)"
-        " values ($1, 'Ada', case when $2 then now() end, now()) returning id",
-        f"{secrets.token_hex(8)}@shop.example",
-        confirmed,
-    )
-    await database.execute("insert into membership values ($1, $2, 'owner', now())", merchant.id, person)
+    person = await set_back.somebody(database, confirmed=confirmed)
+    await set_back.member(database, merchant.id, person)
 
 
 def shown(answer: httpx.Response) -> str:
@@ -136,7 +131,7 @@ async def test_a_checkout_from_before_never_links_what_is_refused_now(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     path = await open_page(web, signed_form())
-    await database.execute("update checkout set success_url = 'search-ms:query=x' where merchant_id = $1", merchant.id)
+    await breaking.say(database, "checkout", {"merchant_id": merchant.id}, success_url="search-ms:query=x")
     assert (await press_pay(web, path)).headers["location"] == f"{path}/result"
     text = shown(await web.get(f"{path}/result"))
     assert "Thank you for your payment" in text

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 from aiohttp import web as server
+from tests import breaking
 from tests.sweeping import database, database_url
 
 from paydesk.database.pool import Database
@@ -104,7 +105,7 @@ async def alarms(database: Database) -> list[tuple[bool, str]]:
 
 
 async def test_what_differs_twice_is_an_alarm_that_settles_itself(web: httpx.AsyncClient, database: Database) -> None:
-    await database.execute("delete from alarm where kind = 'page_differs'")
+    await breaking.no_alarms(database, "page_differs")
     watch = PageWatch(ADDRESS, timedelta(hours=24), due=NOW, seen=NOW)
     good, bad = through(web), through(web, without("content-security-policy"))
     await watch.look(database, now=NOW - timedelta(seconds=1), get=bad)
@@ -121,7 +122,7 @@ async def test_what_differs_twice_is_an_alarm_that_settles_itself(web: httpx.Asy
 
 
 async def test_who_can_not_reach_the_page_knows_nothing_of_it(web: httpx.AsyncClient, database: Database) -> None:
-    await database.execute("delete from alarm where kind = 'page_differs'")
+    await breaking.no_alarms(database, "page_differs")
 
     async def silent(url: str) -> Served:
         raise NotReached(url)

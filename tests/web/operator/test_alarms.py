@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.sweeping import database, database_url
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 
@@ -22,7 +23,7 @@ PAGE, SETTLE = "/operator/alarms", "/operator/alarms/settle"
 @pytest.fixture(autouse=True)
 async def _nothing_wrong_yet(database: Database) -> None:
     # Settled ones too: some are of their test clocks' future, and would stand before all of now.
-    await database.execute("delete from alarm")
+    await breaking.no_alarms(database)
 
 
 async def raised(database: Database, shop: Shop, subject: str = "payment 8") -> int:

@@ -8,15 +8,17 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.operations.machinery import run_pulse, workers
+from paydesk.domain.operations.merchants import suspend_merchant
 from paydesk.domain.payments.desk import Desk
 
 
@@ -119,13 +121,8 @@ async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line
 ) -> None:
     merchant_id, iban = seller.shop.merchant_id, "DE89370400440532013000"
     sealed = vault.seal(iban.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
-    await database.execute(
-        "insert into business_profile (merchant_id, status, account_holder, iban_sealed, vault_key_id, iban_last4,"
-        " changed_at) values ($1, 'accepted', 'Corner Shop Ltd', $2, $3, '3000', now())",
-        merchant_id,
-        sealed.blob,
-        sealed.key_id,
-    )
+    of_shop = {"account_holder": "Corner Shop Ltd", "iban_sealed": sealed.blob, "vault_key_id": sealed.key_id}
+    await set_back.profile(database, merchant_id, "accepted", **of_shop, iban_last4="3000")
     page = await operator.see(payout_page)
     path = f"/operator/payouts/{merchant_id}/account"
     assert "3704" not in page.text
@@ -152,7 +149,7 @@ async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(
     operator: Visitor, seller: Seller, database: Database
 ) -> None:
     merchant_id, payout_page = seller.shop.merchant_id, await payable(seller, live=True)
-    await database.execute("update merchant set suspended_at = now() where id = $1", merchant_id)
+    await suspend_merchant(database, COMMAND_LINE, merchant_id, reason="Fraud", now=utc_now())
     listed = await operator.see(f"/operator/payouts?merchant={merchant_id}")
     assert "Suspended" in text_of(listed)
     assert f"/operator/payouts/{merchant_id}?" not in listed.text
@@ -164,13 +161,8 @@ async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(
 
 async def accepted_account(seller: Seller, *, status: str = "accepted", payouts_from: datetime | None = None) -> None:
     """The merchant has a business profile, with a bank account to which payouts may wait."""
-    await seller.database.execute(
-        "insert into business_profile (merchant_id, status, account_holder, iban_last4, changed_at, payouts_from)"
-        " values ($1, $2, 'Corner Shop Ltd', '3000', now(), $3)",
-        seller.shop.merchant_id,
-        status,
-        payouts_from,
-    )
+    account = {"account_holder": "Corner Shop Ltd", "iban_last4": "3000", "payouts_from": payouts_from}
+    await set_back.profile(seller.database, seller.shop.merchant_id, status, **account)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +196,7 @@ async def test_payouts_go_on_when_the_days_of_a_new_bank_account_are_over_and_in
     page, test_page = await payable(seller, live=True), await payable(seller, live=False)
     await accepted_account(seller, payouts_from=utc_now() + timedelta(days=1))
     assert (await post(operator, test_page, amount="1.00", reference="T-0")).status_code == 303
-    await database.execute("update business_profile set payouts_from = now() - interval '1 second'")
+    await set_back.times(database, "business_profile", {}, payouts_from=utc_now() - timedelta(seconds=1))
     assert "despite_wait" not in (await operator.see(page)).text
     assert (await post(operator, page, amount="1.00", reference="T-1")).status_code == 303
 
@@ -212,7 +204,7 @@ async def test_payouts_go_on_when_the_days_of_a_new_bank_account_are_over_and_in
 async def test_a_reason_pays_no_suspended_merchant_out(operator: Visitor, seller: Seller, database: Database) -> None:
     page = await payable(seller, live=True)
     await accepted_account(seller, payouts_from=utc_now() + timedelta(days=1))
-    await database.execute("update merchant set suspended_at = now() where id = $1", seller.shop.merchant_id)
+    await suspend_merchant(database, COMMAND_LINE, seller.shop.merchant_id, reason="Fraud", now=utc_now())
     answer = await post(operator, page, amount="1.00", reference="T", despite_wait="I want to")
     assert (answer.status_code, "is suspended" in text_of(answer)) == (409, True)
     assert await payouts_of(seller) == []
@@ -257,11 +249,15 @@ async def test_an_unknown_outcome_is_listed_and_asked_for_at_once(
 ) -> None:
     payment_id = await seller.sell()
     later = utc_now() + timedelta(hours=1)
-    await database.execute(
-        "update payment_attempt set state = 'processing', lookup_at = $2, lookups = 3, finished_at = null,"
-        " not_after = now() - interval '2 days' where payment_id = $1",
-        payment_id,
-        later,
+    await breaking.say(
+        database,
+        "payment_attempt",
+        {"payment_id": payment_id},
+        state="processing",
+        lookup_at=later,
+        lookups=3,
+        finished_at=None,
+        not_after=utc_now() - timedelta(days=2),
     )
     shown = await operator.see("/operator/outcomes?view=day")
     assert str(payment_id) in text_of(shown)
@@ -334,7 +330,7 @@ async def test_an_acquirers_health_counts_its_attempts_and_shows_no_secret(
 
 async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: Seller, database: Database) -> None:
     await seller.sell()
-    await database.execute("update pingback set due_at = now() - interval '1 hour' where state = 'due'")
+    await set_back.times(database, "pingback", {"state": "due"}, due_at=utc_now() - timedelta(hours=1))
     stop = asyncio.Event()
     pulse = asyncio.create_task(run_pulse(database, stop))
     try:

@@ -36,7 +36,7 @@ async def test_an_accepted_profile_lets_the_merchant_go_live(
     await set_back.password_long_ago(database)
     assert 'name="_password"' in (await operator.send(page, f"{page}/accept")).text
     assert not await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
-    await database.execute("update account_session set confirmed_at = now()")
+    await set_back.times(database, "account_session", {}, confirmed_at=utc_now())
     assert leads_to(await operator.send(page, f"{page}/accept")) == "/operator/profiles"
     assert await database.fetchval("select went_live_at is not null from merchant where id = $1", merchant_id)
     token = fields_of((await operator.see("/account/security")).text, "/account/logout")

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from babel.dates import format_date
-from tests import set_back
+from tests import breaking, set_back
 from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
@@ -50,10 +50,10 @@ async def test_another_language_gets_english_with_english_months(subscriber: Any
 async def test_dates_are_those_of_the_merchants_time_zone(
     subscribe: Subscribe, database: Database, merchant: Merchant, zone: str
 ) -> None:
-    await database.execute("update merchant set time_zone = $2 where id = $1", merchant.id, zone)
+    await breaking.say(database, "merchant", {"id": merchant.id}, time_zone=zone)
     subscriber = await subscribe()
     noon = datetime(2030, 1, 31, 12, 30, tzinfo=UTC)
-    await database.execute("update subscription set date_next = $2 where merchant_id = $1", merchant.id, noon)
+    await set_back.times(database, "subscription", {"merchant_id": merchant.id}, date_next=noon)
     day = "February 1, 2030" if zone == "Pacific/Kiritimati" else "January 31, 2030"
     assert day in await subscriber.page()
 
@@ -109,7 +109,7 @@ async def test_a_declined_payment_is_listed_as_failed(failing: Any) -> None:
 async def test_what_was_given_back_is_said(
     subscriber: Any, database: Database, merchant: Merchant, state: PaymentState, words: str
 ) -> None:
-    await database.execute("update payment set state = $2 where merchant_id = $1", merchant.id, str(state))
+    await breaking.say(database, "payment", {"merchant_id": merchant.id}, state=str(state))
     assert f'<td class="{state}">{words}' in await subscriber.page()
 
 
