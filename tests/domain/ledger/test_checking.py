@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests import breaking
+from tests.domain.ledger.corruption import Corruption
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Record
@@ -60,18 +60,6 @@ async def test_an_empty_database_is_clean(empty: Database) -> None:
     assert not any(finding.found for finding in await check(empty, now=utc_now()))
 
 
-@dataclass(frozen=True)
-class Corruption:
-    """What is paid by, how one row is corrupted (returning the id to be named),
-    and which rule names it where.
-    """
-
-    rule: str
-    table: str
-    sql: str
-    card: str = APPROVED
-
-
 EXTRA_ENTRIES = """
 insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
 select p.merchant_id, {live}, {posting}, 'capture', p.id, e.account, p.currency, e.amount, now()
@@ -111,7 +99,7 @@ LEDGER = (
         "payments_posted",
         "payment",
         EXTRA_ENTRIES.format(live="live", posting="0") + "returning payment_id",
-        card=DECLINED,
+        after=DECLINED,
     ),
     Corruption(
         "payments_posted",
@@ -235,7 +223,7 @@ PARENTS = (
     "corruption", [*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES, *PARENTS], ids=lambda it: f"{it.rule}-{it.table}"
 )
 async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
-    await till.pay(corruption.card)
+    await till.pay(corruption.after or APPROVED)
     assert not broken(await checked(till))
     sql = corruption.sql.replace("STATUS", "200").replace("BODY", "ok")
     named = await till.database.fetchval(sql, till.shop.merchant_id)

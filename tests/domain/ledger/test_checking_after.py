@@ -4,13 +4,13 @@ and names the row when it is corrupted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from tests import breaking, set_back
+from tests.domain.ledger.corruption import Corruption
 from tests.shopfront import ships
 
 from paydesk.core.clock import utc_now
@@ -74,117 +74,105 @@ async def test_all_that_comes_after_a_payment_is_clean(till: Any) -> None:
         assert await broken(till) == set()
 
 
-@dataclass(frozen=True)
-class Corruption:
-    """What happened, how one row is corrupted then (returning the id to be named),
-    and which rule names it where.
-    """
-
-    rule: str
-    table: str
-    happens: Any
-    sql: str
-
-
 CORRUPTIONS = (
     Corruption(
-        "funds_agree", "payment", captured, "update payment set reserve_taken = 0.1 where merchant_id = $1 returning id"
+        "funds_agree", "payment", "update payment set reserve_taken = 0.1 where merchant_id = $1 returning id", captured
     ),
     Corruption(
-        "funds_agree", "payment", captured, "update payment set settled_at = now() where merchant_id = $1 returning id"
+        "funds_agree", "payment", "update payment set settled_at = now() where merchant_id = $1 returning id", captured
     ),
     Corruption(
         "reversals_add_up",
         "payment",
-        captured,
         "update payment set refunded = 1, state = 'partially_refunded' where merchant_id = $1 returning id",
+        captured,
     ),
     Corruption(
         "reversals_add_up",
         "payment",
-        refunded_in_part,
         "delete from movement where merchant_id = $1 returning payment_id",
+        refunded_in_part,
     ),
     Corruption(
-        "reversals_add_up", "payment", captured, "update payment set refunding = 1 where merchant_id = $1 returning id"
+        "reversals_add_up", "payment", "update payment set refunding = 1 where merchant_id = $1 returning id", captured
     ),
     Corruption(
         "reversals_add_up",
         "payment",
-        charged_back,
         "update payment set state = 'captured' where merchant_id = $1 returning id",
+        charged_back,
     ),
     Corruption(
-        "movements_agree", "payment", authorized, "update payment set moving_id = 1 where merchant_id = $1 returning id"
+        "movements_agree", "payment", "update payment set moving_id = 1 where merchant_id = $1 returning id", authorized
     ),
     Corruption(
-        "movements_agree", "payment", voided, "delete from movement where merchant_id = $1 returning payment_id"
+        "movements_agree", "payment", "delete from movement where merchant_id = $1 returning payment_id", voided
     ),
     Corruption(
         "movements_agree",
         "movement",
-        voided,
         "update payment set state = 'authorized' where merchant_id = $1"
         " returning (select id from movement where merchant_id = $1)",
+        voided,
     ),
     Corruption(
         "reversals_reported",
         "movement",
-        refunded_in_part,
         "delete from pingback where merchant_id = $1 and event = 'partial_refund' returning reversal_id",
+        refunded_in_part,
     ),
     Corruption(
         "reversals_reported",
         "chargeback",
-        charged_back,
         "delete from pingback where merchant_id = $1 and event = 'chargeback' returning reversal_id",
+        charged_back,
     ),
     Corruption(
         "chargebacks_posted",
         "payment",
-        captured,
         "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
         " select p.merchant_id, p.live, nextval('ledger_posting_id_seq'), 'chargeback_fee', p.id, e.account, 'USD',"
         " e.amount, now() from payment p, (values ('available', 15), ('fees', -15)) as e (account, amount)"
         " where p.merchant_id = $1 returning payment_id",
+        captured,
     ),
     Corruption(
         "chargebacks_posted",
         "payment",
-        charged_back,
         "update chargeback set fee = 14 where merchant_id = $1 returning payment_id",
+        charged_back,
     ),
     Corruption(
         "chargebacks_posted",
         "chargeback",
-        charged_back,
         "update chargeback set state = 'inquiry', closed_at = null where merchant_id = $1 returning id",
+        charged_back,
     ),
     Corruption(
         "authorizations_stand",
         "payment",
-        authorized,
         "update payment set shipping_due_at = null where merchant_id = $1 returning id",
+        authorized,
     ),
     Corruption(
         "authorizations_stand",
         "payment",
-        captured,
         "update payment set ship_by = now(), shipping_due_at = now() where merchant_id = $1 returning id",
+        captured,
     ),
     Corruption(
         "closings_agree",
         "balance_closing",
-        captured,
         "insert into balance_closing (merchant_id, live, currency, account, amount)"
         " values ($1, true, 'USD', 'available', -5) returning account || ' ' || currency",
+        captured,
     ),
 )
 
 
-@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.table}-{it.happens.__name__}")
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.table}-{it.after.__name__}")
 async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
-    await corruption.happens(till)
+    await corruption.after(till)
     assert await broken(till) == set()
     named = await till.database.fetchval(corruption.sql, till.shop.merchant_id)
     finding = (await checked(till))[corruption.rule]

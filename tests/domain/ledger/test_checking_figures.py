@@ -4,13 +4,13 @@ each rule names the row once a figure is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from tests import breaking, set_back
+from tests.domain.ledger.corruption import Corruption
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.ledger.test_checking_after import (
     authorized,
@@ -53,18 +53,6 @@ async def subscribed(till: Any) -> None:
     await Subscriber(Desk(till.database, till.vault, {"simulator": ObedientBank()}), till.shop).subscribe()
 
 
-@dataclass(frozen=True)
-class Corruption:
-    """What happened, how a row is corrupted then (returning the id to be named),
-    and which rule names it where.
-    """
-
-    rule: str
-    table: str
-    happens: Any
-    sql: str
-
-
 def posting(kind: str, entries: str, *, of: str = "p.id, null::bigint", currency: str = "p.currency") -> str:
     """A posting that sums to zero, for the merchant's payment; returns the first entry's id."""
     return f"""
@@ -87,51 +75,51 @@ CORRUPTIONS = (
     Corruption(
         "postings_whole",
         "ledger_entry",
-        captured,
         posting("settlement", "('pending', 'EUR', 3), ('available', 'EUR', -3)") + "select min(id) from posted",
+        captured,
     ),
     Corruption(
         "postings_whole",
         "ledger_entry",
-        captured,
         posting(
             "settlement",
             "('pending', 'USD', 3), ('available', 'USD', -3), ('pending', 'JPY', 1), ('available', 'JPY', -1)",
         )
         + "select min(id) from posted",
+        captured,
     ),
     Corruption(
         "payouts_posted",
         "payout",
-        captured,
         posting("payout", PAYOUT, of="null, 424242") + "select max(payout_id) from posted",
+        captured,
     ),
     Corruption(
         "payouts_posted",
         "payout",
-        captured,
         "insert into payout (merchant_id, live, currency, amount, reference, recorded_by, at)"
         " values ($1, false, 'USD', 500, 'x', 'x', now()) returning id",
+        captured,
     ),
     Corruption(
         "payouts_posted",
         "payout",
-        paid_out,
         posting("payout", PAYOUT, of="null, (select id from payout where merchant_id = $1)")
         + "select max(payout_id) from posted",
+        paid_out,
     ),
     Corruption(
-        "payouts_posted", "payout", paid_out, "update payout set amount = 3 where merchant_id = $1 returning id"
+        "payouts_posted", "payout", "update payout set amount = 3 where merchant_id = $1 returning id", paid_out
     ),
     Corruption(
         "uncaptured_unposted",
         "payment",
-        declined,
         posting("refund", "('acquirer', CURRENCY, -3), ('available', CURRENCY, 3)")
         + "select max(payment_id) from posted",
+        declined,
     ),
     *(
-        Corruption("uncaptured_unposted", "payment", happens, PAYMENT.format(change))
+        Corruption("uncaptured_unposted", "payment", PAYMENT.format(change), happens)
         for happens, change in (
             (authorized, "refunded = 1"),
             (voided, "pending_taken = 1"),
@@ -139,7 +127,7 @@ CORRUPTIONS = (
         )
     ),
     *(
-        Corruption("funds_settle", "payment", happens, PAYMENT.format(change))
+        Corruption("funds_settle", "payment", PAYMENT.format(change), happens)
         for happens, change in (
             (captured, "funds_due_at = null"),
             (captured, "funds_due_at = '2999-01-01'"),
@@ -149,7 +137,7 @@ CORRUPTIONS = (
         )
     ),
     *(
-        Corruption("payloads_agree", "pingback", happens, PINGBACK.format(f"payload = {payload}", event))
+        Corruption("payloads_agree", "pingback", PINGBACK.format(f"payload = {payload}", event), happens)
         for happens, event, payload in (
             (captured, "payment", "replace(payload, '\"paid_amount\":10', '\"paid_amount\":9999')"),
             (captured, "payment", 'replace(payload, \'"paid_currency":"USD"\', \'"paid_currency":"EUR"\')'),
@@ -166,7 +154,7 @@ CORRUPTIONS = (
         )
     ),
     *(
-        Corruption("dates_in_range", table, happens, f"update {table} set {change} where merchant_id = $1 returning id")
+        Corruption("dates_in_range", table, f"update {table} set {change} where merchant_id = $1 returning id", happens)
         for table, happens, change in (
             ("pingback", captured, "state = 'due', url = 'https://shop.example/', due_at = '2999-01-01'"),
             ("pingback", captured, "state = 'due', url = 'https://shop.example/', due_at = '1999-01-01'"),
@@ -180,9 +168,9 @@ CORRUPTIONS = (
 )
 
 
-@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.happens.__name__}")
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.after.__name__}")
 async def test_a_corrupted_figure_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
-    await corruption.happens(till)
+    await corruption.after(till)
     assert {rule.statement for rule in FIGURE_RULES} & await broken(till) == set()
     named = await till.database.fetchval(corruption.sql, till.shop.merchant_id)
     finding = (await checked(till))[corruption.rule]

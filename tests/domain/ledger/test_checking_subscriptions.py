@@ -4,10 +4,11 @@ with a sound one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from tests.domain.ledger.corruption import Corruption
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import MONTHLY
 
@@ -41,15 +42,6 @@ async def checked(subscriber: Subscriber) -> dict[str, Finding]:
 
 async def details(subscriber: Subscriber) -> list[str]:
     return [one.detail for finding in (await checked(subscriber)).values() for one in finding.differences]
-
-
-@dataclass(frozen=True)
-class Corruption:
-    """How one row is corrupted (returning the id to be named), and which rule names it where."""
-
-    rule: str
-    table: str
-    sql: str
 
 
 PAYMENT_OF = "update payment set {change} where merchant_id = $1 and period_number = {period} returning subscription_id"
