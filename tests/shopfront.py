@@ -1,5 +1,5 @@
 """What happens at a shop, written once: a customer orders, pays or subscribes,
-and the merchant ships.
+and the merchant ships or gives money back.
 
 These go through the domain, over a desk with a test bank, as the doors do; nothing here writes into
 a table. What a browser does at the checkout's door is another thing (fields, redirects, headers):
@@ -33,6 +33,7 @@ from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Payer, Result
 from paydesk.domain.payments.paying import pay as pay_at
+from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.for_api import find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -146,6 +147,24 @@ async def ship(desk: Desk, shop: Shop, payment_id: int, *, now: datetime | None 
     }
     told = {**usual, **said}
     return await confirm(desk, shop, read_order(told), read_delivery(told), now=now or utc_now())
+
+
+async def give_back(
+    desk: Desk,
+    shop: Shop,
+    payment_id: int,
+    amount: str | Decimal | None = None,
+    *,
+    by: str = "api",
+    key: str | None = None,
+    now: datetime | None = None,
+    **more: Any,
+) -> Refund:
+    """The merchant gives money back, all that is left unless it says how much; `key` is what
+    it calls the refund.
+    """
+    asked = None if amount is None else Decimal(amount)
+    return await refund(desk, shop, payment_id, asked, requested_by=by, request_key=key, now=now or utc_now(), **more)
 
 
 async def ships(database: Database, shop: Shop, *, shipped: bool = True) -> None:

@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.paydesk_client.servers import answering
 from tests.shopfront import buy
 
 from paydesk.domain.merchants.merchant import Merchant
@@ -61,33 +58,6 @@ class TestTheRealService:
             assert message in raised.value.message
 
 
-@contextmanager
-def listening() -> Iterator[tuple[str, list[tuple[str, Any, bytes]]]]:
-    """A server that answers every POST alike; gives its address and what came."""
-    seen: list[tuple[str, Any, bytes]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            seen.append((self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
-            body = b'{"success": true, "data": {"id": 7}}'
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", seen
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 class TestWhatIsSent:
     @pytest.mark.parametrize(
         ("amount", "fields"),
@@ -100,10 +70,11 @@ class TestWhatIsSent:
         ],
     )
     def test_an_amount_is_sent_as_text_and_none_is_left_out(self, amount: Any, fields: dict[str, str] | None) -> None:
-        with listening() as (address, seen):
+        with answering() as (address, seen):
             gateway = Gateway("p", "private", address, is_test=True)
             assert gateway.payments().refund(7, amount, idempotency_key="k-1") == {"id": 7}
-        ((path, headers, body),) = seen
+        (asked,) = seen
+        path, headers, body = asked.path, asked.headers, asked.body
         assert (path, headers["X-ApiKey"], headers["Idempotency-Key"]) == (
             "/sandbox/payment/7/refund",
             "private",
@@ -112,10 +83,10 @@ class TestWhatIsSent:
         assert (json.loads(body) if body else None) == fields
 
     def test_without_a_key_each_call_draws_one(self) -> None:
-        with listening() as (address, seen):
+        with answering() as (address, seen):
             for _ in range(2):
                 Gateway("p", "private", address).payments().refund(7)
-        first, second = (headers["Idempotency-Key"] for _, headers, _ in seen)
+        first, second = (asked.headers["Idempotency-Key"] for asked in seen)
         assert first != second
         assert {len(first), len(second)} == {36}
 

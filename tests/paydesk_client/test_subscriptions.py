@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.paydesk_client.servers import answering
 from tests.shopfront import subscribe
 
 from paydesk.domain.merchants.merchant import Merchant
@@ -60,37 +57,6 @@ def _error(gateway: Gateway, subscription_id: int) -> ApiError:
         gateway.subscriptions().cancel(subscription_id)
     assert raised.value.__cause__ is None
     return raised.value
-
-
-@contextmanager
-def answering(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, list[BaseHTTPRequestHandler]]]:
-    """A server that answers every POST alike; gives its address and the requests that came."""
-    seen: list[BaseHTTPRequestHandler] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append(self)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", seen
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 class TestOddAnswers:

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from tests import shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.interface import Acquirer, Dispute, DisputePage, DisputeStatus
@@ -20,7 +21,7 @@ from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import RefundStatus, refund
+from paydesk.domain.payments.refunding import RefundStatus
 
 OPEN = DisputeStatus.OPEN
 
@@ -124,8 +125,7 @@ class Books:
         return [row["kind"] for row in await self.database.fetch("select kind from alarm where settled_at is null")]
 
     async def refund(self, amount: str) -> RefundStatus:
-        given = await refund(self.desk, self.shop, self.payment_id, Decimal(amount), requested_by="api", now=utc_now())
-        return given.status
+        return (await shopfront.give_back(self.desk, self.shop, self.payment_id, amount)).status
 
     async def in_order(self) -> None:
         """`paydesk check` finds nothing."""

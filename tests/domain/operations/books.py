@@ -22,7 +22,6 @@ from paydesk.domain.operations.alarms import list_alarms
 from paydesk.domain.operations.differences import Difference, Reconciled
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import refund
 
 FOUR, TEN = Decimal(4), Decimal(10)
 
@@ -62,8 +61,7 @@ class Books:
         return [one.subject for one in listed]
 
     async def give(self, amount: Decimal) -> int:
-        given = await refund(self.desk, self.shop, self.payment_id, amount, requested_by="api", now=utc_now())
-        return given.reference_id
+        return (await shopfront.give_back(self.desk, self.shop, self.payment_id, amount)).reference_id
 
     async def say(self, **columns: Any) -> None:
         """Our books say something else of the payment than what came to pass."""

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from tests import shopfront
 from tests.domain.payments.conftest import Till
 from tests.standings import standings
 
@@ -23,7 +24,7 @@ from paydesk.domain.merchants.merchant import change_merchant, create_merchant, 
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import Refund, refund
+from paydesk.domain.payments.refunding import Refund
 
 VISA, MASTERCARD = "4242424242424242", "5555555555554444"
 
@@ -102,8 +103,7 @@ class Desks(Till):
 
     async def give_back(self, payment_id: int, amount: str, key: str | None = None) -> Refund:
         """Give a part of a payment back."""
-        asked = Decimal(amount)
-        return await refund(self.desk, self.shop, payment_id, asked, requested_by="api", request_key=key, now=utc_now())
+        return await shopfront.give_back(self.desk, self.shop, payment_id, amount, key=key)
 
     async def payment(self, order: str) -> int:
         """The id of an order's payment."""

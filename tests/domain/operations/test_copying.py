@@ -10,7 +10,6 @@ from datetime import timedelta
 
 import asyncpg
 import pytest
-from aiohttp import web
 from pydantic import SecretStr
 from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
@@ -19,7 +18,7 @@ from tests.banks import LiveBank
 from tests.conftest import OpenWeb, SignedForm, accept_waiting, submit_profile
 from tests.domain.mail.rounds import send_due
 from tests.domain.payments.conftest import Till
-from tests.domain.pingbacks.conftest import Receiver
+from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.domain.subscriptions.subscriber import Subscriber
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -68,14 +67,8 @@ async def database(own_database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     """The shops' server."""
-    made, application = Receiver(), web.Application()
-    application.router.add_route("*", "/{path:.*}", made.handle)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.base = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield made
-    await runner.cleanup()
+    async with receiving() as made:
+        yield made
 
 
 @pytest.fixture

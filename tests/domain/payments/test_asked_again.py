@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import shopfront
 from tests.shopfront import buy, ships
 from tests.standings import standings
 
@@ -30,8 +31,7 @@ class Caller:
         self.database: Database = till.desk.database
 
     async def ask(self, amount: str | None = "4.00") -> Refund:
-        asked = None if amount is None else Decimal(amount)
-        return await refund(self.till.desk, self.till.shop, self.payment_id, asked, requested_by="api", now=utc_now())
+        return await shopfront.give_back(self.till.desk, self.till.shop, self.payment_id, amount)
 
     async def ask_in_vain(self, amount: str | None = "4.00", *, kind: str = "refund") -> str:
         """The intent is committed, and the database stays away until the caller is sent away;

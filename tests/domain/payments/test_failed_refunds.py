@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import breaking, set_back
+from tests import breaking, set_back, shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering, ending_in
 from tests.sweeping import database, database_url
@@ -27,7 +27,7 @@ from paydesk.domain.payments import failed_refunds
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.refunding import Refund, refund, refunds_of
+from paydesk.domain.payments.refunding import Refund, refunds_of
 
 __all__ = ["database", "database_url"]
 
@@ -45,9 +45,7 @@ class Returned:
     payment_id: int
 
     async def give(self, amount: Decimal | None = None, key: str | None = None) -> Refund:
-        return await refund(
-            self.desk, self.shop, self.payment_id, amount, requested_by="api", request_key=key, now=utc_now()
-        )
+        return await shopfront.give_back(self.desk, self.shop, self.payment_id, amount, key=key)
 
     async def send_back(self, given: Refund) -> None:
         """The customer's bank does not take a refund."""

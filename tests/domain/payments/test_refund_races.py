@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests import shopfront
 from tests.shopfront import buy, ship, ships
 from tests.standings import standings
 
@@ -21,7 +22,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.refunding import Refund, RefundStatus, refund
+from paydesk.domain.payments.refunding import Refund, RefundStatus
 
 RACES = 120
 
@@ -39,9 +40,8 @@ class Track:
 
     async def refund(self, payment_id: int, amount: str | None = None) -> Refund | str:
         """A refund, or the words in which it was refused."""
-        asked = None if amount is None else Decimal(amount)
         try:
-            return await refund(self.desk, self.shop, payment_id, asked, requested_by="api", now=utc_now())
+            return await shopfront.give_back(self.desk, self.shop, payment_id, amount)
         except (Malformed, Conflict) as error:
             return error.message
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import breaking
+from tests import breaking, shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.shopfront import buy, ships
 from tests.standings import standings
@@ -57,10 +57,7 @@ class Refunds:
         return database
 
     async def refund(self, payment_id: int, amount: str | None = None, key: str | None = None) -> Refund:
-        asked = None if amount is None else Decimal(amount)
-        return await refunding.refund(
-            self.desk, self.till.shop, payment_id, asked, requested_by="api", request_key=key, now=utc_now()
-        )
+        return await shopfront.give_back(self.desk, self.till.shop, payment_id, amount, key=key)
 
     async def finish(self, **later: float) -> int:
         return await finish_movements(self.desk, now=utc_now() + timedelta(**(later or {"minutes": 1})))

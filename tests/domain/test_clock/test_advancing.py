@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_network
@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from aiohttp import web
 from tests import breaking, set_back, shopfront
+from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.shopfront import find_subscription
 
 from paydesk.adapters.acquirers.simulator.standing import Standing
@@ -43,19 +43,6 @@ Advance = Callable[..., Awaitable[Summary]]
 Subscribe = Callable[..., Awaitable[Subscription]]
 
 
-@dataclass
-class Ears:
-    """A merchant's server; `answer` is what it says to every pingback."""
-
-    url: str = ""
-    answer: bytes = b"ok"
-    received: list[bytes] = field(default_factory=list)
-
-    async def handle(self, request: web.Request) -> web.Response:
-        self.received.append(await request.read())
-        return web.Response(body=self.answer)
-
-
 def billing(summary: Summary) -> Summary:
     """The summary without the way of the money afterwards:
     when it settled, and when its reserve was released.
@@ -69,16 +56,9 @@ def billing(summary: Summary) -> Summary:
 
 
 @pytest.fixture
-async def ears() -> AsyncIterator[Ears]:
-    made = Ears()
-    application = web.Application()
-    application.router.add_post("/pingback", made.handle)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/pingback"
-    yield made
-    await runner.cleanup()
+async def ears() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
 
 
 @pytest.fixture
@@ -131,7 +111,7 @@ def now(desk: Desk, shop: Shop) -> Now:
 
 
 async def test_two_years_of_a_monthly_subscription_take_seconds(
-    subscribe: Subscribe, run: Advance, now: Now, ears: Ears, charges: Callable[[], list[Standing]]
+    subscribe: Subscribe, run: Advance, now: Now, ears: Receiver, charges: Callable[[], list[Standing]]
 ) -> None:
     subscription = await subscribe(url=ears.url)
     began = time.monotonic()
@@ -174,7 +154,7 @@ async def test_several_subscriptions_are_charged_in_the_order_of_time(subscribe:
 
 
 async def test_retries_come_after_six_hours_and_then_it_stops(
-    subscribe: Subscribe, run: Advance, now: Now, ears: Ears
+    subscribe: Subscribe, run: Advance, now: Now, ears: Receiver
 ) -> None:
     subscription = await subscribe(card=ALWAYS_DECLINED_LATER, url=ears.url)
     summary = await run(2)
@@ -187,7 +167,7 @@ async def test_retries_come_after_six_hours_and_then_it_stops(
     ]
     after = await now(subscription)
     assert (after.state, after.date_stopped) == ("Cancelled", at + timedelta(hours=18))
-    assert b"subscription_stopped" in ears.received[-1]
+    assert b"subscription_stopped" in ears.received[-1].body
 
 
 async def test_a_retry_that_is_not_yet_due_is_left_for_the_next_advance(
@@ -210,9 +190,9 @@ async def test_a_limit_ends_in_an_expiry_at_the_end_of_the_last_period(
 
 
 async def test_a_silent_merchant_is_told_every_thirty_minutes_until_it_is_given_up(
-    subscribe: Subscribe, run: Advance, ears: Ears, database: Database, shop: Shop
+    subscribe: Subscribe, run: Advance, ears: Receiver, database: Database, shop: Shop
 ) -> None:
-    ears.answer = b"NOK"
+    ears.answers["/pingback"] = [(200, b"NOK")]
     await subscribe(url=ears.url)
     summary = await run(1, "day")
     assert billing(summary).counts == {What.PINGBACK_FAILED: 11}
@@ -347,7 +327,7 @@ async def test_a_leap_day_is_kept(subscribe: Subscribe, run: Advance, database: 
 
 
 async def test_an_idle_system_sends_new_pingbacks_at_once_after_an_advance(
-    subscribe: Subscribe, run: Advance, ears: Ears, make_sender: Callable[[], PingbackSender]
+    subscribe: Subscribe, run: Advance, ears: Receiver, make_sender: Callable[[], PingbackSender]
 ) -> None:
     await run(6)
     await subscribe(url=ears.url)
@@ -372,7 +352,13 @@ async def test_a_clock_can_not_run_away(run: Advance, database: Database, shop: 
 
 
 async def test_a_reset_deletes_all_test_data_and_nothing_else(
-    subscribe: Subscribe, run: Advance, ears: Ears, database: Database, shop: Shop, other_shop: Shop, merchant: Merchant
+    subscribe: Subscribe,
+    run: Advance,
+    ears: Receiver,
+    database: Database,
+    shop: Shop,
+    other_shop: Shop,
+    merchant: Merchant,
 ) -> None:
     await change_merchant(database, merchant.id, pingback_url=ears.url)
     await subscribe()
