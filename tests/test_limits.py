@@ -18,6 +18,7 @@ import msgspec
 import pytest
 from tests import shopfront
 from tests.changing import change, said_with
+from tests.proving import check
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.adapters.outbound import Answer
@@ -28,7 +29,6 @@ from paydesk.core.errors import Unavailable
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
 from paydesk.domain.business.made_up_events import make_up
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop

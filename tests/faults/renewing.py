@@ -18,6 +18,7 @@ from tests.faults.fail_points import FailPoints
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import CONNECTIONS, Cast, as_environment, bank_open, bank_process, planted_env
 from tests.processes import PATIENCE, Kept, environment, free_port
+from tests.proving import check
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Record
@@ -28,7 +29,6 @@ from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.billing.charging import BillingRun
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.stored_cards import CARD_NUMBER

@@ -11,6 +11,7 @@ import pytest
 from tests import breaking, set_back
 from tests.banks import HeardBank, HeldBank
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.proving import check
 from tests.shopfront import MONTHLY
 from tests.sweeping import database, database_url
 
@@ -20,7 +21,6 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun, Pace, run_billing
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests import shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import Acquirer, Dispute, DisputePage, DisputeStatus
 from paydesk.core.clock import utc_now
@@ -18,7 +19,6 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.for_api import Chargeback, list_chargebacks, purchase_of
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.balances import balances
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import RefundStatus

@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.for_api import purchase_of
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 

@@ -14,6 +14,7 @@ import asyncpg
 import pytest
 from tests import breaking, set_back
 from tests.banks import answering, ending_in
+from tests.proving import check
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused
@@ -28,7 +29,6 @@ from paydesk.domain.chargebacks.giving_evidence import give_evidence
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.balances import balances
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop

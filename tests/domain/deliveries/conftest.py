@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests import shopfront
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank
@@ -17,7 +18,6 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirming import Confirmed
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests import breaking
 from tests.domain.ledger.corruption import Corruption
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Record
@@ -16,7 +17,7 @@ from paydesk.adapters.acquirers.simulator.record import Operation
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger import checking
-from paydesk.domain.ledger.checking import BANK_RULES, PAYMENT_RULES, RULES, Difference, Finding, check, count_open
+from paydesk.domain.ledger.checking import BANK_RULES, PAYMENT_RULES, RULES, Difference, Finding, count_open
 from paydesk.domain.payments.states import AttemptState, PaymentState
 
 APPROVED = "4242424242424242"

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from tests import breaking, set_back
 from tests.domain.ledger.corruption import Corruption
+from tests.proving import check
 from tests.shopfront import ships
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
-from paydesk.domain.ledger.checking import AFTER_RULES, Finding, check
+from paydesk.domain.ledger.checking import AFTER_RULES, Finding
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.refunding import refund
 

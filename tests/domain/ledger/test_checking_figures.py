@@ -23,9 +23,10 @@ from tests.domain.ledger.test_checking_after import (
     voided,
 )
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.proving import check
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.ledger.checking import FIGURE_RULES, check
+from paydesk.domain.ledger.checking import FIGURE_RULES
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund

@@ -10,13 +10,14 @@ from decimal import Decimal
 import pytest
 from tests.domain.ledger.corruption import Corruption
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.proving import check
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, Finding, check
+from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, Finding
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel

@@ -15,13 +15,13 @@ import pytest
 from tests.conftest import database_at
 from tests.domain.ledger.conftest import Till
 from tests.domain.ledger.paying_out import record_payout
+from tests.proving import check
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.ledger import closing
 from paydesk.domain.ledger.balances import Balance, balances
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.closing import close_ledger, run_closing
 from paydesk.domain.merchants.shop import Shop
 

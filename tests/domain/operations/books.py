@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests import breaking, shopfront
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank
@@ -16,7 +17,6 @@ from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.alarms import list_alarms
 from paydesk.domain.operations.differences import Difference, Reconciled

@@ -14,12 +14,12 @@ from typing import Any
 
 from tests import shopfront
 from tests.domain.payments.conftest import Till
+from tests.proving import check
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.reconciling import SETTLED, reconcile

@@ -20,6 +20,7 @@ from tests.domain.mail.rounds import send_due
 from tests.domain.payments.conftest import Till
 from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.domain.subscriptions.subscriber import Subscriber
+from tests.proving import check
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
@@ -29,7 +30,6 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, go_live
 from paydesk.domain.merchants.shop import Shop

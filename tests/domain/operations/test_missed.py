@@ -12,6 +12,7 @@ import pytest
 from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_lifecycle import START, started
+from tests.proving import check
 from tests.shopfront import MONTHLY, find_subscription
 
 from paydesk.core.clock import utc_now
@@ -19,7 +20,6 @@ from paydesk.core.errors import NotFound
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.missed import Missed, charge_all_missed, missed_periods
 from paydesk.domain.payments.desk import Desk

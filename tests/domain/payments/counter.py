@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from tests import set_back, shopfront
 from tests.domain.ledger.paying_out import record_payout
+from tests.proving import check
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import (
@@ -41,7 +42,6 @@ from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.confirming import Confirmed
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.balances import balances
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

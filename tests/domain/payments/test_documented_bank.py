@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 from tests.domain.payments.documented import DocumentedBank
+from tests.proving import check
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus, OutcomeUnknown, Refused
@@ -28,7 +29,6 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import booking, reading_acquirers
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.balances import balances
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk

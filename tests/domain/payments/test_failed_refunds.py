@@ -13,6 +13,7 @@ import pytest
 from tests import breaking, set_back, shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering, ending_in
+from tests.proving import check
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import FailedRefund, OutcomeUnknown
@@ -20,7 +21,6 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import failed_refunds

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests import shopfront
+from tests.proving import check
 from tests.shopfront import buy, ship, ships
 from tests.standings import standings
 
@@ -20,7 +21,6 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.refunding import Refund, RefundStatus
 

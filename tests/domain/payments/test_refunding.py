@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests import breaking, shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.proving import check
 from tests.shopfront import buy, ships
 from tests.standings import standings
 
@@ -23,7 +24,6 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import confirm
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import refunding

@@ -15,6 +15,7 @@ from tests import set_back
 from tests.banks import HeldBank, LiveBank
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.payments.conftest import Till
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank
@@ -22,7 +23,6 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.ledger.payouts import Payout, list_payouts
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.customer_links import Link

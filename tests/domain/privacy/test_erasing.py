@@ -17,6 +17,7 @@ from tests import breaking, set_back, shopfront
 from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
 from tests.domain.subscriptions.subscriber import Subscriber
+from tests.proving import check
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -24,7 +25,6 @@ from paydesk.adapters.vault import Vault, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.rejections import log_rejected_form

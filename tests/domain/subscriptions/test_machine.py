@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests import set_back
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.lengths import at_length
+from tests.proving import check
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import DeclineReason
@@ -21,7 +22,6 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel, expire_due

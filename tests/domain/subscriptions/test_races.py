@@ -9,11 +9,11 @@ from collections import Counter
 from random import Random
 
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.domain.billing.charging import BillingRun, Pace
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.subscriptions.ending import cancel
 
 RACES = 200

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -23,7 +24,6 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.schedule import REFUSED_PAUSES
 from paydesk.domain.subscriptions.states import SubscriptionState

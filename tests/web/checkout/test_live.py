@@ -16,6 +16,7 @@ import pytest
 from pydantic import SecretStr
 from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
 from tests.conftest import accept_waiting, submit_profile
+from tests.proving import check
 from tests.shopfront import open_page, press_pay, ships
 from tests.web.checkout.test_paying import SHOP, leads_to, text_of
 
@@ -24,7 +25,6 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.billing.charging import BillingRun, Side, queries
-from paydesk.domain.ledger.checking import check
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.domain.payments.desk import Desk

@@ -214,20 +214,6 @@ class Scope:
         return [known[name] for name in rule.parameters]
 
 
-async def check(
-    database: Database,
-    *,
-    now: datetime,
-    merchant_id: int | None = None,
-    record: Record | None = None,
-    most: int = 20,
-    retention_months: int = 13,
-) -> list[Finding]:
-    """Apply all rules to all merchants or one; a finding for each, in order."""
-    scope = Scope(now, merchant_id, record, most, retention_months)
-    return [finding async for finding in findings(database, scope)]
-
-
 async def findings(database: Database, scope: Scope) -> AsyncIterator[Finding]:
     """Apply the scope's rules one after the other; each finding comes as soon as it is there."""
     for rule in RULES:

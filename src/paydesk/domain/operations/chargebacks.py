@@ -1,5 +1,5 @@
-"""An operator's side of disputes: those that wait to be booked,
-and what one in another currency is worth.
+"""An operator's side of chargebacks: disputes that wait to be booked,
+and what a chargeback in another currency is worth.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ async def list_waiting(database: Database, *, most: int) -> list[WaitingDispute]
 
 
 async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Decimal, *, now: datetime) -> Chargeback:
-    """Say what a dispute in another currency is worth in its payment's; the difference is booked.
-    Moves no money.
+    """Say what a chargeback in another currency is worth in its payment's;
+    the difference is booked. Moves no money.
 
     `now` is real time. Raises: NotFound, Conflict if it is in the payment's own currency, or can't
     be booked so.
@@ -77,5 +77,5 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
 
 
 def _in_its_own(found: Chargeback, amount: Decimal) -> Decimal:
-    """A sum of the books in the dispute's own currency."""
+    """A sum of the books in the chargeback's own currency."""
     return found.disputed_amount if amount == found.amount else amount * found.disputed_amount / found.amount

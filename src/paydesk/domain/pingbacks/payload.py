@@ -42,7 +42,7 @@ class ReversalReport:
     `status` is the order's now, `reference_id` is its own id.
 
     Amounts are in the payment's currency; those that don't belong to the event are None.
-    `disputed_amount` is set for a dispute in another currency, and in that.
+    `disputed_amount` is set for a chargeback in another currency, and in that.
     """
 
     event: str
