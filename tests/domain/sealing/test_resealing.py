@@ -12,7 +12,7 @@ import pytest
 from tests import breaking, set_back
 from tests.conftest import propose_change
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
-from tests.domain.subscriptions.test_card_numbers import Challenging, buy
+from tests.domain.subscriptions.test_card_numbers import buy, challenging
 from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import DeclineReason
@@ -117,11 +117,11 @@ async def test_who_needs_what_is_kept(database: Database, whole: Subscriber, mer
     await buy(whole, None)
     await cancel(database, whole.shop, (await whole.subscribe(order="ended")).id, by="api", now=utc_now())
     _, declined = await buy(whole.at(ObedientBank(refuse=DeclineReason.INSUFFICIENT_FUNDS)), MONTHLY)
-    token, left = await buy(whole.at(Challenging()), MONTHLY)
+    token, left = await buy(challenging(whole), MONTHLY)
     assert (type(declined), type(left)) == (Refused, ConfirmWithBank)
     checkout = await find_checkout(database, token, now=utc_now())
     assert checkout.attempt is not None
-    await leave_challenge(whole.at(Challenging()).desk, checkout, checkout.attempt, now=utc_now())
+    await leave_challenge(challenging(whole).desk, checkout, checkout.attempt, now=utc_now())
     counts = {
         place.name: await database.fetchval(
             f"select count({place.column}) from {place.table} where merchant_id = $1", merchant.id

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests import shopfront
+from tests.banks import HeardBank, answering
 from tests.domain.subscriptions.subscriber import APPROVED, ObedientBank, Subscriber
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
@@ -41,28 +42,18 @@ TWICE = replace(MONTHLY, limit=2)
 ONCE = replace(MONTHLY, limit=1)
 
 
-class Challenging(ObedientBank):
-    """Asks to see the customer, who never comes back."""
+def challenging(club: Subscriber) -> Subscriber:
+    """The same with a bank that asks to see each customer, who never comes back."""
+    bank = ObedientBank()
 
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        self.decided[purchase.key] = Challenged(purchase.key, "https://bank.example/")
-        return self.decided[purchase.key]
+    async def ask(purchase: Purchase) -> Outcome:
+        bank.decided[purchase.key] = Challenged(purchase.key, "https://bank.example/")
+        return bank.decided[purchase.key]
 
-    async def end_challenge(self, of_key: str) -> Finding:
+    async def end(_of_key: str) -> Finding:
         return Voided()
 
-
-class Keeping(ObedientBank):
-    """Keeps the cards itself; remembers which number a renewal came with."""
-
-    def __init__(self) -> None:
-        super().__init__(keeps_cards=True)
-        self.renewed_with: list[str] = []
-
-    async def charge_stored(self, purchase: Purchase) -> Outcome:
-        if purchase.network_reference:
-            self.renewed_with.append(purchase.card.number)
-        return await super().charge_stored(purchase)
+    return club.at(answering(bank, authorize=ask, end_challenge=end))
 
 
 @pytest.fixture
@@ -145,7 +136,7 @@ async def test_an_answer_that_is_found_later_keeps_the_number(club: Subscriber, 
 
 
 async def test_a_challenge_that_is_left_erases_its_number(club: Subscriber) -> None:
-    club = club.at(Challenging())
+    club = challenging(club)
     token, _ = await buy(club, MONTHLY)
     assert await kept(club) == (1, 1)
     checkout = await find_checkout(club.desk.database, token, now=utc_now())
@@ -229,26 +220,20 @@ async def test_a_replaced_card_loses_its_number(club: Subscriber) -> None:
 
 
 @pytest.mark.parametrize("terms", [ONCE, MONTHLY], ids=["nothing left to charge", "ended meanwhile"])
-async def test_a_new_card_that_nothing_will_charge_keeps_no_number(club: Subscriber, terms: Terms) -> None:
+async def test_a_new_card_that_nothing_will_charge_keeps_no_number(
+    club: Subscriber, bank_of_club: ObedientBank, terms: Terms
+) -> None:
     subscription = await club.subscribe(terms)
     if terms is MONTHLY:
-        cancelling = Cancelling(club, subscription)
-        await give_card(club.at(cancelling), subscription)
+
+        async def end_meanwhile(purchase: Purchase) -> Outcome:
+            await cancel(club.desk.database, club.shop, subscription.id, by="api", now=utc_now())
+            return await bank_of_club.authorize(purchase)
+
+        await give_card(club.at(answering(bank_of_club, authorize=end_meanwhile)), subscription)
     else:
         assert await give_card(club, subscription) == Replaced()
     assert await kept(club) == (0, 2)
-
-
-class Cancelling(ObedientBank):
-    """While it looks at the new card, the subscription is cancelled."""
-
-    def __init__(self, club: Subscriber, subscription: Subscription) -> None:
-        super().__init__()
-        self.club, self.subscription = club, subscription
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        await cancel(self.club.desk.database, self.club.shop, self.subscription.id, by="api", now=utc_now())
-        return await super().authorize(purchase)
 
 
 async def test_a_new_card_that_the_bank_refuses_loses_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
@@ -260,9 +245,9 @@ async def test_a_new_card_that_the_bank_refuses_loses_its_number(club: Subscribe
 
 async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club: Subscriber) -> None:
     subscription = await club.subscribe()
-    await give_card(club.at(Challenging()), subscription)
+    await give_card(challenging(club), subscription)
     assert await kept(club) == (2, 2)
-    await settle_card_changes(club.at(Challenging()).desk, now=utc_now() + timedelta(hours=2))
+    await settle_card_changes(challenging(club).desk, now=utc_now() + timedelta(hours=2))
     assert await kept(club) == (1, 2)
     link = await newest_portal(club.desk.database, club.shop.merchant_id)
     holding = await find_holding(club.desk.database, link, now=utc_now())
@@ -271,12 +256,12 @@ async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club:
 
 
 async def test_an_acquirer_that_keeps_cards_is_sent_no_number_to_renew(club: Subscriber) -> None:
-    bank = Keeping()
+    bank = HeardBank(ObedientBank(keeps_cards=True))
     club = club.at(bank)
     subscription = await club.subscribe()
     assert await kept(club) == (0, 1)
     assert (await club.charge_due(subscription)).counter == 2
-    assert bank.renewed_with == [""]
+    assert [one.card.number for one in bank.purchases if one.network_reference] == [""]
     await give_card(club, subscription)
     assert await kept(club) == (0, 2)
     assert (await club.charge_due(subscription)).counter == 3

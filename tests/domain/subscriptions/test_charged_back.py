@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from tests import set_back
+from tests.domain.chargebacks.telling import TellingBank
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import reading_acquirers
@@ -20,17 +21,6 @@ from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 OPEN, WON, LOST, INQUIRY = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.LOST, DisputeStatus.INQUIRY
-
-
-class DisputingBank(ObedientBank):
-    """Tells of disputes, all on one page: all that happened between two readings."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[Dispute] = []
-
-    async def disputes(self, after: str) -> DisputePage:
-        return DisputePage(tuple(self.told), "1") if not after else DisputePage((), after)
 
 
 @pytest.mark.parametrize(
@@ -49,13 +39,13 @@ async def test_a_subscription_ends_for_a_chargeback_that_is_not_won(
     subscriber: Subscriber, database: Database, steps: list[DisputeStatus], ends: bool
 ) -> None:
     await set_back.banks_tell_again(database)
-    bank = DisputingBank()
+    bank = TellingBank(ObedientBank())
     club = subscriber.at(bank)
     subscription = await club.subscribe()
     key = await database.fetchval(
         "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
     )
-    bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", step, utc_now()) for step in steps]
+    bank.pages = [[Dispute("dp", key, Decimal(10), "USD", "fraudulent", step, utc_now()) for step in steps]]
     await read_disputes(club.desk, now=utc_now())
     now = await club.now(subscription)
     assert (now.state is SubscriptionState.CANCELLED, now.date_next is None) == (ends, ends)
@@ -63,14 +53,14 @@ async def test_a_subscription_ends_for_a_chargeback_that_is_not_won(
 
 async def test_a_partly_won_chargeback_ends_it_too(subscriber: Subscriber, database: Database) -> None:
     await set_back.banks_tell_again(database)
-    bank = DisputingBank()
+    bank = TellingBank(ObedientBank())
     club = subscriber.at(bank)
     subscription = await club.subscribe()
     key = await database.fetchval(
         "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
     )
     moved = {"taken": Decimal(10), "returned": Decimal(4)}
-    bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", LOST, utc_now(), **moved)]
+    bank.pages = [[Dispute("dp", key, Decimal(10), "USD", "fraudulent", LOST, utc_now(), **moved)]]
     await read_disputes(club.desk, now=utc_now())
     assert (await club.now(subscription)).state is SubscriptionState.CANCELLED
 
@@ -79,13 +69,13 @@ async def test_one_that_can_not_be_ended_stops_no_reading_and_is_ended_later(
     subscriber: Subscriber, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await set_back.banks_tell_again(database)
-    bank = DisputingBank()
+    bank = TellingBank(ObedientBank())
     club = subscriber.at(bank)
     subscription = await club.subscribe()
     key = await database.fetchval(
         "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
     )
-    bank.told = [Dispute("dp", key, Decimal(10), "USD", "fraudulent", OPEN, utc_now())]
+    bank.pages = [[Dispute("dp", key, Decimal(10), "USD", "fraudulent", OPEN, utc_now())]]
     tried = []
 
     async def breaks(*_: Any, **__: Any) -> None:
