@@ -216,14 +216,14 @@ SECURE_CARD = Plan((APPROVED, SECURE), joins=True)
 LOST_CARD = Plan((APPROVED, LOST_ANSWER), joins=True)
 
 CHANGES_AT_THE_DOOR = (
-    play(CHANGES, "before cards.begin_card_change", plan=NEW_CARD),
-    play(CHANGES, "after cards.begin_card_change", plan=NEW_CARD),
+    play(CHANGES, "before replacing_cards.begin_card_change", plan=NEW_CARD),
+    play(CHANGES, "after replacing_cards.begin_card_change", plan=NEW_CARD),
     play(CHANGES, "after bank.authorize", plan=NEW_CARD),
-    play(CHANGES, "before cards.replace_card", plan=NEW_CARD),
-    play(CHANGES, "after cards.replace_card", plan=NEW_CARD),
-    play(CHANGES, "after cards.challenge_card_change", plan=SECURE_CARD),
+    play(CHANGES, "before replacing_cards.replace_card", plan=NEW_CARD),
+    play(CHANGES, "after replacing_cards.replace_card", plan=NEW_CARD),
+    play(CHANGES, "after replacing_cards.challenge_card_change", plan=SECURE_CARD),
     play(CHANGES, "after bank.find", plan=SECURE_CARD),
-    play(CHANGES, "after cards.replace_card", plan=SECURE_CARD),
+    play(CHANGES, "after replacing_cards.replace_card", plan=SECURE_CARD),
 )
 """What a member waits for: a process of `paydesk serve` stops."""
 
@@ -246,7 +246,7 @@ OF_DECIDED = (
     play(IS_LOST, "after chargebacks.book"),
     play(CHANGE_IS_FOUND, "before bank.find", plan=LOST_CARD),
     play(CHANGE_IS_FOUND, "after bank.find", plan=LOST_CARD),
-    play(CHANGE_IS_FOUND, "after cards.replace_card", plan=LOST_CARD),
+    play(CHANGE_IS_FOUND, "after replacing_cards.replace_card", plan=LOST_CARD),
 )
 """What is read of their ends, and found out of card changes:
 again a process of `paydesk work` stops."""

@@ -164,6 +164,6 @@ BUG_OF: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "payments.record_approvals": _told_afterwards,
     "pingbacks.claim": _taken_away,
     "chargebacks.find_charged_back": _passed_by,
-    "cards.begin_card_change": _committed_late,
+    "replacing_cards.begin_card_change": _committed_late,
     "balances.payout_of_reference": _overlooked,
 }

@@ -30,13 +30,13 @@ pytestmark = pytest.mark.faults
 
 BUGS = {
     "chargebacks.find_charged_back": play(IS_DISPUTED, "before chargebacks.book"),
-    "cards.begin_card_change": play(CHANGES, "after bank.authorize", plan=NEW_CARD),
+    "replacing_cards.begin_card_change": play(CHANGES, "after bank.authorize", plan=NEW_CARD),
     "balances.payout_of_reference": play(IS_PAID_OUT, "after operations.pay_out"),
 }
 """The statement that has a bug, and the play that shows it when the process is killed there."""
 SAYS = {
     "chargebacks.find_charged_back": "the bank took 3.02 back for socks-is-disputed-",
-    "cards.begin_card_change": "lost: the bank checked a card ending in 4444 ",
+    "replacing_cards.begin_card_change": "lost: the bank checked a card ending in 4444 ",
     "balances.payout_of_reference": "0.50 USD were sent for socks-is-paid-out-4242-after-operations-pay-out once",
 }
 
