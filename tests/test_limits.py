@@ -44,7 +44,7 @@ from paydesk_client import Gateway
 
 SHIPPING = "paydesk.domain.payments.hold_periods"
 RETRIES = "paydesk.domain.subscriptions.schedule"
-RESENDS = "paydesk.domain.pingbacks.states"
+RESENDS = "paydesk.domain.pingbacks.schedule"
 
 
 async def dates_out_of_range(database: Database, shop: Shop) -> list[str]:

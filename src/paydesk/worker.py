@@ -42,7 +42,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
-from paydesk.domain.pingbacks.resending import send_all_waiting
+from paydesk.domain.pingbacks.resending_by_hand import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.equipment import holds_without_standby, mailer_of, needs_standby, outbound_client, sender_settings

@@ -90,7 +90,7 @@ async def test_a_payout_whose_answer_is_lost_counts_once(
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
         return payout
 
-    monkeypatch.setattr("paydesk.domain.operations.money.record_payout_on", commit_and_lose)
+    monkeypatch.setattr("paydesk.domain.operations.payouts.record_payout_on", commit_and_lose)
     said = await paydesk("payout", "record", account["id"], "2.00", "USD", "--reference", "TRF-1", "--json")
     assert (said.status, len(lost)) == (0, 1)
     (listed,) = (await paydesk("payout", "list", account["id"], "--json")).result

@@ -24,6 +24,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
+from paydesk.domain.ledger import checking
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
@@ -153,7 +154,8 @@ async def test_no_column_that_is_added_later_reaches_a_class_that_is_filled_from
     statements = all_statements()
     filled = {name for module in all_modules() for filling in Reader(module).fillings() for name in filling.statements}
     filling = [path for path in sorted(SOURCE.rglob("*.py")) if _SPREAD.search(path.read_text())]
-    async with grown.acquire() as connection:
+    async with grown.acquire() as connection, connection.transaction():
+        await checking.queries.make_bank_purchase(connection)
         for module in filling:
             for name, sql in called_by(module).items():
                 prepared = await connection.prepare(sql)

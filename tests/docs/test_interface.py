@@ -7,7 +7,7 @@ import pytest
 
 from paydesk.core.periods import Period
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.lifecycle import Package, begin
 from paydesk.domain.subscriptions.schedule import MOST_RETRIES, RETRY_AFTER
 from paydesk.domain.subscriptions.subscription_object import package_object, subscription_object

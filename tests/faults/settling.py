@@ -25,8 +25,8 @@ from paydesk.domain.merchants.api_calls import LEASE, RENEWAL
 from paydesk.domain.payments import janitor
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.equipment import payment_desk, sender_settings, vault_of
 from paydesk.settings import Settings
 

@@ -32,7 +32,7 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.cli import main
 from paydesk.commands import ledger
 from paydesk.database import statements
-from paydesk.domain.operations.money import pay_out
+from paydesk.domain.operations.payouts import pay_out
 
 BANK = ("authorize", "charge_stored", "capture", "void", "end_challenge", "refund", "find", "find_movement")
 _PAUSE = 0.05

@@ -28,7 +28,7 @@ from paydesk.domain.ledger.balances import Posting, balances, count_postings, re
 from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, list_payouts
 from paydesk.domain.merchants.api_calls import check_request_key
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
-from paydesk.domain.operations.money import pay_out, read_bank_account
+from paydesk.domain.operations.payouts import pay_out, read_bank_account
 
 ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
 payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)

@@ -32,10 +32,10 @@ from paydesk.domain.merchants.merchant import (
     list_merchants,
 )
 from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
-from paydesk.domain.operations.missed import charge_all_missed
+from paydesk.domain.operations.missed_periods import charge_all_missed
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
-from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.domain.pingbacks.resending_by_hand import send_waiting
 from paydesk.equipment import gate_of, live_acquirer, test_acquirer
 from paydesk.settings import Settings
 

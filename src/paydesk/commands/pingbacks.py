@@ -17,8 +17,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.pingbacks_for_operator import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
-from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, find_tried_pingback
-from paydesk.domain.pingbacks.resending import resend as resend_pingback
+from paydesk.domain.pingbacks.resending_by_hand import Pingback, PingbackAttempt, find_tried_pingback
+from paydesk.domain.pingbacks.resending_by_hand import resend as resend_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
 app = typer.Typer(help="See and resend the notifications to merchants' servers.", no_args_is_help=True)

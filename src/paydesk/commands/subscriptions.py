@@ -15,7 +15,7 @@ from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.merchants.test_clock import shop_time
-from paydesk.domain.operations.missed import charge_all_missed, missed_periods
+from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
 from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api

@@ -17,7 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import catching_up
 from paydesk.domain.operations.catching_up import catch_up
-from paydesk.domain.payments.found import record_refund
+from paydesk.domain.payments.found_movements import record_refund
 
 __all__ = ["database", "database_url"]
 

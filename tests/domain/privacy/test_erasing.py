@@ -32,7 +32,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Refused
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.pingbacks.resending import resend
+from paydesk.domain.pingbacks.resending_by_hand import resend
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase
 from paydesk.domain.privacy.erasures import ErasureList, still_there

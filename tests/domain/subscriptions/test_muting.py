@@ -17,7 +17,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.for_api import PingbackFilter, list_pingbacks
 from paydesk.domain.pingbacks.health import read_health
-from paydesk.domain.pingbacks.resending import resend
+from paydesk.domain.pingbacks.resending_by_hand import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.domain.subscriptions.ending import cancel
 

@@ -13,7 +13,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.merchants.ignored import SentWith, note_ignored
+from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import find_signer, pairs_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

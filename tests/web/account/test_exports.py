@@ -12,7 +12,7 @@ from tests.web.account.conftest import Visitor, text_of
 
 from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.shares import Asker, Share, Work, take_share
+from paydesk.domain.merchants.heavy_work import Asker, Share, Work, take_share
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.console import exports
 from paydesk.web.console.exports import csv_file

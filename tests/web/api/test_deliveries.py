@@ -22,7 +22,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.merchants.ignored import SentWith, ignored_fields
+from paydesk.domain.merchants.ignored_fields import SentWith, ignored_fields
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api import delivery_shapes, shapes

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from paydesk.adapters.vault import Vault, generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.ignored import SentWith, ignored_fields
+from paydesk.domain.merchants.ignored_fields import SentWith, ignored_fields
 from paydesk.domain.merchants.merchant import Merchant, change_merchant, create_merchant
 from paydesk.domain.merchants.rejections import rejected_forms
 from paydesk.domain.merchants.shop import Shop

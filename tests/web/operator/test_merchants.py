@@ -9,7 +9,7 @@ from tests import set_back
 from tests.web.account.conftest import SignUp, Visitor, leads_to, text_of
 
 from paydesk.database.pool import Database
-from paydesk.domain.operations.missed import Missed
+from paydesk.domain.operations.missed_periods import Missed
 from paydesk.web.operator import merchants
 
 TERMS = {

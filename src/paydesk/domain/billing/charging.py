@@ -30,7 +30,7 @@ from paydesk.domain.billing.marking import renewal_mark
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
-from paydesk.domain.payments.meeting import Wish
+from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.refusals import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState

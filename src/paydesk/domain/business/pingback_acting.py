@@ -15,9 +15,9 @@ from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import test_events
 from paydesk.domain.business.made_up_events import EVENTS
 from paydesk.domain.business.test_events import SentTestEvent, Target, TestEvent
-from paydesk.domain.pingbacks import resending
+from paydesk.domain.pingbacks import resending_by_hand
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
-from paydesk.domain.pingbacks.resending import Exhausted, Pingback
+from paydesk.domain.pingbacks.resending_by_hand import Exhausted, Pingback
 from paydesk.domain.pingbacks.sending import PingbackSender
 
 
@@ -26,11 +26,11 @@ async def resend_pingback(
 ) -> Pingback:
     """Have a pingback sent once more; `shop_now` is the shop's time, `now` is real.
 
-    Raises: Forbidden; NotFound, Conflict as `resending.resend` does.
+    Raises: Forbidden; NotFound, Conflict as `resending_by_hand.resend` does.
     """
     shop = require(session, Permission.resend_pingback)
     async with database.acquire() as connection, connection.transaction():
-        pingback = await resending.resend(connection, shop, pingback_id, now=shop_now)
+        pingback = await resending_by_hand.resend(connection, shop, pingback_id, now=shop_now)
         subject, details = f"pingback {pingback_id}", {"event": pingback.event, "url": pingback.url}
         await record(
             connection, session.actor, Action.pingback_resent, now=now, shop=shop, subject=subject, details=details
@@ -50,7 +50,7 @@ async def resend_failed(
     """
     shop = require(session, Permission.resend_pingback)
     async with database.acquire() as connection, connection.transaction():
-        resent = await resending.resend_exhausted(connection, shop, wanted, now=shop_now)
+        resent = await resending_by_hand.resend_exhausted(connection, shop, wanted, now=shop_now)
         if resent:
             details = {"pingbacks": resent, "event": wanted.event or "any"}
             subject = "failed pingbacks"

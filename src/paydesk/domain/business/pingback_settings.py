@@ -18,7 +18,7 @@ from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS, BodyFormat, find_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
-from paydesk.domain.pingbacks.resending import send_waiting
+from paydesk.domain.pingbacks.resending_by_hand import send_waiting
 from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
 from paydesk_client.signature import Version
 

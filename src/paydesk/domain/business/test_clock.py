@@ -10,7 +10,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
-from paydesk.domain.merchants.shares import Asker, Work, take_share
+from paydesk.domain.merchants.heavy_work import Asker, Work, take_share
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.pingbacks.sending import PingbackSender

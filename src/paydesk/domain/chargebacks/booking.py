@@ -15,7 +15,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import REVERSED, ChargedBack, Step, Verdict, Waits, next_step
-from paydesk.domain.payments.after import Told, told
+from paydesk.domain.payments.movement_effects import Told, told
 from paydesk.domain.pingbacks.payload import ReversalReport
 
 queries = load_statements(__package__ or "")

@@ -17,7 +17,7 @@ from enum import Enum
 from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
 from paydesk.core.money import LARGEST, LEDGER_DIGITS, split_reversal
 from paydesk.domain.chargebacks.states import AGAINST, ChargebackState
-from paydesk.domain.payments.after import REVERSAL_STATUS, Reversible, funds_of, state_after
+from paydesk.domain.payments.movement_effects import REVERSAL_STATUS, Reversible, funds_of, state_after
 from paydesk.domain.payments.states import TAKEN, AttemptState, PaymentState
 
 OPENED, REVERSED = "chargeback", "chargeback_reversed"

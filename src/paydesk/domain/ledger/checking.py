@@ -25,7 +25,7 @@ from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.lookups import ALERT_AFTER
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.schedule import longest_pause
 
 queries = load_statements(__package__ or "", "checking.sql")

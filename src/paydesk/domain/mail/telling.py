@@ -23,7 +23,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import FAR
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "telling.sql")

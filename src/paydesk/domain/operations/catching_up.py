@@ -15,7 +15,7 @@ from paydesk.database.pool import AWAY
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted, BookedAttempt, Differing
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.found import Held, record_ending, record_refund
+from paydesk.domain.payments.found_movements import Held, record_ending, record_refund
 from paydesk.domain.payments.states import AttemptState, MovementKind, PaymentState
 
 log = structlog.get_logger()

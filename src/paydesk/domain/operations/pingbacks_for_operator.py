@@ -11,7 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.pingbacks.resending import Pingback
+from paydesk.domain.pingbacks.resending_by_hand import Pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
 queries = load_statements(__package__ or "", "pingbacks_for_operator.sql")

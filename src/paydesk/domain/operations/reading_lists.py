@@ -33,7 +33,7 @@ from paydesk.domain.operations.differences import (
     subject_of,
 )
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.found import key_of
+from paydesk.domain.payments.found_movements import key_of
 
 queries = load_statements(__package__ or "", "reconciling.sql")
 

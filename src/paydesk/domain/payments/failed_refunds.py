@@ -25,8 +25,8 @@ from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.payments import metrics, movement_outcomes
-from paydesk.domain.payments.after import PART, Reversible, funds_of, told
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told
 from paydesk.domain.payments.states import MovementState, PaymentState
 from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.loops.hanging import LONG_READING

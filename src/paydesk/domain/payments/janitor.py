@@ -33,6 +33,7 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.forgotten_purchases import hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.guarding import count_declines
 from paydesk.domain.payments.lookups import (
     BACKOFF,
@@ -43,7 +44,6 @@ from paydesk.domain.payments.lookups import (
     is_alarming,
     next_look,
 )
-from paydesk.domain.payments.meeting import hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
     Approval,

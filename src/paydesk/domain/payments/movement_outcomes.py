@@ -1,5 +1,5 @@
 """Writing down what an acquirer said of captures, voids and refunds;
-each is worked out in after.py.
+each is worked out in movement_effects.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.after import Change, ToRecord, change_of
 from paydesk.domain.payments.intents import Movement
+from paydesk.domain.payments.movement_effects import Change, ToRecord, change_of
 from paydesk.domain.payments.states import MovementKind, MovementState
 
 queries = load_statements(__package__ or "", "movements.sql")

@@ -20,7 +20,7 @@ from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
-from paydesk.domain.payments.late import look_at_late_approvals, look_at_late_declines
+from paydesk.domain.payments.late_outcomes import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures

@@ -33,9 +33,9 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.payments import guarding, metrics
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
-from paydesk.domain.payments.meeting import Wish, under_its_key
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.returning import Way, way_back

@@ -17,7 +17,7 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.hashing import guesses
-from paydesk.domain.merchants.ignored import SentWith, note_ignored
+from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import KeyUnreadable, Scope, Signer, find_signer, refuse_in_a_copy, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.merchants.shop import Shop

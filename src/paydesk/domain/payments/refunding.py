@@ -19,10 +19,10 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import PATIENCE, drawn_key, surely
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import asked_again, movements
-from paydesk.domain.payments.after import PART, WHOLE
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.found import name_refund
+from paydesk.domain.payments.found_movements import name_refund
 from paydesk.domain.payments.intents import MovementRow, movement_of
+from paydesk.domain.payments.movement_effects import PART, WHOLE
 from paydesk.domain.payments.movements import Corrected, Unsettled, carry_out, find_intent
 from paydesk.domain.payments.refundable import Asked, Refundable, RefundLimits, find_refundable, refuse_over, what_to_do
 from paydesk.domain.payments.states import MovementKind, MovementState

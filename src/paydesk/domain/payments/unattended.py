@@ -16,7 +16,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.database.pool import Database
-from paydesk.domain.payments.meeting import Wish, under_its_key
+from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 
 
 async def charge_unattended(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | Declined:

@@ -14,7 +14,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.reasons import Why, why
-from paydesk.domain.pingbacks.resending import Pingback, PingbackAttempt, find_tried_pingback
+from paydesk.domain.pingbacks.resending_by_hand import Pingback, PingbackAttempt, find_tried_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
 queries = load_statements(__package__ or "", "for_api.sql")

@@ -19,8 +19,9 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import metrics
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.pingbacks.stamping import masked
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL, PingbackState
+from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.loops.repeating import repeat
 
 _MOST_AT_ONCE = 500

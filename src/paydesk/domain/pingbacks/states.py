@@ -1,11 +1,8 @@
-"""The states of a pingback and the one table of allowed transitions,
-with the schedule of its attempts.
-"""
+"""The states of a pingback and the one table of allowed transitions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from enum import StrEnum
 
 
@@ -33,9 +30,3 @@ TRANSITIONS: Mapping[PingbackState, frozenset[PingbackState]] = {
     PingbackState.EXHAUSTED: frozenset({PingbackState.DUE, PingbackState.ACKNOWLEDGED}),
     PingbackState.MUTED: frozenset({PingbackState.DUE}),
 }
-
-RESEND_INTERVAL = timedelta(minutes=30)
-"""From a failed attempt to the next (interface.md §4.6)."""
-
-MOST_ATTEMPTS = 11
-"""The first attempt and up to 10 resends (interface.md §4.6)."""

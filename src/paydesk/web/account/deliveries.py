@@ -21,7 +21,7 @@ from paydesk.domain.deliveries.delivery_status import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.states import TAKEN, PaymentState
-from paydesk.web.account import payment_words
+from paydesk.web.account import delivery_words, payment_words
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, place_in
@@ -81,7 +81,7 @@ async def show_confirmed(visit: Visit) -> Response:
         "deliveries_confirmed.html",
         deliveries=shown,
         views=_views(visit),
-        statuses=payment_words.DELIVERY_STATUSES,
+        statuses=delivery_words.DELIVERY_STATUSES,
         states=payment_words.PAYMENT_STATES,
         now=await visit.shop_now(),
         newest=path if before else "",
@@ -115,9 +115,9 @@ async def _form(
         state=payment_words.PAYMENT_STATES[payment.seen.state],
         held=payment.seen.state is PaymentState.AUTHORIZED,
         labels={name: get(text) for name, text in _LABELS.items()},
-        statuses=[(str(value), get(text)) for value, text in payment_words.DELIVERY_STATUSES.items()],
+        statuses=[(str(value), get(text)) for value, text in delivery_words.DELIVERY_STATUSES.items()],
         goods=[(str(value), get(text)) for value, text in _GOODS.items()],
-        status_words=payment_words.DELIVERY_STATUSES,
+        status_words=delivery_words.DELIVERY_STATUSES,
         carriers=NAMES,
         said_before=await read_timeline(visit.database, visit.shop, payment.seen.id),
         typed={name: visit.form.text(name, 5000) for name in _LABELS},

@@ -14,7 +14,7 @@ from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import key_pairs, pingback_settings, test_clock
 from paydesk.domain.business.pingback_settings import EXTRA_EVENTS, PingbackSettings
-from paydesk.domain.merchants.ignored import SentWith, ignored_fields
+from paydesk.domain.merchants.ignored_fields import SentWith, ignored_fields
 from paydesk.domain.merchants.keys import Scope
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
 from paydesk.domain.merchants.rejections import list_rejected_forms

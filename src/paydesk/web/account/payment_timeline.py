@@ -19,7 +19,8 @@ from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
 from paydesk.domain.pingbacks.states import PingbackState
-from paydesk.web.account.payment_words import DELIVERY_STATUSES, brand_name, decline_words
+from paydesk.web.account.delivery_words import DELIVERY_STATUSES
+from paydesk.web.account.payment_words import brand_name, decline_words
 from paydesk.web.account.pingback_words import STATES as PINGBACK_STATES
 from paydesk.web.texts import Texts, mark
 

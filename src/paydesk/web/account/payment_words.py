@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.domain.deliveries.delivery_status import DeliveryStatus
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.web.texts import mark
 
@@ -47,12 +46,6 @@ DECLINES: Mapping[DeclineReason, str] = {
     DeclineReason.CLOSED_ACCOUNT: mark("The account behind the card is closed"),
     DeclineReason.TOO_LATE: mark("It came too late"),
     DeclineReason.REQUEST_REFUSED: mark("The acquirer refused the request; nothing was charged"),
-}
-
-DELIVERY_STATUSES: Mapping[DeliveryStatus, str] = {
-    DeliveryStatus.ORDER_SHIPPED: mark("Shipped"),
-    DeliveryStatus.DELIVERED: mark("Arrived"),
-    DeliveryStatus.ORDER_PLACED: mark("In preparation"),
 }
 
 

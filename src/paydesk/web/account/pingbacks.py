@@ -25,8 +25,9 @@ from paydesk.domain.pingbacks.for_api import (
 )
 from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, Share, read_health
 from paydesk.domain.pingbacks.reasons import why
-from paydesk.domain.pingbacks.resending import MOST_AT_ONCE, Exhausted, Pingback, count_exhausted
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, PingbackState
+from paydesk.domain.pingbacks.resending_by_hand import MOST_AT_ONCE, Exhausted, Pingback, count_exhausted
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS
+from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.face import FACE
 from paydesk.web.account.pingback_words import REASONS, RETRIED, STATES
 from paydesk.web.console.guards import Section

@@ -22,7 +22,7 @@ from paydesk.domain.deliveries.confirmations import (
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
-from paydesk.domain.merchants.ignored import SentWith, note_ignored
+from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import Scope, require_scope
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words
 from paydesk.web.api.answers import answer, described

@@ -19,7 +19,7 @@ from paydesk.domain.pingbacks.for_api import (
     find_with_attempts,
     list_pingbacks,
 )
-from paydesk.domain.pingbacks.resending import resend
+from paydesk.domain.pingbacks.resending_by_hand import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields

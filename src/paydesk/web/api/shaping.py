@@ -11,12 +11,12 @@ import msgspec
 from paydesk.core.money import plain_number
 from paydesk.domain.deliveries.delivery_status import furthest
 from paydesk.domain.deliveries.timeline import SeenDelivery
-from paydesk.domain.payments.after import PART, WHOLE
 from paydesk.domain.payments.for_api import SeenAttempt, SeenCard, SeenPayment
+from paydesk.domain.payments.movement_effects import PART, WHOLE
 from paydesk.domain.payments.refunding import SeenRefund
 from paydesk.domain.payments.states import PAID, TAKEN, MovementState, PaymentState
 from paydesk.domain.pingbacks.for_api import SeenPingback
-from paydesk.domain.pingbacks.resending import PingbackAttempt
+from paydesk.domain.pingbacks.resending_by_hand import PingbackAttempt
 from paydesk.domain.subscriptions.for_api import SeenSubscription
 from paydesk.domain.subscriptions.subscription_object import package_object, subscription_object
 from paydesk.domain.test_clock.advancing import Summary

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.periods import Period, parse_period
 from paydesk.domain.merchants.callers import Caller
-from paydesk.domain.merchants.shares import Asker, Work, take_share
+from paydesk.domain.merchants.heavy_work import Asker, Work, take_share
 from paydesk.domain.test_clock.advancing import MOST_SECONDS, advance
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from paydesk.core.spreadsheets import csv_line
 from paydesk.database.waiting import may_wait_only_briefly
-from paydesk.domain.merchants.shares import Asker, Share, Work, take_share
+from paydesk.domain.merchants.heavy_work import Asker, Share, Work, take_share
 from paydesk.web.console.visit import Visit
 
 STALLED_AFTER = 60.0

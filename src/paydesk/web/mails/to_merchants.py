@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.pingbacks.states import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.web.browsers import browser_of
 from paydesk.web.mails.content import Content, Telling, account_button, known
 from paydesk.web.mails.role_names import ROLE_NAMES

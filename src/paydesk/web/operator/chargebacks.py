@@ -6,7 +6,11 @@ from starlette.responses import Response
 
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.operations.chargebacks import list_waiting
-from paydesk.domain.operations.money import MerchantsChargeback, find_chargeback, list_all_chargebacks
+from paydesk.domain.operations.chargebacks_for_operator import (
+    MerchantsChargeback,
+    find_chargeback_for_operator,
+    list_all_chargebacks,
+)
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -65,5 +69,5 @@ async def show_chargebacks(visit: Visit) -> Response:
 @section.page(f"{_CHARGEBACKS}/{{merchant_id}}/{{chargeback_id}}", needs=Access.operator)
 async def show_chargeback(visit: Visit) -> Response:
     """One chargeback, with what the merchant told the bank."""
-    one = await find_chargeback(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
+    one = await find_chargeback_for_operator(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
     return visit.page("chargeback.html", one=one, state=badge_of(one))

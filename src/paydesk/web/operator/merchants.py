@@ -24,7 +24,7 @@ from paydesk.domain.operations.merchants import (
     search_merchants,
     suspend_merchant,
 )
-from paydesk.domain.operations.missed import charge_all_missed, missed_periods
+from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address, searched
 from paydesk.web.console.visit import Visit

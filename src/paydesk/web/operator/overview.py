@@ -9,6 +9,7 @@ from babel.numbers import format_decimal
 from starlette.responses import Response
 
 from paydesk.domain.operations.alarms import alarms_waiting
+from paydesk.domain.operations.chargebacks_for_operator import chargebacks_without_evidence
 from paydesk.domain.operations.machinery import (
     SILENT,
     acquirer_health,
@@ -16,8 +17,8 @@ from paydesk.domain.operations.machinery import (
     queues,
     workers,
 )
-from paydesk.domain.operations.money import chargebacks_without_evidence, payable
 from paydesk.domain.operations.open_outcomes import OpenOutcome, open_outcomes
+from paydesk.domain.operations.payouts import payable
 from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit

@@ -17,7 +17,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.business.profiles import find_profile
 from paydesk.domain.ledger.payouts import LONGEST_REASON, Sent
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.money import (
+from paydesk.domain.operations.payouts import (
     Payable,
     every_payout,
     list_all_payouts,

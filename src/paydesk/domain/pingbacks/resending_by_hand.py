@@ -20,7 +20,7 @@ from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.states import PingbackState
 
 queries = load_statements(__package__ or "")
-many = load_statements(__package__ or "", "resending.sql")
+many = load_statements(__package__ or "", "resending_by_hand.sql")
 
 MOST_AT_ONCE = 10_000
 """How many failed pingbacks are sent again by one press of the button;

@@ -20,7 +20,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 
-queries = load_statements(__package__ or "", "missed.sql")
+queries = load_statements(__package__ or "", "missed_periods.sql")
 
 _BATCH = 500
 

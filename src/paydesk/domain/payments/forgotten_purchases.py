@@ -37,7 +37,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.subscriptions.rows import PackageRow, package_of
 
-queries = load_statements(__package__ or "", "meeting.sql")
+queries = load_statements(__package__ or "", "forgotten_purchases.sql")
 log = structlog.get_logger()
 
 MOST_NUMBERS = 10

@@ -15,7 +15,7 @@ from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.for_api import PingbackFilter, list_pingbacks
-from paydesk.domain.pingbacks.resending import (
+from paydesk.domain.pingbacks.resending_by_hand import (
     Exhausted,
     count_exhausted,
     find_tried_pingback,
@@ -276,7 +276,7 @@ async def test_what_is_reported_meanwhile_does_not_wait_for_all_that_is_sent_aga
 async def test_of_very_many_the_oldest_are_sent_again_first(
     database: Database, shop: Shop, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paydesk.domain.pingbacks.resending.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("paydesk.domain.pingbacks.resending_by_hand.MOST_AT_ONCE", 2)
     last = await exhausted(database, queue, shop, "https://shop.example/", 3)
     assert await resend_exhausted(database, shop, Exhausted(), now=utc_now()) == 2
     assert (await find_tried_pingback(database, shop, last))[0].state == PingbackState.EXHAUSTED

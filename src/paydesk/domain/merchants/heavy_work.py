@@ -20,7 +20,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
-queries = load_statements(__package__ or "", "shares.sql")
+queries = load_statements(__package__ or "", "heavy_work.sql")
 
 LEASE = timedelta(seconds=30)
 """How long a share stays taken after the process that worked has died."""

@@ -1,7 +1,3 @@
-"""What an operator sees of everybody's money: what may be sent to whom, what was sent,
-and what banks took back.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
@@ -10,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import set_back, shopfront
+from tests import shopfront
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -18,25 +14,18 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.chargebacks.reading_acquirers import read_disputes
-from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.payouts import Sent
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.money import (
+from paydesk.domain.operations.payouts import (
     Payable,
-    chargebacks_without_evidence,
     every_payout,
-    find_chargeback,
-    list_all_chargebacks,
     list_all_payouts,
     pay_out,
     payable,
     read_bank_account,
 )
 from paydesk.domain.payments.desk import Desk
-
-CHARGED_BACK = "4000000000000259"
 
 
 async def payable_to(database: Database, shop: Shop, *, live: bool = False) -> list[Payable]:
@@ -104,24 +93,6 @@ async def test_a_payout_stands_in_the_list_of_all_and_in_the_log_once(
         "payout_changed",
     )
     assert [(row["subject"], row["amount"]) for row in noted] == [(f"payout {mine[0].id}", "1.50")]
-
-
-async def test_all_chargebacks_are_listed_by_their_state_and_found_at_their_merchant_only(
-    desk: Desk, database: Database, shop: Shop, other_shop: Shop
-) -> None:
-    await set_back.banks_tell_again(database)
-    payment_id = await shopfront.buy(desk, shop, number=CHARGED_BACK)
-    await read_disputes(desk, now=utc_now())
-    page = Page(50)
-    [mine] = [one for one in await list_all_chargebacks(database, page, live=False) if one.payment_id == payment_id]
-    assert (mine.merchant_name, mine.state, mine.taken) == ("Corner Shop", ChargebackState.OPEN, Decimal(10))
-    in_state = {one: await list_all_chargebacks(database, page, live=False, state=one) for one in ChargebackState}
-    assert [state for state, found in in_state.items() if mine in found] == [ChargebackState.OPEN]
-    assert await find_chargeback(database, shop.merchant_id, mine.id) == mine
-    with pytest.raises(NotFound):
-        await find_chargeback(database, other_shop.merchant_id, mine.id)
-    assert mine not in await list_all_chargebacks(database, page, live=True)
-    assert await chargebacks_without_evidence(database, most=5) == 0, "test money wants no evidence"
 
 
 async def test_a_bank_account_that_was_never_given_is_not_found_and_not_logged(

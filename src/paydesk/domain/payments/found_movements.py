@@ -19,7 +19,7 @@ from paydesk.domain.payments.intents import Movement
 from paydesk.domain.payments.movement_outcomes import record_done_within
 from paydesk.domain.payments.states import MovementKind
 
-queries = load_statements(__package__ or "", "found.sql")
+queries = load_statements(__package__ or "", "found_movements.sql")
 
 
 @dataclass(frozen=True, slots=True)

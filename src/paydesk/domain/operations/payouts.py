@@ -1,4 +1,6 @@
-"""Money over all merchants: who has how much available, payouts and their record, chargebacks."""
+"""An operator's side of payouts: who has how much available, where it is sent, and what was sent
+to all merchants.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,17 @@ from datetime import datetime
 from decimal import Decimal
 
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.database.pool import Database
-from paydesk.database.records import record_if_any, records_of
+from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import bank_account_of
-from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.ledger.payouts import Payout, Sent, record_payout_on, record_sent
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 
-queries = load_statements(__package__ or "", "money.sql")
+queries = load_statements(__package__ or "", "payouts.sql")
 
 _BATCH = 1000
 
@@ -76,36 +76,6 @@ class BankAccount:
     def written(self) -> str:
         """The IBAN in groups of four, as banks print it."""
         return " ".join(self.iban[place : place + 4] for place in range(0, len(self.iban), 4))
-
-
-@dataclass(frozen=True, slots=True)
-class MerchantsChargeback:
-    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before.
-    Times are UTC.
-
-    Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the
-    chargeback's own.
-    """
-
-    id: int
-    merchant_id: int
-    merchant_name: str
-    live: bool
-    payment_id: int
-    state: ChargebackState
-    acquirer: str
-    amount: Decimal
-    currency: str
-    taken: Decimal
-    returned: Decimal
-    disputed_amount: Decimal
-    disputed_currency: str
-    fee: Decimal
-    reason: str
-    evidence: str
-    opened_at: datetime
-    closed_at: datetime | None
-    evidence_at: datetime | None
 
 
 async def payable(
@@ -200,28 +170,3 @@ async def every_payout(
         for one in found:
             yield one
         place = Place(found[-1].at, found[-1].id)
-
-
-async def list_all_chargebacks(
-    database: Database, page: Page, *, live: bool, state: ChargebackState | None = None
-) -> list[MerchantsChargeback]:
-    """A page of all merchants' chargebacks, newest first, of one state if asked."""
-    if state is None:
-        rows = queries.chargebacks_of_all(database, live=live, **page.parameters())
-    else:
-        rows = queries.chargebacks_in_state(database, live=live, state=str(state), **page.parameters())
-    return await records_of(MerchantsChargeback, rows)
-
-
-async def find_chargeback(database: Database, merchant_id: int, chargeback_id: int) -> MerchantsChargeback:
-    """One chargeback of a merchant. Raises: NotFound."""
-    row = await queries.chargeback_of(database, merchant_id=merchant_id, id=chargeback_id)
-    found = record_if_any(MerchantsChargeback, row)
-    if found is None:
-        raise NotFound(f"merchant {merchant_id} has no chargeback {chargeback_id}")
-    return found
-
-
-async def chargebacks_without_evidence(database: Database, *, most: int) -> int:
-    """How many open live chargebacks nobody has given evidence for, counted up to `most`."""
-    return int(await queries.chargebacks_without_evidence(database, live=True, most=most))

@@ -21,7 +21,7 @@ from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.missed import Missed, charge_all_missed, missed_periods
+from paydesk.domain.operations.missed_periods import Missed, charge_all_missed, missed_periods
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.lifecycle import paid
 from paydesk.domain.subscriptions.subscription_terms import Terms

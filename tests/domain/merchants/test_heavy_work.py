@@ -14,7 +14,7 @@ from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
-from paydesk.domain.merchants.shares import MOST, Asker, Share, Work, take_share
+from paydesk.domain.merchants.heavy_work import MOST, Asker, Share, Work, take_share
 from paydesk.domain.merchants.shop import Shop
 
 

@@ -19,7 +19,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.rejections import storable
 from paydesk.domain.merchants.shop import Shop
 
-queries = load_statements(__package__ or "", "ignored.sql")
+queries = load_statements(__package__ or "", "ignored_fields.sql")
 
 MOST_NAMES = 100
 """How many names are kept of one side, with forms and with deliveries each."""

@@ -11,8 +11,8 @@ from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirmations
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
-from paydesk.domain.merchants import ignored
-from paydesk.domain.merchants.ignored import MOST_NAMES, SentWith, ignored_fields, note_ignored
+from paydesk.domain.merchants import ignored_fields as module
+from paydesk.domain.merchants.ignored_fields import MOST_NAMES, SentWith, ignored_fields, note_ignored
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import requests
 from paydesk.domain.payments.requests import read_request
@@ -28,7 +28,7 @@ async def names(database: Database, shop: Shop) -> list[tuple[str, str]]:
 async def test_a_name_is_kept_once_with_the_first_and_the_last_time(
     database: Database, shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ignored, "_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_PAUSE", 0.0)
     first = utc_now()
     await note_ignored(database, shop, FORM, ["module_source", "amuont"], now=first)
     await note_ignored(database, shop, FORM, ["amuont"], now=first + timedelta(hours=1))
@@ -44,7 +44,7 @@ async def test_what_a_process_has_just_noted_costs_no_statement(
     database: Database, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await note_ignored(database, shop, FORM, ["module_source"], now=utc_now())
-    monkeypatch.setattr(ignored, "queries", None)
+    monkeypatch.setattr(module, "queries", None)
     await note_ignored(database, shop, FORM, ["module_source"], now=utc_now())
     await note_ignored(database, shop, FORM, [], now=utc_now())
 
@@ -52,7 +52,7 @@ async def test_what_a_process_has_just_noted_costs_no_statement(
 async def test_the_log_is_bounded_and_known_names_are_still_seen(
     database: Database, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ignored, "_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_PAUSE", 0.0)
     began = utc_now()
     for part in range(8):
         await note_ignored(database, shop, FORM, [f"n{part}-{one:02}" for one in range(20)], now=began)
@@ -75,7 +75,7 @@ async def test_a_database_that_is_away_loses_a_note_and_nothing_else(
         raise OSError("gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(ignored.queries, "note", away)
+        broken.setattr(module.queries, "note", away)
         await note_ignored(database, shop, FORM, ["module_source"], now=utc_now())
     await note_ignored(database, shop, FORM, ["module_source"], now=utc_now())
     assert await names(database, shop) == [("form", "module_source")]
