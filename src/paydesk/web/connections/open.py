@@ -71,7 +71,7 @@ never one whose request is being answered."""
 
 
 class Connection(Protocol):
-    """A connection, as its overseer knows it."""
+    """A connection, as it is known to who counts them."""
 
     def overdue(self, phase: Phase) -> None:
         """It has been in a phase for too long."""

@@ -22,8 +22,8 @@ class LimitedProtocol(HttpToolsProtocol):
     """One connection, which ends when it exceeds a limit:
     with an answer that says why, wherever HTTP has room for it.
 
-    What uvicorn does is left as it is; this looks at what comes in before it, and tells the
-    overseer what is going on.
+    What uvicorn does is left as it is; this looks at what comes in before it, and tells
+    who counts the connections what is going on.
     """
 
     def __init__(self, connections: OpenConnections, **given: Any) -> None:
@@ -138,7 +138,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().timeout_keep_alive_handler()
         self._settle()
 
-    # What the overseer tells.
+    # What is told by who counts the connections.
 
     def overdue(self, phase: Phase) -> None:
         """It has been in a phase for too long."""
@@ -161,7 +161,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _settle(self) -> None:
-        """Tell the overseer what is going on now."""
+        """Tell who counts the connections what is going on now."""
         phase = self._phase()
         if phase is not self._connections.phase_of(self):
             self._connections.move(self, phase)
