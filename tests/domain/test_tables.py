@@ -65,7 +65,7 @@ WRITERS: dict[str, str] = {
     "mail_place": "mail",
     "membership": "accounts",
     # Its team sets URLs and mails, operators suspend; a test side that starts anew is counted.
-    "merchant": "business mail merchants operations test_clock",
+    "merchant": "business merchants operations test_clock",
     "merchant_key": "business merchants sealing",  # the team ends a key, sealing moves it to the newest
     # Shipping begins captures, lateness voids; operators have one looked up; mails mark it.
     "movement": "deliveries mail operations payments privacy test_clock",
