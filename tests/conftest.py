@@ -61,6 +61,9 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("whole" if WHOLE else "short")
 
+# Until all tests are collected there is nothing but what stays.
+gc.disable()
+
 LONGEST = (
     *("tests/commands/test_running.py", "tests/e2e/test_console_pages.py", "tests/upgrade/test_upgrading.py"),
     *("tests/faults/test_plays.py", "tests/faults/test_afterwards.py", "tests/e2e/test_account_getting_in.py"),
@@ -416,6 +419,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

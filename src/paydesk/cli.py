@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from paydesk import __version__
+from paydesk.commands import loading
 from paydesk.logs import log_to_stderr
 
 COMMANDS = {
@@ -102,4 +103,6 @@ def main() -> None:
         names: Iterable[str] = ()
     else:
         names = [first] if first in ALL else ALL
-    command_line(names)()
+    with loading.for_good():
+        app = command_line(names)
+    app()
