@@ -7,8 +7,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "src"
 MIRRORED = ("adapters", "commands", "core", "database", "domain", "loops", "paydesk_client", "web")
@@ -66,16 +64,24 @@ def is_module(path: Path) -> bool:
     return at.with_suffix(".py").exists() or (at / "__init__.py").exists()
 
 
-@pytest.mark.parametrize("name", sorted({folder(path) for path in FILES}))
-def test_a_folder_is_a_package(name: str) -> None:
-    assert package(TESTS / name / "test_it.py").is_dir(), f"no package is called {name}: its tests lie where it was"
+def is_listed(path: Path) -> bool:
+    return subject(path) in ACROSS.get(folder(path), ())
 
 
-@pytest.mark.parametrize("path", NAMED, ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_a_file_is_a_modules_or_a_promise_across_modules(path: Path) -> None:
-    listed = subject(path) in ACROSS.get(folder(path), ())
-    assert is_module(path) is not listed, f"{path.name} names no module of {folder(path)}: rename it, or list it"
-    assert not listed or ast.get_docstring(ast.parse(path.read_text())), "its first line says what it promises"
+def test_a_folder_is_a_package() -> None:
+    folders = sorted({folder(path) for path in FILES})
+    lost = [name for name in folders if not package(TESTS / name / "test_it.py").is_dir()]
+    assert lost == [], "no packages are called that: their tests lie where they were"
+
+
+def test_a_file_is_a_modules_or_a_promise_across_modules() -> None:
+    unclear = [path for path in NAMED if is_module(path) is is_listed(path)]
+    assert unclear == [], "they name no module of their folder: rename them, or list them"
+
+
+def test_a_promise_across_modules_is_said_in_the_first_line() -> None:
+    silent = [path for path in NAMED if is_listed(path) and not ast.get_docstring(ast.parse(path.read_text()))]
+    assert silent == []
 
 
 def test_what_is_listed_is_there() -> None:

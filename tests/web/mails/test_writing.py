@@ -47,41 +47,42 @@ def test_every_kind_that_is_queued_has_words() -> None:
     assert {str(kind) for kind in Mail} <= {str(kind) for kind in Kind}
 
 
-@each_kind
 @each_language
-def test_every_kind_is_whole_in_every_language(kind: Kind, language: str) -> None:
-    written = letter(kind, language)
-    for form in (written.subject, written.text, unescape(written.html)):
-        assert form.strip()
-        assert not re.search(r"%\(|\{\{|\bNone\b|undefined", form), form
-    assert written.language == language
+def test_every_kind_is_whole_in_every_language(language: str) -> None:
+    for kind in Kind:
+        written = letter(kind, language)
+        for form in (written.subject, written.text, unescape(written.html)):
+            assert form.strip(), kind
+            assert not re.search(r"%\(|\{\{|\bNone\b|undefined", form), (kind, form)
+        assert written.language == language
 
 
-@each_kind
 @each_language
-def test_text_and_html_say_the_same(kind: Kind, language: str) -> None:
-    written = letter(kind, language)
-    shown = re.sub(r"[\s\u2068\u2069]+", "", Tags(written.html).text)
-    for line in written.text.splitlines():
-        for part in line.removeprefix("-- ").split(": "):
-            assert re.sub(r"[\s\u2068\u2069]+|:$", "", part) in shown, part
+def test_text_and_html_say_the_same(language: str) -> None:
+    for kind in Kind:
+        written = letter(kind, language)
+        shown = re.sub(r"[\s\u2068\u2069]+", "", Tags(written.html).text)
+        for line in written.text.splitlines():
+            for part in line.removeprefix("-- ").split(": "):
+                assert re.sub(r"[\s\u2068\u2069]+|:$", "", part) in shown, (kind, part)
 
 
-@each_kind
 @each_language
-def test_html_says_its_language_and_direction_and_loads_nothing(kind: Kind, language: str) -> None:
-    written = letter(kind, language)
-    parsed = Tags(written.html)
-    assert parsed.tags[0] == ("html", {"lang": language, "dir": Locale.parse(language, sep="-").text_direction})
-    assert {tag for tag, _ in parsed.tags} & {"img", "link", "script", "iframe", "form", "object", "base"} == set()
-    assert not re.search(r"url\(|@import|src=", written.html)
-    assert "prefers-color-scheme: dark" in written.html
+def test_html_says_its_language_and_direction_and_loads_nothing(language: str) -> None:
+    direction = Locale.parse(language, sep="-").text_direction
+    for kind in Kind:
+        written = letter(kind, language)
+        parsed = Tags(written.html)
+        assert parsed.tags[0] == ("html", {"lang": language, "dir": direction}), kind
+        strangers = {"img", "link", "script", "iframe", "form", "object", "base"}
+        assert not strangers.intersection(tag for tag, _ in parsed.tags), kind
+        assert not re.search(r"url\(|@import|src=", written.html), kind
+        assert "prefers-color-scheme: dark" in written.html, kind
 
 
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language != "en"])
-@each_kind
-def test_every_kind_is_said_in_other_words_than_english(kind: Kind, language: str) -> None:
-    assert letter(kind, language).subject != letter(kind).subject
+def test_every_kind_is_said_in_other_words_than_english(language: str) -> None:
+    assert [kind for kind in Kind if letter(kind, language).subject == letter(kind).subject] == []
 
 
 @each_language
@@ -156,17 +157,17 @@ def test_a_receipt_of_what_is_only_reserved_does_not_say_paid() -> None:
 @pytest.mark.parametrize(
     "hostile", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "%(amount)s %s %"]
 )
-@each_kind
-def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(kind: Kind, hostile: str) -> None:
-    facts = {
-        name: hostile
-        for name, value in FACTS[kind].items()
-        if isinstance(value, str) and name not in ("amount", "currency") and not re.match(r"2030-|https:", value)
-    }
-    written = letter(kind, facts=facts, merchant_name=hostile)
-    assert {tag for tag, _ in Tags(written.html).tags} & {"script", "img"} == set()
-    assert hostile in written.text or hostile in written.subject or kind is Kind.failing_endpoint
-    assert "49" not in written.text
+def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(hostile: str) -> None:
+    for kind in Kind:
+        facts = {
+            name: hostile
+            for name, value in FACTS[kind].items()
+            if isinstance(value, str) and name not in ("amount", "currency") and not re.match(r"2030-|https:", value)
+        }
+        written = letter(kind, facts=facts, merchant_name=hostile)
+        assert not {"script", "img"}.intersection(tag for tag, _ in Tags(written.html).tags), kind
+        assert hostile in written.text or hostile in written.subject or kind is Kind.failing_endpoint, kind
+        assert "49" not in written.text, kind
 
 
 @each_kind
