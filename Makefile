@@ -46,7 +46,7 @@ test-ha: $(READY) ## Kill, cut off and freeze a cluster's primary while customer
 lint: $(READY) ## Check style, types and the layers of the house
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary --num-workers 2
 	@$(BIN)/lint-imports > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
 
 # Where the environment forbids to write bytecode, each process would compile all tests and their asserts again.
