@@ -26,6 +26,7 @@ from pathlib import Path
 import uvloop
 
 import smoke
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
@@ -153,6 +154,7 @@ class Yes:
     hold_period = timedelta(days=7)
     key_lifetime = timedelta(hours=24)
     keeps_cards = False
+    capabilities = Capabilities()
     challenge_origins: tuple[str, ...] = ()
 
     def __init__(self, latency: float) -> None:
@@ -169,6 +171,18 @@ class Yes:
     async def authorize(self, purchase: Purchase) -> Outcome:
         """As any charge."""
         return await self.charge_stored(purchase)
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        """Nobody asks here."""
+        raise AcquirerRefused("this bank hosts no page")
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        """Nobody asks here."""
+        raise AcquirerRefused("this bank hosts no page")
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        """Nobody asks here."""
+        raise AcquirerRefused("this bank hosts no page")
 
     async def look_back(self, key: str) -> Earlier | None:
         """Nobody asks here."""

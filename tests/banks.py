@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
-from paydesk.adapters.acquirers.interface import Acquirer, Outcome, Purchase
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 
 
@@ -30,6 +31,21 @@ def ending_in(error: Exception) -> Callable[..., Awaitable[NoReturn]]:
         raise error
 
     return call
+
+
+class WithoutPages:
+    """A bank that hosts no page: what it can't do is never asked of it."""
+
+    capabilities: Capabilities = Capabilities()
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        raise AcquirerRefused("this bank hosts no page")
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        raise AcquirerRefused("this bank hosts no page")
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        raise AcquirerRefused("this bank hosts no page")
 
 
 class HeardBank(LyingAcquirer):

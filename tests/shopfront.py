@@ -31,6 +31,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.hosting import Guest, go_to_page
 from paydesk.domain.payments.paying import Paid, Payer, Result
 from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.refunding import Refund, refund
@@ -114,6 +115,14 @@ async def pay(
     checkout = await find_checkout(desk.database, link, now=at - ahead)
     somebody = payer(number, **{"agreed": "ok" if checkout.terms else "", **who})
     return await pay_at(desk, checkout, somebody, return_url="https://pay.test/back", now=at)
+
+
+async def go_on(desk: Desk, link: Link | OpenedLink, *, email: str = "ada@example.com") -> Result:
+    """A customer types an address at a checkout, and goes on to the acquirer's page."""
+    now = await shop_time(desk.database, link.shop, real_now=utc_now())
+    checkout = await find_checkout(desk.database, link, now=utc_now())
+    guest = Guest(email, "192.0.2.1")
+    return await go_to_page(desk, checkout, guest, base="https://pay.test", now=now)
 
 
 async def buy(

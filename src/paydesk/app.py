@@ -191,7 +191,12 @@ def checkout_services(
     """What the checkout's routes work with."""
     return CheckoutServices(
         **_of_every_door(settings, payment_desk(settings, database, vault, acquirer, live, gate=gate)),
-        reception=Reception(database, vault, settings.forms_per_minute),
+        reception=Reception(
+            database,
+            vault,
+            settings.forms_per_minute,
+            live_pages_only=live is not None and not live.capabilities.cards,
+        ),
     )
 
 

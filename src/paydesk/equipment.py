@@ -67,7 +67,12 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
     # Stripe's library is large: only who uses it loads it.
     from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
-    return StripeAcquirer(settings.stripe_secret_key.get_secret_value(), api_base=settings.stripe_api_base)
+    return StripeAcquirer(
+        settings.stripe_secret_key.get_secret_value(),
+        api_base=settings.stripe_api_base,
+        hosts_pages=settings.stripe_checkout,
+        checkout_domain=settings.stripe_checkout_domain,
+    )
 
 
 def card_limits(settings: Settings) -> Limits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from paydesk.core.errors import SetupError
 from paydesk.settings import PREFIX, Settings
 
@@ -35,6 +37,9 @@ def require_live_key(settings: Settings) -> None:
             f"{PREFIX}LIVE_ACQUIRER=stripe needs {PREFIX}STRIPE_SECRET_KEY: the account's secret key, starting with "
             "sk_ (Stripe dashboard, Developers, API keys)"
         )
+    domain = settings.stripe_checkout_domain
+    if domain and not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", domain):
+        raise SetupError(f"{PREFIX}STRIPE_CHECKOUT_DOMAIN must be a domain like pay.shop.example, or empty")
     secret = settings.idempotency_secret.get_secret_value().strip()
     if settings.live_acquirer and len(secret) < SHORTEST_SECRET:
         raise SetupError(

@@ -217,6 +217,15 @@ class Settings(BaseSettings):
     stripe_api_base: str = Field(
         "", description="Address of a stand-in for Stripe's API, for tests; empty means Stripe itself."
     )
+    stripe_checkout: bool = Field(
+        False,
+        description="Whether customers pay on Stripe's own page, for accounts that may not send card numbers: one-time "
+        "payments of goods that are not shipped.",
+    )
+    stripe_checkout_domain: str = Field(
+        "",
+        description="Domain of the account's own at which Stripe shows that page; empty means `checkout.stripe.com`.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity that is logged."
     )

@@ -54,6 +54,7 @@ WRITERS: dict[str, str] = {
     "forgotten_attempt": "test_clock",
     "form_count": "business merchants",  # test events are counted like calls
     "history": "operations",
+    "hosted_page": "payments privacy test_clock",  # erased with its customer, or with the test side
     "ignored_field": "merchants test_clock",  # goes with the test side
     "invitation": "accounts",
     # A posting is written by the statement that does what it is about.

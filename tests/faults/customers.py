@@ -25,6 +25,8 @@ NO_FUNDS = "4000000000009995"
 SECURE = "4000000000003220"
 ANOTHER = "5555555555554444"
 LOST_ANSWER = "4000000000009987"
+AT_THE_BANKS = "the bank's page"
+"""In place of a card: the customer goes on to the bank's own page, and pays there with a wallet."""
 
 THANKS = "https://shop.example/thanks"
 CLUB = {"recurring_name": "Sock club", "recurring_sku_id": "club", "recurring_period": "1m"}
@@ -132,6 +134,9 @@ class Customer:
             if url.startswith(THANKS):
                 self.is_paid = True
                 return
+            if "/simulator/pay/" in url:
+                url = await self._pay_there(url)
+                continue
             if "/simulator/challenge/" in url:
                 url = await self._confirm(url)
                 continue
@@ -156,6 +161,8 @@ class Customer:
         returns where the browser is sent.
         """
         card = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
+        if card == AT_THE_BANKS:
+            url = f"{url.removesuffix('/pay')}/continue"
         fields = {
             "email": "ada@example.com",
             "number": card,
@@ -177,6 +184,15 @@ class Customer:
             return place
         if status == 402:
             self._declined += 1
+            return self._link
+        raise self._unexpected(url, status)
+
+    async def _pay_there(self, url: str) -> str:
+        """Pay on the bank's own page; returns the way back."""
+        status, place, _ = await self._ask("POST", url, {"way": "wallet"})
+        if status == 303:
+            return place
+        if status in (404, 410):
             return self._link
         raise self._unexpected(url, status)
 

@@ -5,6 +5,7 @@ or time passes.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,7 +16,7 @@ from functools import partial
 
 import asyncpg
 import pytest
-from tests.faults.customers import APPROVED, DECLINED, LOST_ANSWER, SECURE, Plan
+from tests.faults.customers import APPROVED, AT_THE_BANKS, DECLINED, LOST_ANSWER, SECURE, Plan
 from tests.faults.fail_points import Stop
 from tests.faults.keeping import PART, Wish
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
@@ -242,11 +243,12 @@ def play(deed: Deed, at: str, goods: tuple[str, Wish] = KEPT, plan: Plan = Plan(
     """A play whose order is named after it."""
     shop, wish = goods
     cards = " ".join(card[-4:] for card in plan.cards)
-    named = f"{deed.name} {cards} {at}".replace(" ", "-").replace(".", "-").replace("_", "-")
+    named = re.sub(r"[^a-z0-9]+", "-", f"{deed.name} {cards} {at}")
     return Play(at, deed, Order(f"{shop}-{named}", plan, wish, shop))
 
 
 _THEN_ANOTHER = Plan((DECLINED, APPROVED))
+_AT_THE_BANKS = Plan((AT_THE_BANKS,))
 _WITH_BANK = Plan((SECURE,), ("approve",))
 
 OF_THE_WEB = (
@@ -261,6 +263,14 @@ OF_THE_WEB = (
     play(PAYS, "after payments.record_challenge", plan=_WITH_BANK),
     play(PAYS, "after bank.find", plan=_WITH_BANK),
     play(PAYS, "after payments.record_approvals", plan=_WITH_BANK),
+    play(PAYS, "before hosting.begin_page", plan=_AT_THE_BANKS),
+    play(PAYS, "after hosting.begin_page", plan=_AT_THE_BANKS),
+    play(PAYS, "before bank.open_page", plan=_AT_THE_BANKS),
+    play(PAYS, "after bank.open_page", plan=_AT_THE_BANKS),
+    play(PAYS, "after payments.record_challenge", plan=_AT_THE_BANKS),
+    play(PAYS, "after bank.find_page", plan=_AT_THE_BANKS),
+    play(PAYS, "after hosting.name_instruments", plan=_AT_THE_BANKS),
+    play(PAYS, "after payments.record_approvals", plan=_AT_THE_BANKS),
     play(GIVES_BACK, "before movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after bank.refund", PART_BACK),

@@ -34,7 +34,19 @@ from paydesk.commands import ledger
 from paydesk.database import statements
 from paydesk.domain.operations.payouts import pay_out
 
-BANK = ("authorize", "charge_stored", "capture", "void", "end_challenge", "refund", "find", "find_movement")
+BANK = (
+    "authorize",
+    "charge_stored",
+    "capture",
+    "void",
+    "end_challenge",
+    "refund",
+    "find",
+    "find_movement",
+    "open_page",
+    "find_page",
+    "end_page",
+)
 _PAUSE = 0.05
 _read = statements._read
 

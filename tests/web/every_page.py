@@ -119,6 +119,12 @@ PAGES: dict[str, Page] = {
        for notice in dict.fromkeys([*DeclineReason, *wording.NOTICES])},
     **{f"error {status}": lambda header, s=status: checkout.error_page(checkout.texts_for(header), status=s)  # type: ignore[misc]
        for status in wording.ERRORS},
+    "paying elsewhere too": _paying(replace(PAYMENT, continue_url="/checkout/abc/continue")),
+    "paying elsewhere": _paying(replace(PAYMENT, pay_url="", continue_url="/checkout/abc/continue", given_back=True)),
+    "unpayable": lambda header: checkout.unpayable_page(PAYMENT, checkout.texts_for(header)),
+    "paid twice": lambda header: checkout.already_paid_page(
+        replace(PAYMENT, given_back=True), checkout.texts_for(header)
+    ),
     "checking": lambda header: checkout.checking_page(PAYMENT, checkout.texts_for(header), status_url="/status"),
     "paid": lambda header: checkout.already_paid_page(PAYMENT, checkout.texts_for(header)),
     "subscribed": lambda header: checkout.already_paid_page(SUBSCRIBING, checkout.texts_for(header)),

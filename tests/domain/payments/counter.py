@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from tests import set_back, shopfront
+from tests.banks import WithoutPages
 from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
 from tests.standings import standings
@@ -58,7 +59,7 @@ TOLD_OF = (
 _Answer = TypeVar("_Answer")
 
 
-class Teller:
+class Teller(WithoutPages):
     """The simulated bank in this very thread; each answer takes some turns of the event loop,
     left to chance.
 

@@ -29,6 +29,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
 
+from tests.banks import WithoutPages
+
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
@@ -75,7 +77,7 @@ class Account:
         return any(one.status in (DisputeStatus.OPEN, DisputeStatus.LOST) for one in self.disputes.values())
 
 
-class DocumentedBank:
+class DocumentedBank(WithoutPages):
     """One acquirer under the name of test mode's; `by` is whose documents it follows,
     "stripe" or "mollie".
     """

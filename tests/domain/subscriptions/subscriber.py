@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests import shopfront
+from tests.banks import WithoutPages
 from tests.shopfront import MONTHLY, find_subscription
 
 from paydesk.adapters.acquirers.interface import (
@@ -45,7 +46,7 @@ APPROVED = "4242424242424242"
 
 
 @dataclass
-class ObedientBank:
+class ObedientBank(WithoutPages):
     """An acquirer in memory: `refuse` says why it declines, `lose` what gets lost,
     `hide` that it is slow to know.
     """

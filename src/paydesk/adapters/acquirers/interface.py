@@ -13,6 +13,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.marks import Mark
 
@@ -82,12 +84,14 @@ class Approved:
 
     `until` (here, in Declined and in Challenged) is the `not_after` of the purchase that was so
     answered, as far as the acquirer keeps it: another than one's own tells that the key met an
-    older purchase, which we have forgotten.
+    older purchase, which we have forgotten. `instrument` is what was paid with on a page of the
+    acquirer's; what was typed on ours we know.
     """
 
     reference: str
     network_reference: str = ""
     until: datetime | None = field(default=None, compare=False)
+    instrument: Instrument | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,8 @@ class Acquirer(Protocol):
     """
 
     name: str
+    capabilities: Capabilities
+    """What it can do; what it can't is never asked of it."""
     hold_period: timedelta
     """How long an authorization holds the customer's money."""
     key_lifetime: timedelta
@@ -290,13 +296,36 @@ class Acquirer(Protocol):
     keeps_cards: bool
     """Whether it keeps subscriptions' cards itself: renewals name them by `network_reference`."""
     challenge_origins: tuple[str, ...]
-    """Origins (scheme://host:port) of challenge pages, for the Content-Security-Policy."""
+    """Origins (scheme://host:port) of challenge pages, and of pages that it hosts, for the
+    Content-Security-Policy.
+    """
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money."""
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         """Take money from a stored card without the customer (merchant-initiated). Moves money."""
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        """Make a page for the customer to pay on, or show the one that was made under this key.
+        Moves no money by itself.
+
+        Raises: AcquirerRefused, KeyUsed.
+        """
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        """How the page `reference`, made under `key`, stands now. Moves no money.
+
+        Raises: AcquirerRefused if there is no such page.
+        """
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        """See to it that nobody pays on the page any more. Moves no money.
+
+        Returns how it stands afterwards: ENDED; PAID or PENDING if it had come to that before; or
+        still OPEN: this acquirer can't end it now, and it stays until its own end.
+        Raises: AcquirerRefused if there is no such page.
+        """
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds, or a part of it. Moves money.

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     Dispute,
@@ -34,6 +35,7 @@ class PassingAcquirer:
     def __init__(self, honest: Acquirer) -> None:
         self.honest = honest
         self.name: str = honest.name
+        self.capabilities: Capabilities = honest.capabilities
         self.hold_period: timedelta = honest.hold_period
         self.key_lifetime: timedelta = honest.key_lifetime
         self.keeps_cards: bool = honest.keeps_cards
@@ -54,6 +56,18 @@ class PassingAcquirer:
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         """As the other acquirer, if this lets it. Moves money."""
         return await self._move(purchase.key, lambda: self.honest.charge_stored(purchase))
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        """As the other acquirer, if this lets it: money may come of it."""
+        return await self._move(wanted.key, lambda: self.honest.open_page(wanted))
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        """As the other acquirer. Moves no money."""
+        return await self.honest.find_page(key, reference)
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        """As the other acquirer, if this lets it. Moves no money."""
+        return await self._tell(lambda: self.honest.end_page(key, reference))
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """As the other acquirer, if this lets it. Moves money."""

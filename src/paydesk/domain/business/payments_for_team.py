@@ -50,6 +50,7 @@ class PaymentForTeam:
     holder: str
     exp_month: int
     exp_year: int
+    wallet: str
     captured_at: datetime | None
     ship_by: datetime | None
     settled_at: datetime | None
@@ -81,6 +82,8 @@ class PaymentForTeam:
 class Try:
     """An attempt to pay; `challenged` if the bank asked for 3-D Secure,
     `capture` if the money is taken at once.
+
+    `hosted` if its customer was led to a page of the acquirer's.
     """
 
     id: int
@@ -95,6 +98,8 @@ class Try:
     finished_at: datetime | None
     brand: str
     last4: str
+    wallet: str
+    hosted: bool
 
     @property
     def card(self) -> SeenCard:
@@ -172,6 +177,7 @@ class History:
 class _Payment(PaymentRow, frozen=True):
     exp_month: int
     exp_year: int
+    wallet: str
     holder: str
     description: str
     captured_at: datetime | None
@@ -208,6 +214,7 @@ async def find_payment_for_team(database: Database, shop: Shop, payment_id: int)
         holder=row.holder,
         exp_month=row.exp_month,
         exp_year=row.exp_year,
+        wallet=row.wallet,
         captured_at=row.captured_at,
         ship_by=row.ship_by,
         settled_at=row.settled_at,

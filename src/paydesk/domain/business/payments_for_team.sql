@@ -1,6 +1,6 @@
 -- name: find_payment(merchant_id, live, id)^
 -- A payment with what was bought, how its money is divided, and when the parts of it become available.
-select w.*, d.exp_month, d.exp_year, d.holder, coalesce(c.description, '') as description, p.captured_at, p.ship_by,
+select w.*, d.exp_month, d.exp_year, d.holder, d.wallet, coalesce(c.description, '') as description, p.captured_at, p.ship_by,
        p.settled_at, p.reserve_released_at, p.refunding, p.charged_back, m.kind as moving, f.fees_returned,
        p.captured_at + make_interval(days => s.settlement_days) as settles_at,
        p.captured_at + make_interval(days => s.reserve_days) as reserve_due_at
@@ -23,7 +23,9 @@ select account, -sum(amount) as amount
 -- name: tries_of(merchant_id, live, payment_id, most)
 -- All attempts to make a payment, first to last.
 select a.id, a.state, a.amount, a.currency, a.decline_reason, a.capture, a.challenge_url <> '' as challenged,
-       a.client_address, a.created_at, a.finished_at, c.brand, c.last4
+       a.client_address, a.created_at, a.finished_at, c.brand, c.last4, c.wallet,
+       exists (select from hosted_page h
+                where h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id) as hosted
   from payment_attempt a
   join card c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id
  where a.merchant_id = :merchant_id and a.live = :live and a.payment_id = :payment_id

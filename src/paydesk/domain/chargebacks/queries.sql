@@ -73,6 +73,10 @@ select r.*, a.state as attempt_state, f.chargeback_fee,
        (select p.attempt_id = a.id
           from payment p
          where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id) as holds,
+       (select d.brand
+          from payment p
+          join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+         where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id) as brand,
        :real_now::timestamptz + side_clock(a.live, m.test_clock) as shop_now,
        c.id as chargeback_id, c.payment_id as chargeback_payment_id, c.state as chargeback_state,
        c.amount as chargeback_amount, c.taken, c.returned, c.takes, c.returns, c.aside, c.told_at,

@@ -37,7 +37,7 @@ _PATIENCE = 24 * 3600.0
 """Seconds that one statement may take: on a big table a rule reads all of it."""
 
 _BATCH = 1000
-_PURCHASES = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
+_PURCHASES = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ class Signer:
     refused_this_minute: int
     test_clock: timedelta
     suspended: bool = False
+    shipped_goods: bool = False
     scopes: frozenset[Scope] = ALL_SCOPES
     moves_live: bool = True
     in_a_copy: bool = False
@@ -224,6 +225,7 @@ class _SigningKey(SealedKey, frozen=True):
     went_live_at: datetime | None
     test_clock: timedelta
     suspended_at: datetime | None
+    shipped_goods: bool
     forms: int
     refused: int
     in_a_copy: bool
@@ -260,6 +262,7 @@ async def find_signer(
         refused_this_minute=row.refused,
         test_clock=row.test_clock,
         suspended=row.suspended_at is not None,
+        shipped_goods=row.shipped_goods,
         scopes=frozenset(map(Scope, row.scopes)),
         moves_live=row.moves_live,
         in_a_copy=row.in_a_copy,

@@ -108,7 +108,7 @@ select merchant_id, id, private_key_sealed, vault_key_id
 -- counting are one statement, so no form goes uncounted. Forms whose hash was wrong are counted apart, see count_refused.
 with found as (
     select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, k.scopes, k.moves_live, m.name, m.test_mode, m.went_live_at, m.test_clock,
-           m.suspended_at
+           m.suspended_at, m.shipped_goods
       from merchant_key k
       join merchant m on m.id = k.merchant_id
      where k.public_key = :public_key and (k.valid_until is null or k.valid_until > :now)
@@ -119,7 +119,8 @@ with found as (
  returning forms
 )
 select found.merchant_id, found.id, found.private_key_sealed, found.vault_key_id, found.scopes, found.moves_live,
-       found.name, found.test_mode, found.went_live_at, found.test_clock, found.suspended_at, counted.forms,
+       found.name, found.test_mode, found.went_live_at, found.test_clock, found.suspended_at,
+       found.shipped_goods, counted.forms,
        coalesce(refused.forms, 0) as refused, d.copied_at is not null as in_a_copy
   from found
  cross join counted

@@ -20,6 +20,7 @@ from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.subscriptions.packages import agree_package
@@ -52,6 +53,9 @@ class Standing(StrEnum):
 class Attempt:
     """The attempt that holds the order's payment:
     by `key` the acquirer knows it, until `not_after` it takes it.
+
+    `page_ends_at` is until when it may be paid on a page of the acquirer's, None if it is paid
+    on ours; `reference` is what the acquirer calls it.
     """
 
     id: int
@@ -63,6 +67,18 @@ class Attempt:
     decline_reason: str
     challenge_url: str
     client_address: str
+    amount: Decimal
+    currency: str
+    reference: str
+    page_ends_at: datetime | None
+
+    def page(self, shop: Shop) -> OpenedPage | None:
+        """The page of the acquirer's on which its customer pays, if that is how they pay."""
+        if self.page_ends_at is None:
+            return None
+        return OpenedPage(
+            shop, self.id, self.acquirer, self.key, self.reference, self.amount, self.currency, self.page_ends_at
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +104,8 @@ class Checkout:
     `amount` is what is charged here and now, in the main unit of `currency`; `terms` are a
     subscription's; `now` is the shop's time when it was read: a test clock may run ahead.
     `branded_at` is when colour and logo were chosen; `app_schemes` are of the account's own apps;
-    `merchant_confirmed` is whether somebody stands behind the account.
+    `merchant_confirmed` is whether somebody stands behind the account; `given_back` is whether the
+    order was paid once more, on a page that was given up, and that is given back.
     """
 
     shop: Shop
@@ -112,6 +129,13 @@ class Checkout:
     has_logo: bool = False
     app_schemes: tuple[str, ...] = ()
     merchant_confirmed: bool = False
+    shipped_goods: bool = False
+    given_back: bool = False
+
+    @property
+    def pages_allowed(self) -> bool:
+        """Whether an acquirer's page may take it: what is taken at once, and only once."""
+        return self.terms is None and not self.shipped_goods
 
 
 async def open_checkout(
@@ -200,6 +224,12 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     decline_reason: str
     challenge_url: str
     client_address: str
+    attempt_amount: Decimal
+    attempt_currency: str
+    acquirer_reference: str
+    page_ends_at: datetime | None
+    given_back: bool
+    shipped_goods: bool
     entered_email: str
     entered_country: str
     entered_holder: str
@@ -240,6 +270,8 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         has_logo=row.has_logo,
         app_schemes=tuple(row.app_schemes),
         merchant_confirmed=row.merchant_confirmed,
+        shipped_goods=row.shipped_goods,
+        given_back=row.given_back,
         merchant_order_id=row.merchant_order_id,
         amount=row.amount,
         currency=row.currency,
@@ -295,6 +327,10 @@ def _attempt(row: CheckoutRow) -> Attempt | None:
         decline_reason=row.decline_reason,
         challenge_url=row.challenge_url,
         client_address=row.client_address,
+        amount=row.attempt_amount,
+        currency=row.attempt_currency,
+        reference=row.acquirer_reference,
+        page_ends_at=row.page_ends_at,
     )
 
 
@@ -304,6 +340,6 @@ def _entered(row: CheckoutRow) -> Entered:
     """
     place = {"city": prefill(row.city or "", "city"), "postal_code": prefill(row.zip or "", "zip")}
     if row.paying_checkout_id == row.id:
-        expiry = f"{row.entered_month:02} / {row.entered_year % 100:02}"
+        expiry = f"{row.entered_month:02} / {row.entered_year % 100:02}" if row.entered_month else ""
         return Entered(row.entered_email, row.entered_holder, row.entered_country, expiry, **place)
     return Entered(row.email, f"{row.first_name} {row.last_name}".strip(), row.country, **place)

@@ -31,6 +31,10 @@ select r.*, m.id as movement_id, m.state as movement_state, m.amount as moved,
           from movement x
          where x.merchant_id = r.merchant_id and x.live = r.live and x.payment_id = r.payment_id and x.kind = 'refund'
            and x.state = 'done' and coalesce(x.fees_returned, r.fees_taken > 0)) as fees_returned_of,
+       (select d.brand
+          from payment p
+          join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+         where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id) as brand,
        :real_now::timestamptz + side_clock(m.live, s.test_clock) as shop_now
   from merchant s
   join movement m

@@ -13,7 +13,6 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
-    AcquirerRefused,
     Approved,
     Challenged,
     Declined,
@@ -28,15 +27,14 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.apart import set_aside, side_by_side
-from paydesk.domain.alarms.kinds import AlarmKind
-from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
+from paydesk.domain.payments.asking_pages import OpenedPage, end_page, find_page
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.forgotten_purchases import hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.guarding import count_declines
+from paydesk.domain.payments.hosting import open_again
 from paydesk.domain.payments.lookups import (
-    BACKOFF,
     CHALLENGE_LIFETIME,
     GRACE,
     Lookup,
@@ -46,14 +44,17 @@ from paydesk.domain.payments.lookups import (
 )
 from paydesk.domain.payments.movements import count_unknown, finish_movements
 from paydesk.domain.payments.outcomes import (
+    CHALLENGE_LOOK,
+    PAGE_LOOK,
     Approval,
     Ending,
     record_approvals,
     record_challenge,
     record_endings,
 )
-from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
 from paydesk.domain.payments.unattended import find_unattended
+from paydesk.domain.payments.undoing import GivenUp, undo
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -87,8 +88,15 @@ async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     found = list(zip(lookups, findings, strict=True))
     settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
     settled |= await _undo_late(desk, found, now=now)
-    await _ask_later(desk, [lookup for lookup in lookups if lookup.attempt_id not in settled], now=now)
+    over = {lookup.attempt_id for lookup, finding in found if _is_over(lookup, finding)}
+    left = [lookup for lookup in lookups if lookup.attempt_id not in settled]
+    await _ask_later(desk, left, over, now=now)
     return len(lookups)
+
+
+def _is_over(lookup: Lookup, finding: Finding | None) -> bool:
+    """Whether an attempt was given up, and nobody can pay on its page any more."""
+    return lookup.page is not None and lookup.state is AttemptState.ABANDONED and isinstance(finding, Voided)
 
 
 async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
@@ -99,7 +107,10 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
     try:
         # One attempt whose acquirer is not configured any more must not hold up the others.
         acquirer = desk.acquirers[lookup.acquirer]
-        finding: Finding | None = await _ask(acquirer, lookup, stale=stale)
+        page = lookup.page
+        finding: Finding | None = await (
+            _of_page(desk, acquirer, lookup, page, now=now) if page else _ask(acquirer, lookup, stale=stale)
+        )
         if finding is not None and is_earlier(finding, lookup.not_after):
             finding = await _of_older(desk, acquirer, lookup, finding)
     except OutcomeUnknown:
@@ -109,6 +120,20 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
         finding = None
     metrics.LOOKUPS.labels(type(finding).__name__).inc()
     return finding
+
+
+async def _of_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime) -> Finding:
+    """What became of a page of the acquirer's. Moves no money. Raises: OutcomeUnknown.
+
+    Until its address is known it is asked for again; as nobody has that address, one whose time to
+    be made is over was never there. One that nobody waits for is ended.
+    """
+    if not page.reference:
+        in_time = lookup.state is AttemptState.PROCESSING and now <= lookup.not_after + GRACE
+        return await open_again(desk, page.shop, page.attempt_id, acquirer) if in_time else NothingHeld()
+    if lookup.state is AttemptState.ABANDONED or now > page.expires_at + GRACE:
+        return await end_page(desk, page)
+    return await find_page(desk, page)
 
 
 async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Finding) -> Finding | None:
@@ -187,11 +212,12 @@ def _is_decline(ending: Ending) -> bool:
 def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending | None:
     """How an attempt ended without money, or None while it may still be approved."""
     if isinstance(finding, Declined):
-        state, reason = AttemptState.DECLINED, finding.reason
+        state, reason = AttemptState.DECLINED, str(finding.reason)
     elif isinstance(finding, Voided) or (isinstance(finding, NothingHeld) and now > lookup.not_after + GRACE):
-        state, reason = AttemptState.FAILED, DeclineReason.PROCESSING_ERROR
+        state, reason = AttemptState.FAILED, str(DeclineReason.PROCESSING_ERROR)
         if lookup.state is AttemptState.CHALLENGED:
-            state, reason = AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED
+            left = str(DeclineReason.AUTHENTICATION_FAILED) if lookup.page is None else PAGE_LEFT
+            state, reason = AttemptState.ABANDONED, left
     else:
         return None
     return Ending(lookup.shop, lookup.attempt_id, state, reason, renewal=lookup.renewal)
@@ -207,7 +233,8 @@ async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | Non
 
     async def record(one: tuple[Lookup, Challenged]) -> int | None:
         lookup, finding = one
-        moved = await record_challenge(desk.database, lookup.shop, lookup.attempt_id, finding, now=now)
+        look_in = PAGE_LOOK if lookup.page else CHALLENGE_LOOK
+        moved = await record_challenge(desk.database, lookup.shop, lookup.attempt_id, finding, look_in=look_in, now=now)
         return lookup.attempt_id if moved else None
 
     worked = await side_by_side(challenged, record)
@@ -229,42 +256,21 @@ async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, 
         or (lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED) and isinstance(finding, Approved))
     ]
 
-    async def undo(one: tuple[Lookup, Finding | None]) -> int | None:
+    async def undone(one: tuple[Lookup, Finding | None]) -> int | None:
         lookup, finding = one
-        return lookup.attempt_id if await _void(desk, lookup, finding, now=now) else None
+        approved = finding if lookup.state is not AttemptState.VOIDING and isinstance(finding, Approved) else None
+        given_up = GivenUp(lookup.shop, lookup.attempt_id, lookup.key, lookup.acquirer)
+        return lookup.attempt_id if await undo(desk, given_up, approved, now=now) else None
 
-    worked = await side_by_side(late, undo)
+    worked = await side_by_side(late, undone)
     await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="its late approval can't be undone")
     return {attempt_id for attempt_id in worked.results if attempt_id is not None}
 
 
-async def _void(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:
-    """Commit to the void, call, record; true once it is done. Moves money (back)."""
-    names = {"merchant_id": lookup.shop.merchant_id, "live": lookup.shop.live, "attempt_id": lookup.attempt_id}
-    if isinstance(finding, Approved) and lookup.state is not AttemptState.VOIDING:
-        later = now + BACKOFF[1]
-        begun = await queries.begin_void(
-            desk.database, **names, acquirer_reference=finding.reference, lookup_at=later, now=now
-        )
-        if begun is None:
-            return False
-        metrics.LATE_APPROVALS.inc()
-        log.error("an approval turned up for an attempt that was given up; voiding it", **names)
-    try:
-        await desk.acquirers[lookup.acquirer].undo(f"{lookup.key}:void", lookup.key)
-    except OutcomeUnknown as error:
-        log.error("a late approval could not be voided yet", **names, why=str(error))
-        return False
-    except AcquirerRefused as error:
-        why = f"its late approval can't be undone, the customer has paid twice: {error}"
-        alarm = Alarm(AlarmKind.contradiction, f"attempt {lookup.attempt_id}", why, lookup.shop)
-        await raise_alarms(desk.database, [alarm], now=now)
-        return False
-    return await queries.record_void(desk.database, **names, now=now) is not None
-
-
-async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> None:
-    """Give back what stayed open, each with its next date; what is open too long is an alarm."""
+async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], *, now: datetime) -> None:
+    """Give back what stayed open, each with its next date, if it is not `over`;
+    what is open too long is an alarm.
+    """
     if not lookups:
         return
     for lookup in lookups:
@@ -276,7 +282,7 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], *, now: datetime) -> Non
         lives=[lookup.shop.live for lookup in lookups],
         attempt_ids=[lookup.attempt_id for lookup in lookups],
         states=[str(lookup.state) for lookup in lookups],
-        lookup_ats=[next_look(lookup, now) for lookup in lookups],
+        lookup_ats=[None if lookup.attempt_id in over else next_look(lookup, now) for lookup in lookups],
         alerted_ats=[now if is_alarming(lookup, now) else None for lookup in lookups],
     )
 

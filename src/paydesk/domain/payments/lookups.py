@@ -14,8 +14,9 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.desk import KEY_LIFETIME
-from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
+from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
 from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "")
@@ -37,6 +38,15 @@ LATE_LOOKS = (
 All are asked at round times, so that those of attempts that were given up one by one come together:
 at Stripe, questions that come together share one list, and a key that was used up is not asked
 for again.
+"""
+
+PAGE_LOOKS = (
+    (timedelta(minutes=15), PAGE_LOOK),
+    (timedelta(hours=2), timedelta(minutes=5)),
+    (timedelta(days=2), timedelta(minutes=15)),
+)
+"""Until how long after it was opened, or given up, a page of an acquirer's is looked at how often:
+its customer may pay and never come back to us.
 """
 
 UNDO_AGAIN = timedelta(minutes=5)
@@ -76,6 +86,24 @@ class Lookup:
     amount: Decimal = Decimal(0)
     currency: str = ""
     capture: bool = True
+    reference: str = ""
+    page_ends_at: datetime | None = None
+
+    @property
+    def page(self) -> OpenedPage | None:
+        """The page of the acquirer's on which its customer pays, if that is how they pay."""
+        if self.page_ends_at is None:
+            return None
+        return OpenedPage(
+            self.shop,
+            self.attempt_id,
+            self.acquirer,
+            self.key,
+            self.reference,
+            self.amount,
+            self.currency,
+            self.page_ends_at,
+        )
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -97,6 +125,8 @@ class _Row(msgspec.Struct, frozen=True):
     amount: Decimal
     currency: str
     capture: bool
+    acquirer_reference: str
+    page_ends_at: datetime | None
     clock: timedelta
 
 
@@ -124,6 +154,8 @@ def _lookup(row: _Row) -> Lookup:
         amount=row.amount,
         currency=row.currency,
         capture=row.capture,
+        reference=row.acquirer_reference,
+        page_ends_at=row.page_ends_at,
     )
 
 
@@ -135,6 +167,8 @@ def next_look(lookup: Lookup, now: datetime) -> datetime | None:
     is undone within minutes of turning up, then hourly, and never again once it has stayed quiet
     for a week.
     """
+    if lookup.page is not None and lookup.state is not AttemptState.VOIDING:
+        return _next_look_at(lookup, lookup.page, now)
     if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
         quiet = now - (lookup.finished_at or lookup.created_at)
         return next((_next_round(now, pause) for until, pause in LATE_LOOKS if quiet <= until), None)
@@ -145,6 +179,21 @@ def next_look(lookup: Lookup, now: datetime) -> datetime | None:
         return min(later, now + UNDO_AGAIN)
     final = lookup.not_after + GRACE + timedelta(seconds=1)
     return min(later, final) if lookup.state is AttemptState.PROCESSING and final > now else later
+
+
+def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime | None:
+    """When to look at a page again: often while its customer is likely there, and until its own
+    end; what was given up is not looked at any more then.
+    """
+    if lookup.state is AttemptState.PROCESSING:
+        return min(now + BACKOFF[min(lookup.number - 1, 1)], max(lookup.not_after + GRACE, now) + timedelta(seconds=1))
+    over = page.expires_at + GRACE
+    given_up = lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED)
+    if given_up and (now > over or not page.reference):
+        return None
+    since = now - (lookup.finished_at or lookup.created_at)
+    pause = next((pause for until, pause in PAGE_LOOKS if since <= until), PAGE_LOOKS[-1][1])
+    return now + pause if now > over else min(now + pause, over + timedelta(seconds=1))
 
 
 def _next_round(now: datetime, pause: timedelta) -> datetime:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from paydesk.core.money import Funds, Split, split_reversal
+from paydesk.core.payment_systems import payment_system
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import MovementKind, PaymentState
 from paydesk.domain.pingbacks.destinations import Addressed
@@ -96,6 +97,7 @@ class Reversible(Addressed, frozen=True):
     username: str
     country: str
     email: str
+    brand: str
     muted_events: list[str]
     shop_now: datetime
 
@@ -169,6 +171,7 @@ def payment_report(row: Reversible) -> PaymentReport:
         username=row.username,
         country=row.country,
         email=row.email,
+        payment_system=payment_system(row.brand),
     )
 
 

@@ -125,6 +125,10 @@ select r.*, m.id as movement_id, m.kind, m.amount as moved, coalesce(m.fees_retu
           from movement x
          where x.merchant_id = r.merchant_id and x.live = r.live and x.payment_id = r.payment_id and x.kind = 'refund'
            and x.state = 'done' and coalesce(x.fees_returned, r.fees_taken > 0)) as fees_returned_of,
+       (select d.brand
+          from payment p
+          join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+         where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id) as brand,
        s.settlement_days, now() + side_clock(m.live, s.test_clock) as shop_now
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :movement_ids::bigint[]) as asked (merchant_id, live, id)
   join movement m on m.merchant_id = asked.merchant_id and m.live = asked.live and m.id = asked.id

@@ -13,6 +13,7 @@ import msgspec
 
 from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason
 from paydesk.core.money import FeePlan, Split, split_payment
+from paydesk.core.payment_systems import payment_system
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -22,6 +23,7 @@ from paydesk.domain.payments import metrics
 from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
 from paydesk.domain.payments.late_outcomes import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.stored_cards import shown_brand
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures
 from paydesk.domain.subscriptions.reporting import ReportRow, Step, rows_to_write, steps_after
@@ -29,6 +31,7 @@ from paydesk.domain.subscriptions.rows import Report
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
+hosted = load_statements(__package__ or "", "hosting.sql")
 
 FIRST_SECOND_LOOK = timedelta(seconds=30)
 """When the janitor first makes sure that an attempt given up was not approved after all."""
@@ -36,6 +39,10 @@ FIRST_SECOND_LOOK = timedelta(seconds=30)
 CHALLENGE_LOOK = timedelta(minutes=15)
 """How long a customer may take with their bank before the janitor asks how it went."""
 
+PAGE_LOOK = timedelta(minutes=1)
+"""When the janitor first asks of a page of the acquirer's: its customer may pay there,
+and not come back.
+"""
 
 READ_AGAIN = 5
 """How often a subscription that others change at the same moment is read again."""
@@ -75,7 +82,7 @@ class Ending:
     shop: Shop
     attempt_id: int
     state: AttemptState
-    reason: DeclineReason
+    reason: DeclineReason | str
     renewal: bool = False
 
 
@@ -88,6 +95,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     be recorded is missing too, waits in the operator's list and is the janitor's; it stops
     no other.
     """
+    await _name_instruments(database, approvals)
     recorded: set[int] = set()
     aside: Worked[Approval, _Try] = Worked()
     left = list(approvals)
@@ -105,6 +113,23 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     await look_at_late_approvals(database, missing)
     metrics.PAYMENTS.labels("approved").inc(len(recorded))
     return recorded
+
+
+async def _name_instruments(database: Database, approvals: Sequence[Approval]) -> None:
+    """Write down what was paid with where only the acquirer saw it, for those who are told then.
+    Moves no money.
+    """
+    named = [(one, one.answer.instrument) for one in approvals if one.answer.instrument is not None]
+    if named:
+        await hosted.name_instruments(
+            database,
+            merchant_ids=[one.shop.merchant_id for one, _ in named],
+            lives=[one.shop.live for one, _ in named],
+            attempt_ids=[one.attempt_id for one, _ in named],
+            brands=[shown_brand(instrument) for _, instrument in named],
+            last4s=[instrument.last4 for _, instrument in named],
+            wallets=[instrument.wallet for _, instrument in named],
+        )
 
 
 async def record_within(connection: Connection, approval: Approval, *, subscription_id: int = 0, now: datetime) -> bool:
@@ -160,7 +185,8 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         send_to=[row.send_to for row in rows],
         pingback_formats=[row.body_format for row in rows],
         payloads=[
-            _envelope(row, split, steps.get(row.attempt_id), now) for row, split in zip(rows, splits, strict=True)
+            _envelope(row, split, steps.get(row.attempt_id), answers[row.attempt_id], now)
+            for row, split in zip(rows, splits, strict=True)
         ],
         subscription_ids=[step.version.id if (step := steps.get(row.attempt_id)) else None for row in rows],
         period_numbers=[step.period if (step := steps.get(row.attempt_id)) else None for row in rows],
@@ -185,7 +211,7 @@ async def _reports(database: Database, approvals: Sequence[Approval]) -> list[Re
     return await records_of(ReportRow, asked)
 
 
-def _envelope(row: Report, split: Split, step: Step | None, now: datetime) -> str:
+def _envelope(row: Report, split: Split, step: Step | None, answer: Approved, now: datetime) -> str:
     """The pingback's text: of a one-time payment, or of one for a subscription."""
     report = PaymentReport(
         payment_id=row.payment_id,
@@ -198,6 +224,7 @@ def _envelope(row: Report, split: Split, step: Step | None, now: datetime) -> st
         username=row.username,
         country=row.country,
         email=row.email,
+        payment_system=payment_system(shown_brand(answer.instrument) if answer.instrument else ""),
     )
     return payment_envelope(report, subscription_object(step.version, with_init=True) if step else None)
 
@@ -257,7 +284,13 @@ async def _record_at_checkout(
 
 
 async def record_challenge(
-    database: Database, shop: Shop, attempt_id: int, answer: Challenged, *, now: datetime
+    database: Database,
+    shop: Shop,
+    attempt_id: int,
+    answer: Challenged,
+    *,
+    look_in: timedelta = CHALLENGE_LOOK,
+    now: datetime,
 ) -> bool:
     """Record that the bank wants to see the customer; false if the attempt has moved on.
     Moves no money.
@@ -271,6 +304,6 @@ async def record_challenge(
         attempt_id=attempt_id,
         acquirer_reference=answer.reference,
         challenge_url=answer.url,
-        lookup_at=now + CHALLENGE_LOOK,
+        lookup_at=now + look_in,
     )
     return row is not None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -18,28 +18,37 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
+    Finding,
     NothingHeld,
+    Outcome,
     OutcomeUnknown,
     Purchase,
     Voided,
     is_earlier,
 )
-from paydesk.core.cards import split_name
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone
 from paydesk.database.pool import AWAY
-from paydesk.database.records import record_if_any, record_of
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments import guarding, metrics
+from paydesk.domain.payments import guarding, metrics, preparing
+from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
-from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_challenge, record_endings
+from paydesk.domain.payments.outcomes import (
+    CHALLENGE_LOOK,
+    Approval,
+    Ending,
+    record_approvals,
+    record_challenge,
+    record_endings,
+)
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.returning import Way, way_back
-from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
 from paydesk.domain.payments.stored_cards import card_row
 
 queries = load_statements(__package__ or "")
@@ -94,14 +103,6 @@ class Unsettled:
 
 
 Result = Paid | Refused | ConfirmWithBank | Unsettled
-
-
-class _Prepared(guarding.Try, frozen=True):
-    """A try that was counted, and the id that its attempt will have."""
-
-    shipped_goods: bool
-    suspended: bool
-    attempt_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,23 +164,9 @@ async def _commit_intent(
     is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
     counts = guarding.counts_of(desk.vault, payer.card, payer.client_address, live=shop.live, is_check=is_check)
     counted_at = utc_now()
-    known = record_of(
-        _Prepared,
-        await queries.prepare_attempt(
-            desk.database,
-            merchant_id=shop.merchant_id,
-            live=shop.live,
-            checkout_id=checkout.id,
-            client_address=payer.client_address,
-            declined_since=now - guarding.HOUR,
-            **guarding.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
-            now=now,
-        ),
-    )
-    if known.suspended:
-        return Refused("suspended")
-    if guarding.is_refused(known):
-        return Refused("too_many_attempts")
+    known = await preparing.prepare(desk, checkout, payer.client_address, counts, counted_at=counted_at, now=now)
+    if refusal := preparing.why_refused(known):
+        return Refused(refusal)
     capture = checkout.terms is not None or not known.shipped_goods
     if not capture:
         require_holds(acquirer)
@@ -201,7 +188,7 @@ async def _commit_intent(
             acquirer=acquirer.name,
             capture=capture,
             **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
-            **_customer_row(checkout, payer),
+            **preparing.customer_row(checkout, payer.email, payer.country, payer.language, payer.card.holder),
             client_address=payer.client_address,
             not_after=not_after,
             lookup_at=real_now + FIRST_LOOK,
@@ -226,21 +213,6 @@ async def _commit_intent(
     return _Intent(attempt_id, purchase, begun, counts)
 
 
-def _customer_row(checkout: Checkout, payer: Payer) -> dict[str, object]:
-    """The `user` of a pingback: names from the form, else from the card (interface.md §5.3)."""
-    first, last = checkout.first_name, checkout.last_name
-    if not (first or last):
-        first, last = split_name(payer.card.holder)
-    return {
-        "email": payer.email,
-        "first_name": first,
-        "last_name": last,
-        "username": payer.email,
-        "country": payer.country,
-        "language": payer.language,
-    }
-
-
 async def _call_and_record(
     desk: Desk, checkout: Checkout, acquirer: Acquirer, intent: _Intent, *, now: datetime
 ) -> Result:
@@ -260,7 +232,7 @@ async def _call_and_record(
             report = None if is_earlier(answer, intent.purchase.not_after) else intent.report
             approval = Approval(checkout.shop, attempt_id, answer, report, leads_back=leads)
             return await _record_approval(desk, approval, now=now)
-        return await _record(desk, checkout, attempt_id, answer, now=now)
+        return await record_answer(desk, checkout, attempt_id, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
     except AWAY as error:
@@ -271,18 +243,24 @@ async def _call_and_record(
     return Unsettled()
 
 
-async def _record(
-    desk: Desk, checkout: Checkout, attempt_id: int, answer: Approved | Declined | Challenged, *, now: datetime
+async def record_answer(
+    desk: Desk,
+    checkout: Checkout,
+    attempt_id: int,
+    answer: Outcome,
+    *,
+    look_in: timedelta = CHALLENGE_LOOK,
+    now: datetime,
 ) -> Result:
     """Record an answer; if the janitor was faster,
-    what it recorded is what the customer will see.
+    what it recorded is what the customer will see. A challenge is looked at `look_in` from now.
     """
     shop = checkout.shop
     if isinstance(answer, Approved):
         return await _record_approval(desk, Approval(shop, attempt_id, answer), now=now)
     if isinstance(answer, Declined):
         return await _record_ending(desk, Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason), now=now)
-    asked = await record_challenge(desk.database, shop, attempt_id, answer, now=utc_now())
+    asked = await record_challenge(desk.database, shop, attempt_id, answer, look_in=look_in, now=utc_now())
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
 
@@ -308,7 +286,7 @@ async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, 
     Raises: Conflict if that paid the order through another checkout.
     """
     try:
-        finding = await desk.acquirers[attempt.acquirer].find(attempt.key, attempt.not_after)
+        finding = await _find(desk, checkout, attempt)
     except OutcomeUnknown:
         return Unsettled()
     if isinstance(finding, Challenged):
@@ -320,23 +298,42 @@ async def leave_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, n
     """End an open challenge so that the customer may pay another way. Moves no money.
 
     Returns None once the way is free, otherwise what the challenge had come to before (paid, or
-    not known).
+    not known). A page of the acquirer's that can't be ended is abandoned all the same: what is paid
+    there is given back.
 
     Raises: Conflict if the challenge paid the order through another checkout.
     """
     try:
-        finding = await desk.acquirers[attempt.acquirer].end_challenge(attempt.key)
+        finding = await _end(desk, checkout, attempt)
     except OutcomeUnknown:
         return Unsettled()
+    if isinstance(finding, Challenged) and attempt.page_ends_at is not None:
+        finding = Voided()
     result = await _record_finding(desk, checkout, attempt, finding, now=now)
     return None if isinstance(result, Refused) else result
+
+
+async def _find(desk: Desk, checkout: Checkout, attempt: Attempt) -> Finding:
+    """How a challenge, or a page of the acquirer's, stands. Raises: OutcomeUnknown."""
+    page = attempt.page(checkout.shop)
+    if page is not None:
+        return await find_page(desk, page)
+    return await desk.acquirers[attempt.acquirer].find(attempt.key, attempt.not_after)
+
+
+async def _end(desk: Desk, checkout: Checkout, attempt: Attempt) -> Finding:
+    """End a challenge, or a page of the acquirer's. Raises: OutcomeUnknown."""
+    page = attempt.page(checkout.shop)
+    if page is not None:
+        return await end_page(desk, page)
+    return await desk.acquirers[attempt.acquirer].end_challenge(attempt.key)
 
 
 async def _record_finding(
     desk: Desk,
     checkout: Checkout,
     attempt: Attempt,
-    finding: Approved | Declined | Challenged | Voided | NothingHeld,
+    finding: Finding,
     *,
     now: datetime,
 ) -> Result:
@@ -345,12 +342,13 @@ async def _record_finding(
     if isinstance(finding, Challenged | NothingHeld):
         return Unsettled()
     if isinstance(finding, Approved | Declined):
-        result = await _record(desk, checkout, attempt.id, finding, now=now)
+        result = await record_answer(desk, checkout, attempt.id, finding, now=now)
         if isinstance(finding, Approved):
             counts = guarding.address_counts(desk.vault, attempt.client_address)
             desk.forgive(checkout.shop, counts)
         if isinstance(result, Paid) and attempt.checkout_id != checkout.id:
             raise Conflict("the order was paid through another checkout")
         return result
-    ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED)
+    reason = str(DeclineReason.AUTHENTICATION_FAILED) if attempt.page_ends_at is None else PAGE_LEFT
+    ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, reason)
     return await _record_ending(desk, ending, now=now)

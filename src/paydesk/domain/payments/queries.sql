@@ -29,6 +29,12 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        side_clock(c.live, m.test_clock) as clock, c.live and m.suspended_at is not null as suspended,
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
+       a.amount as attempt_amount, a.currency as attempt_currency, a.acquirer_reference, h.expires_at as page_ends_at,
+       m.shipped_goods,
+       exists (select from payment_attempt o
+                 join hosted_page g on g.merchant_id = o.merchant_id and g.attempt_id = o.id
+                where o.merchant_id = p.merchant_id and o.live = p.live and o.payment_id = p.id
+                  and o.state in ('voiding', 'voided')) as given_back,
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
        d.exp_month as entered_month, d.exp_year as entered_year,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
@@ -42,6 +48,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
   left join package_terms t
     on t.merchant_id = c.merchant_id and t.live = c.live and t.package_version_id = c.package_version_id
   left join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+  left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
   left join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id;
@@ -375,7 +382,9 @@ update payment_attempt a
  where a.merchant_id = due.merchant_id and a.id = due.id
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
           a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
-          a.capture,
+          a.capture, a.acquirer_reference,
+          (select h.expires_at from hosted_page h
+            where h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id) as page_ends_at,
           side_clock(a.live, m.test_clock) as clock;
 
 -- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, lookup_ats, alerted_ats)!

@@ -49,11 +49,14 @@ class WrongHash(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """What receiving forms needs; `sandbox` says that the form came to the sandbox base."""
+    """What receiving forms needs; with `live_pages_only` live payments are made on the acquirer's
+    own page, and nowhere else.
+    """
 
     database: Database
     vault: Vault
     forms_per_minute: int
+    live_pages_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         request = read_request(form)
         if shop.live:
             refuse_live(signer)
+            if desk.live_pages_only:
+                refuse_beyond_pages(request, signer)
     except TooMany:
         raise
     except PaydeskError as error:
@@ -149,6 +154,20 @@ async def _verify(
     if shop.live or guesses.is_full:
         raise WrongHash(None)
     raise WrongHash(await guesses.do(lambda: diagnose(form, given, signer.private_key, version)))
+
+
+def refuse_beyond_pages(request: CheckoutRequest, signer: Signer) -> None:
+    """Refuse what can't be paid on the acquirer's own page, where that is the only way to pay.
+
+    Raises: Conflict, saying what can.
+    """
+    if request.terms is None and not signer.shipped_goods:
+        return
+    what = "subscriptions" if request.terms is not None else "goods that are shipped"
+    raise Conflict(
+        f"live payments are made on the acquirer's own page here, and it takes no {what} yet: only one-time payments "
+        "that are captured at once; test payments are not concerned"
+    )
 
 
 def refuse_live(signer: Signer) -> None:

@@ -88,6 +88,11 @@ class AttemptState(StrEnum):
     VOIDED = "voided"
 
 
+PAGE_LEFT = "page_left"
+"""Why an attempt was abandoned whose customer did not pay on the acquirer's page
+while that was open: no bank has declined anything.
+"""
+
 ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
     AttemptState.PROCESSING: frozenset(
         {AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.CHALLENGED, AttemptState.FAILED}

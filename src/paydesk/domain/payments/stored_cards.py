@@ -4,9 +4,10 @@ its security code nowhere.
 
 from __future__ import annotations
 
+from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import Vault
-from paydesk.core.cards import detect_brand
+from paydesk.core.cards import Brand, detect_brand
 
 CARD_NUMBER = "card number"
 """What a card number is sealed for."""
@@ -31,4 +32,26 @@ def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *,
         "exp_month": card.exp_month,
         "exp_year": card.exp_year,
         "holder": card.holder,
+    }
+
+
+def shown_brand(instrument: Instrument) -> str:
+    """The brand that is stored for an instrument: a card's, or what kind it is instead of one."""
+    if instrument.kind is InstrumentKind.CARD:
+        return instrument.brand if instrument.brand in set(Brand) else str(Brand.UNKNOWN)
+    return str(instrument.kind)
+
+
+def unknown_row(card_id: int) -> dict[str, object]:
+    """What is stored while the customer has yet to choose what to pay with, on another's page."""
+    return {
+        "card_id": card_id,
+        "number_sealed": None,
+        "vault_key_id": "",
+        "bin": "",
+        "last4": "",
+        "brand": str(Brand.UNKNOWN),
+        "exp_month": 0,
+        "exp_year": 0,
+        "holder": "",
     }

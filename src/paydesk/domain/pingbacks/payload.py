@@ -15,14 +15,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from paydesk.core.money import Split, plain_number
+from paydesk.core.payment_systems import CARDS
 
-_CARDS = 1
 _PHP_ZONE_BY_NAME = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentReport:
-    """A successful payment, as it is told to the merchant; `at` is when it was paid, UTC."""
+    """A successful payment, as it is told to the merchant; `at` is when it was paid, UTC.
+    `payment_system` is the number of what it was paid with.
+    """
 
     payment_id: int
     merchant_order_id: str
@@ -34,6 +36,7 @@ class PaymentReport:
     username: str
     country: str
     email: str
+    payment_system: int = CARDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def _order(report: PaymentReport, status: str, *, one_time: bool) -> _PaymentOrd
     return _PaymentOrder(
         id=report.payment_id,
         merchant_order_id=report.merchant_order_id,
-        payment_system=_CARDS if one_time else UNSET,
+        payment_system=report.payment_system if one_time else UNSET,
         status=status,
         paid_amount=plain_number(split.paid),
         paid_currency=report.currency,

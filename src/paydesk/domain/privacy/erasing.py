@@ -160,6 +160,7 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
         ),
         "payments": await queries.erase_payments(connection, **side, ids=found.payments, **patterns),
         "attempts": await queries.erase_attempts(connection, **side, ids=found.attempts),
+        "pages": await queries.erase_pages(connection, **side, ids=found.attempts),
         "card_changes": await queries.erase_changes(connection, **side, ids=found.changes),
         "subscriptions": await queries.erase_subscriptions(connection, **side, ids=found.subscriptions, **patterns),
         "deliveries": await queries.erase_deliveries(connection, **side, ids=found.deliveries),

@@ -41,6 +41,11 @@ update payment_attempt
        network_reference = ''
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
+-- name: erase_pages(merchant_id, live, ids)!
+update hosted_page
+   set asked = ''
+ where merchant_id = :merchant_id and live = :live and attempt_id = any(:ids::bigint[]);
+
 -- name: erase_changes(merchant_id, live, ids)!
 update card_change
    set client_address = 'erased', challenge_url = '', network_reference = ''

@@ -80,7 +80,11 @@ with gone as (
     delete from payment_attempt
      where merchant_id = :merchant_id and live = false
        and id in (select id from payment_attempt where merchant_id = :merchant_id and live = false limit :most)
- returning merchant_id, acquirer, idempotency_key
+ returning merchant_id, id, acquirer, idempotency_key
+), pages_gone as (
+    delete from hosted_page h
+     using gone
+     where h.merchant_id = gone.merchant_id and h.live = false and h.attempt_id = gone.id
 )
 insert into forgotten_attempt (merchant_id, acquirer, idempotency_key)
 select merchant_id, acquirer, idempotency_key from gone

@@ -20,7 +20,7 @@ from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.delivery_words import DELIVERY_STATUSES
-from paydesk.web.account.payment_words import brand_name, decline_words
+from paydesk.web.account.payment_words import decline_words, instrument_words
 from paydesk.web.account.pingback_words import STATES as PINGBACK_STATES
 from paydesk.web.texts import Texts, mark
 
@@ -72,20 +72,22 @@ class _Teller:
 
     def attempt(self, one: Try) -> Iterator[Line]:
         """An attempt to pay, the bank's question to the customer, and what came of both."""
-        card = f"{brand_name(one.card.brand)} •••• {one.card.last4}".strip()
+        card = self._say(instrument_words(one.brand, one.last4, one.wallet))
         begun = self._say(mark("Attempt to pay with %(card)s"), card=card)
+        if one.hosted:
+            begun = self._say(mark("The customer was led to the acquirer’s payment page"))
         yield Line(one.created_at, "credit-card", "", begun, self._money(one.amount, one.currency))
-        if one.challenged:
+        if one.challenged and not one.hosted:
             asked = self._say(mark("3-D Secure: the bank asked the customer to confirm"))
             yield Line(one.created_at, "shield-lock", "yellow", asked)
         if one.finished_at is not None and one.state in _OUTCOMES:
-            sign, tone, title = _OUTCOMES[one.state]
+            sign, tone, title = (_OF_PAGES if one.hosted else {}).get(one.state, _OUTCOMES[one.state])
             if one.state is AttemptState.APPROVED and not one.capture:
                 title = _AUTHORIZED
             reason = self._say(decline_words(one.decline_reason)) if one.decline_reason else ""
             text = reason if one.state is AttemptState.DECLINED else ""
             if one.state is AttemptState.APPROVED and one.challenged:
-                text = self._say(mark("3-D Secure passed"))
+                text = self._say(mark("with %(card)s"), card=card) if one.hosted else self._say(_PASSED)
             yield Line(one.finished_at, sign, tone, self._say(title), text)
 
     def movement(self, one: SeenMovement) -> Iterator[Line]:
@@ -170,6 +172,7 @@ def _opened(one: SeenChargeback) -> str:
     return mark("Inquiry: the bank asks what %(amount)s were paid for; nothing was taken")
 
 
+_PASSED = mark("3-D Secure passed")
 _AUTHORIZED = mark("Authorized: the money is held, not taken")
 
 _OUTCOMES = {
@@ -180,6 +183,13 @@ _OUTCOMES = {
     AttemptState.VOIDING: ("clock", "yellow", mark("Approved too late: the approval is being undone")),
     AttemptState.VOIDED: ("ban", "", mark("Approved too late: the approval was undone")),
 }
+
+_OF_PAGES = {
+    AttemptState.ABANDONED: ("ban", "", mark("The payment page was left; nothing was taken")),
+    AttemptState.VOIDING: ("clock", "yellow", mark("Paid on a page that had been left: it is being given back")),
+    AttemptState.VOIDED: ("receipt-refund", "yellow", mark("Paid on a page that had been left: it was given back")),
+}
+"""How attempts end that were made on a page of the acquirer's, where that is another thing."""
 
 _MOVEMENTS = {
     MovementKind.CAPTURE: (mark("Capture of %(amount)s asked for"), mark("Captured: %(amount)s taken")),

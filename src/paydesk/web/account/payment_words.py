@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.domain.payments.states import TAKEN, PaymentState
+from paydesk.core.payment_systems import wallet_name
+from paydesk.domain.payments.states import PAGE_LEFT, TAKEN, PaymentState
 from paydesk.web.texts import mark
 
 Badge = tuple[str, str]
@@ -49,8 +50,14 @@ DECLINES: Mapping[DeclineReason, str] = {
 }
 
 
+METHODS = {"bank": mark("Bank payment"), "other": mark("Another method")}
+"""What was paid with instead of a card, by the name that stands in place of its brand."""
+
+
 def decline_words(reason: str) -> str:
     """Why a bank said no, to be translated; a reason that is not known stands as it came."""
+    if reason == PAGE_LEFT:
+        return mark("The customer left the payment page without paying")
     known = DECLINES[DeclineReason(reason)] if reason in set(DeclineReason) else ""
     return known or reason.replace("_", " ").capitalize()
 
@@ -59,3 +66,11 @@ def brand_name(brand: str) -> str:
     """The name of a card scheme; empty for an unknown one."""
     known = Brand(brand) if brand in set(Brand) else Brand.UNKNOWN
     return BRAND_RULES[known].label if known is not Brand.UNKNOWN else ""
+
+
+def instrument_words(brand: str, last4: str, wallet: str = "") -> str:
+    """What was paid with: a card by its brand and last digits, and the wallet that it was in."""
+    if brand in METHODS:
+        return METHODS[brand]
+    card = f"{brand_name(brand)} •••• {last4}".strip() if last4 else "–"
+    return f"{card} ({wallet_name(wallet)})" if wallet else card

@@ -43,7 +43,7 @@ class PaymentOrder(msgspec.Struct, frozen=True):
 
     id: int
     merchant_order_id: Annotated[str, Meta(description="Your order reference; a renewal's is `<first>:<n>`.")]
-    payment_system: Annotated[int, Meta(description="1: card.")]
+    payment_system: Annotated[int, Meta(description="1: card; 2: bank account; 3: another method.")]
     status: Annotated[
         str,
         Meta(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from paydesk.core.money import plain_number
+from paydesk.core.payment_systems import payment_system
 from paydesk.domain.deliveries.delivery_status import furthest
 from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.for_api import SeenAttempt, SeenCard, SeenPayment
@@ -94,7 +95,7 @@ def _payment_fields(seen: SeenPayment) -> dict[str, Any]:
     order = PaymentOrder(
         id=seen.id,
         merchant_order_id=seen.merchant_order_id,
-        payment_system=1,
+        payment_system=payment_system(seen.card.brand),
         status=status_word(seen.state),
         paid_amount=plain_number(seen.split.paid),
         paid_currency=seen.currency,

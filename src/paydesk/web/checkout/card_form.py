@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.domain.payments.checkouts import Checkout
+from paydesk.domain.payments.hosting import Guest
 from paydesk.domain.payments.paying import Payer
 from paydesk.domain.payments.requests import prefill
 from paydesk.web.agreement import consent_in_words
 from paydesk.web.card_fields import WrongFields, checked, read_card, text_of
 from paydesk.web.checkout.pages import COUNTRIES, texts_for
-from paydesk.web.checkout.wording import AGREE
+from paydesk.web.checkout.wording import AGREE, PAGE_EMAIL
 from paydesk_client.signature import Value
 
 
@@ -74,6 +75,18 @@ def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: st
         place = typed(form)
         card = replace(card, city=place.city, postal_code=place.postal_code)
     return Payer(card, email, country, client_address, agreed, language)
+
+
+def read_guest(form: Mapping[str, Value], client_address: str, language: str) -> Guest:
+    """Who goes on to the acquirer's page: their e-mail address is all that we ask for.
+
+    Raises: WrongFields.
+    """
+    errors: dict[str, str] = {}
+    email = checked(errors, "email", lambda: _email(form), "")
+    if not email:
+        raise WrongFields({PAGE_EMAIL: errors.setdefault("email", "empty")})
+    return Guest(email, client_address, language)
 
 
 def _agreed(form: Mapping[str, Value], checkout: Checkout) -> str:

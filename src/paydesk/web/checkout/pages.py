@@ -24,6 +24,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.urls import source_of
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
@@ -76,7 +77,8 @@ class CheckoutView:
     today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own
     stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`:
     nobody stands behind the shop yet, so its page is only linked where the text says where that
-    leads, once the order is paid.
+    leads, once the order is paid. `continue_url` leads to the acquirer's page, as `pay_url` takes a
+    card; each is empty where there is no such way. `given_back` as of a checkout.
     """
 
     merchant_name: str
@@ -97,6 +99,8 @@ class CheckoutView:
     has_logo: bool = False
     payment_id: int | None = None
     names_way: bool = False
+    continue_url: str = ""
+    given_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +232,14 @@ def suspended_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     return secured(_PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
 
 
+def unpayable_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page (409) of a checkout for which no way to pay is set up,
+    with the way back to the shop.
+    """
+    offer, home = _offer(view, texts), _home(view)
+    return secured(_PAGES.render("unpayable.html", texts, view=view, offer=offer, home=home), status=409)
+
+
 def form_error_page(
     texts: Texts,
     *,
@@ -292,7 +304,7 @@ def _focus(errors: Mapping[str, str], notice: str | None) -> str:
     """The field where the customer goes on: the first wrong one,
     or the card number after a decline.
     """
-    return next(iter(errors), "number" if notice else "")
+    return next(iter(errors), "number" if notice and notice != PAGE_LEFT else "")
 
 
 def _retry(seconds: int | None) -> dict[str, str]:

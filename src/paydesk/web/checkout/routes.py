@@ -15,13 +15,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.core.errors import Conflict, Gone, NotFound
 from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
+from paydesk.domain.payments.hosting import give_back_older, go_to_page
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
 from paydesk.web.checkout import branding, card_form, pages, payment_form, sample
@@ -31,6 +34,9 @@ from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
 LARGEST_BODY = 16 * 1024
+
+OVER = (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED)
+"""Nothing can be paid at a checkout that stands so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,24 @@ class Visit:
         """Where its pages begin, in this request's base."""
         return f"{base_path(self.request)}/checkout/{self.token}"
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the acquirer can do that would take the checkout's money."""
+        desk, live = self.services.desk, self.checkout.shop.live
+        name = desk.live_acquirer if live else desk.test_acquirer
+        return desk.acquirers[name].capabilities if name else Capabilities()
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the checkout may be paid on a page of the acquirer's."""
+        return self.capabilities.pages and self.checkout.pages_allowed
+
+    @property
+    def is_on_page(self) -> bool:
+        """Whether its customer was led to a page of the acquirer's that may be open still."""
+        attempt = self.checkout.attempt
+        return attempt is not None and attempt.page_ends_at is not None
+
     def view(self, typed: Typed | None = None) -> pages.CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
         checkout, entered = self.checkout, self.checkout.entered
@@ -67,7 +91,9 @@ class Visit:
             currency=checkout.currency,
             merchant_order_id=checkout.merchant_order_id,
             live=checkout.shop.live,
-            pay_url=f"{self.path}/pay",
+            pay_url=f"{self.path}/pay" if self.capabilities.cards else "",
+            continue_url=f"{self.path}/continue" if self.has_page else "",
+            given_back=checkout.given_back,
             shop_url="" if way is Way.NONE else checkout.success_url,
             names_way=way is Way.NAMED,
             payment_id=checkout.attempt.payment_id if checkout.attempt else None,
@@ -138,8 +164,13 @@ async def show(request: Request) -> Response:
     if visit.checkout.standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
     if visit.checkout.standing is Standing.CHALLENGED:
-        return visit.again(200, notice="challenge_closed")
+        return visit.again(200, notice=_left_open(visit))
     return _ended(visit) or visit.again(200)
+
+
+def _left_open(visit: Visit) -> str:
+    """What to say to a customer who has come back from a page that is still open."""
+    return PAGE_LEFT if visit.is_on_page else "challenge_closed"
 
 
 async def submit(request: Request) -> Response:
@@ -150,7 +181,7 @@ async def submit(request: Request) -> Response:
         return await visit.thank()
     if standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
-    if standing in (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED):
+    if standing in OVER or not visit.capabilities.cards:
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
     form = read_form(await read_form_body(request, LARGEST_BODY))
     services, typed = visit.services, card_form.typed(form)
@@ -168,6 +199,34 @@ async def submit(request: Request) -> Response:
     except Gone:
         return visit.go(visit.path)
     return await _follow(visit, result, typed)
+
+
+async def go_on(request: Request) -> Response:
+    """Lead the customer to the acquirer's page: `POST /checkout/{token}/continue`.
+    Moves no money.
+    """
+    visit = await _visit(request)
+    standing, services = visit.checkout.standing, visit.services
+    if standing is Standing.PAID:
+        return await visit.thank()
+    if standing is Standing.PROCESSING:
+        return visit.go(f"{visit.path}/result")
+    if standing in OVER or not visit.has_page:
+        return _ended(visit) or visit.go(visit.path)
+    form = read_form(await read_form_body(request, LARGEST_BODY))
+    try:
+        caller = client_address(request.scope, services.trusted_proxies)
+        guest = card_form.read_guest(form, caller, visit.texts.mail_language)
+    except WrongFields as wrong:
+        return visit.again(400, errors=wrong.errors, typed=card_form.typed(form))
+    base = services.public_url(request, "")
+    try:
+        result = await go_to_page(services.desk, visit.checkout, guest, base=base, now=visit.checkout.now)
+    except Conflict:
+        return visit.go(f"{visit.path}/result")
+    except Gone:
+        return visit.go(visit.path)
+    return await _follow(visit, result, card_form.typed(form))
 
 
 async def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
@@ -193,6 +252,8 @@ async def show_result(request: Request) -> Response:
     The bank sends customers here.
     """
     visit = await _visit(request)
+    if await give_back_older(visit.services.desk, visit.checkout, real_now=visit.services.now()):
+        visit = await _visit(request)
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
         try:
@@ -200,11 +261,13 @@ async def show_result(request: Request) -> Response:
         except Conflict:
             return visit.go(visit.path)
         if isinstance(result, ConfirmWithBank):
-            return visit.again(200, notice="challenge_closed")
+            return visit.again(200, notice=_left_open(visit))
         if not isinstance(result, Unsettled):
             return await _follow(visit, result)
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
-        return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status")
+        # A page that the customer has come back from must not be led to again.
+        waits = "?waits" if checkout.standing is Standing.CHALLENGED and visit.is_on_page else ""
+        return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status{waits}")
     if checkout.standing is Standing.PAID and await leads_by_itself(
         visit.services.desk.database, checkout, now=checkout.now
     ):
@@ -218,7 +281,8 @@ async def show_status(request: Request) -> Response:
     """For the waiting page: whether there is a result, and where it is."""
     visit = await _visit(request)
     checkout = visit.checkout
-    if checkout.standing is Standing.PROCESSING:
+    waits = checkout.standing is Standing.CHALLENGED and "waits" in request.query_params
+    if checkout.standing is Standing.PROCESSING or waits:
         return JSONResponse({"state": "processing"}, headers={"Cache-Control": "no-store"})
     url = f"{visit.path}/result"
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
@@ -239,6 +303,8 @@ def _ended(visit: Visit) -> Response | None:
             return pages.expired_page(visit.view(), visit.texts)
         case Standing.SUSPENDED:
             return pages.suspended_page(visit.view(), visit.texts)
+        case _ if not (visit.capabilities.cards or visit.has_page):
+            return pages.unpayable_page(visit.view(), visit.texts)
         case _:
             return None
 
@@ -263,6 +329,8 @@ routes = [
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}/pay", submit, methods=["POST"], middleware=compressed),
     Route("/checkout/{token}/pay", refuse_get, methods=["GET"]),
+    Route("/checkout/{token}/continue", go_on, methods=["POST"], middleware=compressed),
+    Route("/checkout/{token}/continue", refuse_get, methods=["GET"]),
     Route("/checkout/{token}/result", show_result, methods=["GET"]),
     Route("/checkout/{token}/status", show_status, methods=["GET"]),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.web.texts import mark
 
 FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
@@ -12,6 +13,9 @@ FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
 
 AGREE = "agree"
 """The box below them that agrees to a subscription's terms."""
+
+PAGE_EMAIL = "page-email"
+"""The address beside the way to the acquirer's page: its id, in a form of its own."""
 
 FIELD_ERRORS: dict[str, dict[str, str]] = {
     "email": {
@@ -40,6 +44,10 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
         "empty": mark("Choose your country."),
         "invalid": mark("Choose your country from the list."),
     },
+    PAGE_EMAIL: {
+        "empty": mark("Enter your e-mail address."),
+        "invalid": mark("Enter an e-mail address like name@example.com."),
+    },
     AGREE: {"empty": mark("Tick the box to agree.")},
 }
 
@@ -63,6 +71,9 @@ NOTICES: dict[str, str] = {
     ),
     DeclineReason.TOO_LATE: mark(
         "The payment was declined because it took too long. You have not been charged. Try again."
+    ),
+    PAGE_LEFT: mark(
+        "You have not paid yet, and you have not been charged. Go on where you left off, or pay another way."
     ),
     "challenge_closed": mark(
         "You left your bank’s confirmation, so the payment was not made. You have not been charged. Try again when you "

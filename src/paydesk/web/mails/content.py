@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from babel.dates import format_date, format_timedelta
 
 from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.core.payment_systems import PAYMENT_SYSTEMS
 from paydesk.web.texts import Texts, mark
 
 _NEVER_LARGER = 10_000
@@ -83,6 +84,11 @@ class Telling:
         unit: Literal["minute", "hour"] = "minute" if period % timedelta(hours=1) else "hour"
         words = format_timedelta(period, granularity=unit, threshold=_NEVER_LARGER, locale=self.texts.date_locale)
         return str(words)
+
+    @property
+    def by_card(self) -> bool:
+        """Whether it was paid with a card; a receipt names no other instrument."""
+        return self.fact("brand") not in PAYMENT_SYSTEMS
 
     def card(self) -> str:
         """The card by its brand's name and its last digits: `Visa •••• 4242`."""

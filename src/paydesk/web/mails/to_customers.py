@@ -139,7 +139,9 @@ def refund(telling: Telling) -> Content:
                 mark(
                     "%(merchant)s has refunded %(amount)s to your card. It may take some days to show on your "
                     "statement."
-                ),
+                )
+                if telling.by_card
+                else mark("%(merchant)s has refunded %(amount)s. It may take some days to show on your statement."),
                 merchant=telling.merchant,
                 amount=telling.money(),
             ),

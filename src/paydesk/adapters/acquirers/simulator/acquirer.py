@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Final, TypeVar
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Dispute,
     DisputePage,
@@ -23,7 +24,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.bank import Bank
-from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
+from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_page
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 
 _Answer = TypeVar("_Answer")
@@ -38,6 +39,7 @@ class SimulatedAcquirer:
     """
 
     name: str = "simulator"
+    capabilities: Capabilities = Capabilities(pages=True)
     hold_period: timedelta = timedelta(days=7)
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
@@ -64,6 +66,18 @@ class SimulatedAcquirer:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         return with_page(self._base_url, await self._ask(partial(self.bank.purchase, purchase, stored=True)))
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        """Make a page, or show the one that was made. Moves no money. Raises: AcquirerRefused."""
+        return with_address(self._base_url, await self._ask(partial(self.bank.pages.open, wanted)))
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        """How a page stands. Moves no money. Raises: AcquirerRefused."""
+        return with_address(self._base_url, await self._ask(partial(self.bank.pages.find, reference)))
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        """End a page. Moves no money. Raises: AcquirerRefused."""
+        return with_address(self._base_url, await self._ask(partial(self.bank.pages.end, reference)))
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""

@@ -36,6 +36,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
+from paydesk.adapters.acquirers.simulator.own_pages import Pages
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
@@ -65,6 +66,7 @@ class Bank:
 
     def __init__(self, record: Record, *, now: Callable[[], datetime] = utc_now) -> None:
         self.record = record
+        self.pages = Pages(record, now)
         self._now = now
 
     def purchase(self, purchase: Purchase, *, stored: bool) -> Outcome:

@@ -6,38 +6,31 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from decimal import Decimal
 from importlib.resources import files
 from typing import Final, TypeVar, cast, get_args
 from urllib.parse import parse_qs, urlsplit
 
-from babel.numbers import format_currency
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from paydesk.adapters.acquirers.hosted_pages import Page
 from paydesk.adapters.acquirers.interface import Challenged
 from paydesk.adapters.acquirers.simulator.bank import Bank, Challenge, Decision
+from paydesk.adapters.acquirers.simulator.bank_pages import (
+    HEADERS,
+    LARGEST_FORM,
+    PACKAGE,
+    for_people,
+    page_of,
+    reference_in,
+)
+from paydesk.adapters.acquirers.simulator.paying_page import page_routes
 from paydesk.adapters.acquirers.simulator.standing import Status
 
-_PACKAGE: Final = "paydesk.adapters.acquirers.simulator"
-_PAGES: Final = Environment(loader=PackageLoader(_PACKAGE), autoescape=True, undefined=StrictUndefined)
-_STYLE: Final = files(_PACKAGE).joinpath("templates", "bank.css").read_bytes()
-_LARGEST_FORM: Final = 1024
+_STYLE: Final = files(PACKAGE).joinpath("templates", "bank.css").read_bytes()
 _ANSWER_TO: Final[dict[Decision, Status]] = {"approve": Status.APPROVED, "reject": Status.DECLINED}
-_HEADERS: Final = {
-    # No form-action: Chromium applies it to the whole chain of redirects after the post, and that
-    # chain ends at the shop's success_url, which may have a scheme of its own (shopapp://) that no
-    # bank could list.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Robots-Tag": "noindex",
-    "Cache-Control": "no-store",
-    # The address is the only thing that lets a browser decide, so it is told to nobody.
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 _Found = TypeVar("_Found")
 
@@ -55,12 +48,17 @@ def with_page(base_url: str, finding: _Found) -> _Found:
     return finding
 
 
+def with_address(base_url: str, page: Page) -> Page:
+    """Give a page of the bank's its address below `base_url`."""
+    return replace(page, url=f"{base_url.rstrip('/')}/simulator/pay/{page.reference}")
+
+
 def challenge_app(bank: Bank) -> Starlette:
     """The bank's pages as an ASGI app, to be mounted at /simulator."""
 
     async def show(request: Request) -> Response:
         """Ask the customer, or say that there is nothing to answer any more."""
-        challenge = await asyncio.to_thread(bank.challenge, _reference(request))
+        challenge = await asyncio.to_thread(bank.challenge, reference_in(request))
         return _page(challenge, status=_status_of(challenge))
 
     async def decide(request: Request) -> Response:
@@ -70,27 +68,24 @@ def challenge_app(bank: Bank) -> Starlette:
         form = parse_qs((await request.body()).decode(errors="replace"))
         decision = form.get("decision", [""])[0]
         if decision not in get_args(Decision):
-            return _page(await asyncio.to_thread(bank.challenge, _reference(request)), status=400)
+            return _page(await asyncio.to_thread(bank.challenge, reference_in(request)), status=400)
         chosen = cast("Decision", decision)
-        challenge = await asyncio.to_thread(bank.decide, _reference(request), chosen)
+        challenge = await asyncio.to_thread(bank.decide, reference_in(request), chosen)
         if challenge is None:
             return _page(None, status=404)
         # A double click gets the same way back; a decision that came too late is explained.
         if chosen == "close" or challenge.status is _ANSWER_TO[chosen]:
-            return RedirectResponse(challenge.return_url, status_code=303, headers=_HEADERS)
+            return RedirectResponse(challenge.return_url, status_code=303, headers=HEADERS)
         return _page(challenge, status=409)
 
     return Starlette(
         routes=[
             Route("/challenge/{reference}", show, methods=["GET"]),
-            Route("/challenge/{reference}", decide, methods=["POST"], max_body_size=_LARGEST_FORM),
+            Route("/challenge/{reference}", decide, methods=["POST"], max_body_size=LARGEST_FORM),
+            *page_routes(bank.pages),
             Route("/bank.css", _style, methods=["GET"]),
         ]
     )
-
-
-def _reference(request: Request) -> str:
-    return str(request.path_params["reference"])
 
 
 async def _style(request: Request) -> Response:
@@ -107,11 +102,5 @@ def _status_of(challenge: Challenge | None) -> int:
 
 def _page(challenge: Challenge | None, *, status: int) -> HTMLResponse:
     """The page of a challenge as it stands."""
-    amount = _shown(challenge.amount, challenge.currency) if challenge else ""
-    html = _PAGES.get_template("challenge.html").render(challenge=challenge, amount=amount)
-    return HTMLResponse(html, status_code=status, headers=_HEADERS)
-
-
-def _shown(amount: Decimal, currency: str) -> str:
-    """An amount for people, such as 1,234.50 USD, in one unbreakable piece."""
-    return format_currency(amount, currency, "#,##0.00\N{NO-BREAK SPACE}¤¤", locale="en")
+    amount = for_people(challenge.amount, challenge.currency) if challenge else ""
+    return page_of("challenge.html", status=status, challenge=challenge, amount=amount)

@@ -13,7 +13,7 @@ from paydesk.adapters.acquirers.simulator.remembering import key_of
 from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 
 _PAGE: Final = 100
-_ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE)
+_ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE)
 _STATES: Final = {
     Status.CHALLENGED: PurchaseState.OPEN,
     Status.DECLINED: PurchaseState.DECLINED,

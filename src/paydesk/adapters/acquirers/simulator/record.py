@@ -60,7 +60,8 @@ create index if not exists operation_of_dispute on operation (seq)
 create index if not exists operation_of_failed_refund on operation (seq) where kind = 'refund_failed';
 create index if not exists operation_refused on operation (key, seq) where kind = 'refuse';
 create index if not exists operation_by_reference on operation (reference) where reference <> '';
-create index if not exists operation_made on operation (at) where kind in ('authorize', 'charge', 'challenge');
+drop index if exists operation_made;
+create index if not exists operation_begun on operation (at) where kind in ('authorize', 'charge', 'challenge', 'page');
 create index if not exists operation_refunded on operation (at) where kind = 'refund';
 create trigger if not exists operation_is_never_changed before update on operation
     begin select raise(abort, 'the record is append-only'); end;
@@ -70,6 +71,8 @@ create table if not exists way_back (reference text primary key, return_url text
 create table if not exists mark (of_key text primary key, not_after text not null, packed text not null)
     strict, without rowid;
 create table if not exists refund_number (reference text primary key, number integer not null) strict, without rowid;
+create table if not exists page (reference text primary key, asked text not null) strict, without rowid;
+create table if not exists instrument (of_key text primary key, told text not null) strict, without rowid;
 create table if not exists token_key (id integer primary key check (id = 1), value blob not null) strict;
 insert or ignore into token_key (id, value) values (1, randomblob(32));
 commit;
@@ -82,6 +85,12 @@ class Kind(StrEnum):
     AUTHORIZE = "authorize"
     CHARGE = "charge"
     CHALLENGE = "challenge"
+    PAGE = "page"
+    """A page was made for a purchase that its customer has yet to choose a card for."""
+    PAGE_LEFT = "page_left"
+    """The customer went from the page to their bank, to confirm."""
+    PAGE_DECLINED = "page_declined"
+    """A try to pay on the page failed; the page stays."""
     APPROVE = "approve"
     REJECT = "reject"
     CLOSE = "close"
@@ -183,6 +192,26 @@ class Record:
         """Where the browser goes after the challenge `reference`."""
         with self._lock:
             found = self._db.execute("select return_url from way_back where reference = ?", (reference,)).fetchone()
+        return str(found[0]) if found else ""
+
+    def write_page(self, reference: str, asked: str) -> None:
+        """Keep all that was asked for a page (inside a transaction)."""
+        self._db.execute("insert into page (reference, asked) values (?, ?)", (reference, asked))
+
+    def page(self, reference: str) -> str:
+        """All that was asked for a page, empty if there is none of that reference."""
+        with self._lock:
+            found = self._db.execute("select asked from page where reference = ?", (reference,)).fetchone()
+        return str(found[0]) if found else ""
+
+    def write_instrument(self, of_key: str, told: str) -> None:
+        """Keep what a page was paid with (inside a transaction)."""
+        self._db.execute("insert into instrument (of_key, told) values (?, ?)", (of_key, told))
+
+    def instrument(self, of_key: str) -> str:
+        """What a page was paid with, empty if it was not."""
+        with self._lock:
+            found = self._db.execute("select told from instrument where of_key = ?", (of_key,)).fetchone()
         return str(found[0]) if found else ""
 
     def write_mark(self, of_key: str, not_after: datetime, mark: Mark | None) -> None:

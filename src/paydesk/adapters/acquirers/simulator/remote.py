@@ -10,6 +10,7 @@ from typing import Final, TypeVar, cast
 import aiohttp
 import msgspec
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Dispute,
@@ -25,11 +26,12 @@ from paydesk.adapters.acquirers.interface import (
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
-from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_page
+from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_page
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
     AboutKey,
+    AboutPage,
     After,
     Answer,
     Claim,
@@ -47,7 +49,20 @@ from paydesk.adapters.acquirers.simulator.wire import (
     release_of,
 )
 
-_Question = Purchase | Movement | AboutKey | AboutDispute | After | Since | Claim | Decided | Evidence | Failure
+_Question = (
+    Purchase
+    | PageRequest
+    | Movement
+    | AboutKey
+    | AboutPage
+    | AboutDispute
+    | After
+    | Since
+    | Claim
+    | Decided
+    | Evidence
+    | Failure
+)
 _Wanted = TypeVar("_Wanted")
 
 
@@ -65,6 +80,7 @@ class RemoteSimulator:
     """
 
     name: str = "simulator"
+    capabilities: Capabilities = Capabilities(pages=True)
     hold_period: timedelta = timedelta(days=7)
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
@@ -89,6 +105,21 @@ class RemoteSimulator:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         return cast("Outcome", await self._finding("charge_stored", purchase))
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        """Make a page, or show the one that was made. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return with_address(self._base_url, await self._read("open_page", wanted, Page))
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        """How a page stands. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return with_address(self._base_url, await self._read("find_page", AboutPage(reference), Page))
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        """End a page. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return with_address(self._base_url, await self._read("end_page", AboutPage(reference), Page))
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money.

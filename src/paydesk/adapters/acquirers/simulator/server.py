@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
+from paydesk.adapters.acquirers.hosted_pages import Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     DisputePage,
@@ -32,6 +33,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     DONE,
     AboutDispute,
     AboutKey,
+    AboutPage,
     After,
     Answer,
     Claim,
@@ -49,7 +51,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
 )
 
 _Question = TypeVar("_Question")
-_Told = Answer | EarlierAnswer | DisputePage | DisputeAnswer | FailedRefundPage | PurchasePage | RefundPage
+_Told = Answer | EarlierAnswer | DisputePage | DisputeAnswer | FailedRefundPage | PurchasePage | RefundPage | Page
 
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
@@ -93,6 +95,7 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             _question("/find", AboutKey, find),
             _question("/look_back", AboutKey, look_back),
             _question("/find_movement", AboutKey, find_movement),
+            *_page_questions(acquirer),
             *_ending_questions(acquirer),
             *_dispute_questions(acquirer),
             *_failed_refund_questions(acquirer),
@@ -101,6 +104,25 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             Mount("/simulator", challenge_app(acquirer.bank)),
         ],
     )
+
+
+def _page_questions(acquirer: SimulatedAcquirer) -> list[Route]:
+    """The routes that are about the bank's own pages."""
+
+    async def open_page(asked: PageRequest) -> Page:
+        return await acquirer.open_page(asked)
+
+    async def find_page(asked: AboutPage) -> Page:
+        return await acquirer.find_page("", asked.reference)
+
+    async def end_page(asked: AboutPage) -> Page:
+        return await acquirer.end_page("", asked.reference)
+
+    return [
+        _question("/open_page", PageRequest, open_page),
+        _question("/find_page", AboutPage, find_page),
+        _question("/end_page", AboutPage, end_page),
+    ]
 
 
 def _ending_questions(acquirer: SimulatedAcquirer) -> list[Route]:

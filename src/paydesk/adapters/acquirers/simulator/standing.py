@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation
 from paydesk.adapters.acquirers.simulator.test_cards import APPROVED, CHALLENGED
 
-_OPENING: Final = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE})
+_OPENING: Final = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE})
 
 
 class Status(StrEnum):
@@ -110,7 +110,8 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
     match operation.kind:
         case Kind.APPROVE:
             taken = standing.amount if standing.capture else Decimal(0)
-            return replace(standing, status=Status.APPROVED, reference=operation.reference, captured=taken)
+            last4 = operation.last4 or standing.last4
+            return replace(standing, status=Status.APPROVED, reference=operation.reference, captured=taken, last4=last4)
         case Kind.REJECT:
             return replace(standing, status=Status.DECLINED, reason=DeclineReason.AUTHENTICATION_FAILED)
         case Kind.CAPTURE:

@@ -48,6 +48,12 @@ class AboutKey(msgspec.Struct, frozen=True):
     key: str = ""
 
 
+class AboutPage(msgspec.Struct, frozen=True):
+    """A question about a page."""
+
+    reference: str
+
+
 class After(msgspec.Struct, frozen=True):
     """A question for the disputes after a cursor."""
 

@@ -2,7 +2,7 @@
 and as its idempotency key.
 
 Card numbers are sent through the API, which Stripe allows to accounts that it approved for
-that only.
+that only; any other account's customers pay on Stripe's own page (`sessions.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final
 from urllib.parse import urlsplit
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Challenged,
@@ -40,9 +41,13 @@ from paydesk.adapters.acquirers.stripe.listing import Listing
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
 from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of, mark_of, metadata_of
+from paydesk.adapters.acquirers.stripe.sessions import Sessions
 from paydesk.core.clock import utc_now
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
+_PAGE_ORIGIN: Final = "https://checkout.stripe.com"
+_WITH_CARDS: Final = Capabilities(cards=True, pages=False, stored=True)
+_WITH_PAGES: Final = Capabilities(cards=False, pages=True, stored=True)
 _ALWAYS_AUTHENTICATE: Final[dict[str, object]] = {"payment_method_options": {"card": {"request_three_d_secure": "any"}}}
 
 
@@ -58,19 +63,32 @@ class StripeAcquirer:
     keeps_cards: bool = True
 
     def __init__(
-        self, secret_key: str, *, api_base: str = "", timeout: float = 30.0, now: Callable[[], datetime] = utc_now
+        self,
+        secret_key: str,
+        *,
+        api_base: str = "",
+        timeout: float = 30.0,
+        now: Callable[[], datetime] = utc_now,
+        hosts_pages: bool = False,
+        checkout_domain: str = "",
     ) -> None:
         """Prepare calls; no connection is made yet.
         `timeout` is the seconds that Stripe has for a whole answer.
+
+        With `hosts_pages` customers pay on Stripe's own page, and no card number is sent; its
+        address is at `checkout_domain` where the account has one of its own.
 
         Raises: SetupError.
         """
         elsewhere = urlsplit(api_base)
         own = (f"{elsewhere.scheme}://{elsewhere.netloc}",) if api_base else ()
-        self.challenge_origins: tuple[str, ...] = (_CHALLENGE_ORIGIN, *own)
+        pages = (_PAGE_ORIGIN, *([f"https://{checkout_domain}"] if checkout_domain else [])) if hosts_pages else ()
+        self.capabilities: Capabilities = _WITH_PAGES if hosts_pages else _WITH_CARDS
+        self.challenge_origins: tuple[str, ...] = (_CHALLENGE_ORIGIN, *pages, *own)
         self._now: Final = now
         self._calls: Final = Calls(secret_key, api_base, timeout)
         self._looking: Final = Looking(self._calls, now)
+        self._sessions: Final = Sessions(self._calls, self._looking)
         self._movements: Final = Movements(self._calls, self._looking)
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls)
@@ -81,6 +99,8 @@ class StripeAcquirer:
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
+        if not self.capabilities.cards:
+            raise AcquirerRefused("customers pay on Stripe's own page: no card number is sent")
         if not purchase.return_url.startswith(("https://", "http://")):
             raise AcquirerRefused("3-D Secure needs a return_url that starts with https:// or http://")
         units = minor_units(purchase.amount, purchase.currency)
@@ -99,6 +119,24 @@ class StripeAcquirer:
             return Declined(DeclineReason.DECLINED)
         minor_units(purchase.amount, purchase.currency)
         return await self._once(purchase, self._charge_kept)
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        """Make a Checkout Session, or show the one that was made. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return await self._sessions.open(wanted)
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        """How a Checkout Session stands. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return await self._sessions.find(key, reference)
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        """Expire a Checkout Session. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._sessions.end(key, reference)
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money.

@@ -83,16 +83,25 @@ class NextAction(msgspec.Struct, frozen=True):
     redirect_to_url: Redirect | None = None
 
 
+class Wallet(msgspec.Struct, frozen=True):
+    """The wallet that a card was in."""
+
+    type: str = ""
+
+
 class Card(msgspec.Struct, frozen=True):
     """A card as far as it may be shown."""
 
     last4: str | None = None
+    brand: str | None = None
+    wallet: Wallet | None = None
 
 
 class PaymentMethod(msgspec.Struct, frozen=True):
     """What was paid with."""
 
     card: Card | None = None
+    type: str = ""
 
 
 class Charge(msgspec.Struct, frozen=True):

@@ -1,0 +1,85 @@
+"""Pages that an acquirer hosts: what is asked for one, and how one stands.
+
+Making a page moves no money; what the customer does on it may, until the page is paid or over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+
+from paydesk.adapters.acquirers.instruments import Instrument
+from paydesk.adapters.acquirers.marks import Mark
+
+SHORTEST_LIFE = timedelta(minutes=31)
+"""For how long a page is asked for at least: Stripe takes 30 minutes or more, as its clock says."""
+
+LONGEST_LIFE = timedelta(hours=24) - timedelta(minutes=1)
+"""For how long at most: Stripe takes 24 hours or less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an acquirer can do: take cards that were typed on our page, host a page of its own,
+    charge a stored instrument.
+    """
+
+    cards: bool = True
+    pages: bool = False
+    stored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A page for one order, on which its customer pays `amount` (in main units), captured at once.
+
+    Sent again under the same `key` it must be the same in everything, and the same page comes
+    back. `order` is the shop's reference; `return_url` is where the page leads back to, paid or
+    not; `language` is a tag such as `de-CH`. Nobody may pay on it after `expires_at` (UTC, real
+    time), which lies between SHORTEST_LIFE and LONGEST_LIFE ahead.
+    """
+
+    key: str
+    amount: Decimal
+    currency: str
+    order: str
+    shop: str
+    description: str
+    email: str
+    language: str
+    return_url: str
+    expires_at: datetime
+    mark: Mark | None = None
+
+
+class PageState(StrEnum):
+    """How a page stands."""
+
+    OPEN = "open"
+    PAID = "paid"
+    PENDING = "pending"
+    """The customer is done with it, and the money is not sure yet."""
+    ENDED = "ended"
+    """Nobody paid on it, and nobody can any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as its acquirer says that it stands.
+
+    `reference` names it there, `key` is the one that it was asked for under; `amount` is what its
+    customer was asked for, in main units of `currency`. Of one that is paid `payment` names the
+    payment, as that of an approval, and `instrument` is what it was paid with. `url` is where the
+    customer goes while it is open.
+    """
+
+    reference: str
+    state: PageState
+    key: str
+    amount: Decimal
+    currency: str
+    url: str = ""
+    payment: str = ""
+    instrument: Instrument | None = None

@@ -1,0 +1,261 @@
+"""The simulated bank's own pages: each is made, paid and ended in one transaction of its record.
+
+A page takes a card, a simulated wallet, and a bank that confirms at once. While the customer is
+with their bank the page can't be ended: nobody could tell what the bank will say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE, Page, PageRequest, PageState
+from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, KeyUsed
+from paydesk.adapters.acquirers.simulator import disputing, remembering
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
+from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
+from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
+from paydesk.core.cards import detect_brand
+
+WALLET = Instrument(InstrumentKind.CARD, "visa", "4242", "test_wallet")
+BANK = Instrument(InstrumentKind.BANK)
+
+_STATES = {Status.APPROVED: PageState.PAID, Status.CHALLENGED: PageState.OPEN}
+
+
+class Way(StrEnum):
+    """How a customer may pay on a page."""
+
+    CARD = "card"
+    WALLET = "wallet"
+    BANK = "bank"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page as its customer sees it; `asks` while their bank waits for a yes or no, `declined`
+    says why the last try failed, empty if none did.
+    """
+
+    reference: str
+    state: PageState
+    shop: str
+    description: str
+    amount: Decimal
+    currency: str
+    return_url: str
+    asks: bool
+    declined: str
+
+
+class Pages:
+    """Pages of the bank, by its own clock."""
+
+    def __init__(self, record: Record, now: Callable[[], datetime]) -> None:
+        self._record = record
+        self._now = now
+
+    def open(self, wanted: PageRequest) -> Page:
+        """Make a page once per key; the same request gets the same page. Moves no money.
+
+        Raises: KeyUsed if the key was used for anything else, AcquirerRefused if no page can be
+            made of the request.
+        """
+        with self._record.transaction():
+            name = remembering.name_of(self._record, wanted.key, now=self._now())
+            used, asked = self._record.decided(name), msgspec.json.encode(wanted).decode()
+            if used is None:
+                answer: Page | Exception = self._make(wanted, name, asked)
+            elif used.kind is Kind.PAGE and self._record.page(used.reference) == asked:
+                answer = self._page(used.reference)
+            else:
+                answer = self._refused(name, f"the key was used for another {used.kind} before", KeyUsed)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def find(self, reference: str) -> Page:
+        """How a page stands. Moves no money. Raises: AcquirerRefused if there is none."""
+        with self._record.transaction():
+            self._require(reference)
+            return self._page(reference)
+
+    def end(self, reference: str) -> Page:
+        """End a page, unless its customer is with their bank. Moves no money.
+
+        Raises: AcquirerRefused if there is none.
+        """
+        with self._record.transaction():
+            self._require(reference)
+            standing, asks, _ = self._standing(reference)
+            if standing.status is Status.CHALLENGED and not asks:
+                self._write(standing, Kind.END, "ended")
+            return self._page(reference)
+
+    def show(self, reference: str) -> Shown | None:
+        """What a customer sees of a page, None if there is none."""
+        if not self._record.page(reference):
+            return None
+        with self._record.transaction():
+            return self._shown(reference)
+
+    def pay(self, reference: str, way: Way, number: str) -> Shown | None:
+        """Pay an open page, or go to the bank that has to confirm it. Moves money."""
+        if not self._record.page(reference):
+            return None
+        with self._record.transaction():
+            standing, asks, _ = self._standing(reference)
+            if standing.status is Status.CHALLENGED and not asks:
+                self._choose(standing, way, number)
+            return self._shown(reference)
+
+    def decide(self, reference: str, *, approve: bool) -> Shown | None:
+        """Take the word of the customer at their bank. Moves money."""
+        if not self._record.page(reference):
+            return None
+        with self._record.transaction():
+            standing, asks, last = self._standing(reference)
+            if standing.status is Status.CHALLENGED and asks:
+                if approve:
+                    self._take(standing, msgspec.json.decode(last.result, type=Instrument))
+                else:
+                    self._write(standing, Kind.PAGE_DECLINED, DeclineReason.AUTHENTICATION_FAILED)
+            return self._shown(reference)
+
+    def _make(self, wanted: PageRequest, name: str, asked: str) -> Page | AcquirerRefused:
+        """Record a new page, or why there can be none."""
+        problem = self._why_not(wanted)
+        if problem:
+            return self._refused(name, problem)
+        reference = new_reference("page")
+        self._record.write(
+            Operation(
+                at=self._now(),
+                key=name,
+                kind=Kind.PAGE,
+                of_key=name,
+                result=CHALLENGED,
+                amount=wanted.amount,
+                currency=wanted.currency,
+                capture=True,
+                reference=reference,
+            )
+        )
+        self._record.write_page(reference, asked)
+        self._record.write_mark(name, wanted.expires_at, wanted.mark)
+        return self._page(reference)
+
+    def _why_not(self, wanted: PageRequest) -> str:
+        """What is wrong with a request for a page, empty if nothing."""
+        if not wanted.amount.is_finite() or wanted.amount <= 0:
+            return f"the amount {wanted.amount} is not a sum of money"
+        if not wanted.return_url.startswith(("https://", "http://")):
+            return "a page needs a return_url that starts with https:// or http://"
+        # A minute is for the way and for clocks that differ.
+        if not SHORTEST_LIFE.total_seconds() - 60 <= self._left(wanted) <= LONGEST_LIFE.total_seconds() + 60:
+            return "a page has to end between 30 minutes and 24 hours from now"
+        return ""
+
+    def _left(self, wanted: PageRequest) -> float:
+        return (wanted.expires_at - self._now()).total_seconds()
+
+    def _choose(self, standing: Standing, way: Way, number: str) -> None:
+        """Take a customer's choice on an open page."""
+        if way is Way.WALLET:
+            return self._take(standing, WALLET)
+        if way is Way.BANK:
+            return self._leave(standing, BANK)
+        sample = BY_NUMBER.get(number, ANY_OTHER)
+        card = Instrument(InstrumentKind.CARD, str(detect_brand(number)), number[-4:])
+        if sample.at_checkout == APPROVED:
+            return self._take(standing, card)
+        if sample.at_checkout == CHALLENGED:
+            return self._leave(standing, card)
+        return self._write(standing, Kind.PAGE_DECLINED, sample.at_checkout)
+
+    def _take(self, standing: Standing, instrument: Instrument) -> None:
+        """Take the money of a page with an instrument."""
+        self._write(standing, Kind.APPROVE, APPROVED, reference=new_reference("payment"), last4=instrument.last4)
+        self._record.write_instrument(standing.key, msgspec.json.encode(instrument).decode())
+        disputing.dispute_if_asked(self._record, standing.key, at=self._now())
+
+    def _leave(self, standing: Standing, instrument: Instrument) -> None:
+        """Let the customer go to their bank with an instrument."""
+        self._write(standing, Kind.PAGE_LEFT, msgspec.json.encode(instrument).decode())
+
+    def _standing(self, reference: str) -> tuple[Standing, bool, Operation]:
+        """How a page's purchase stands, whether its customer is with their bank,
+        and what was done last; one whose time is over is ended.
+        """
+        opened = self._record.named(reference, Kind.PAGE)
+        assert opened is not None
+        done = self._record.of_purchase(opened.of_key or "")
+        standing = standing_of(done)
+        assert standing is not None
+        if standing.status is Status.CHALLENGED and self._now() > self._asked(reference).expires_at:
+            self._write(standing, Kind.END, "its time was over")
+            return self._standing(reference)
+        return standing, done[-1].kind is Kind.PAGE_LEFT, done[-1]
+
+    def _page(self, reference: str) -> Page:
+        """A page as Paydesk is told of it."""
+        standing, _, _ = self._standing(reference)
+        told = self._record.instrument(standing.key)
+        return Page(
+            reference=reference,
+            state=_STATES.get(standing.status, PageState.ENDED),
+            key=remembering.key_of(standing.key),
+            amount=standing.amount,
+            currency=standing.currency,
+            payment=standing.reference if standing.status is Status.APPROVED else "",
+            instrument=msgspec.json.decode(told, type=Instrument) if told else None,
+        )
+
+    def _shown(self, reference: str) -> Shown:
+        standing, asks, last = self._standing(reference)
+        asked = self._asked(reference)
+        return Shown(
+            reference=reference,
+            state=_STATES.get(standing.status, PageState.ENDED),
+            shop=asked.shop,
+            description=asked.description,
+            amount=asked.amount,
+            currency=asked.currency,
+            return_url=asked.return_url,
+            asks=asks,
+            declined=last.result if last.kind is Kind.PAGE_DECLINED else "",
+        )
+
+    def _asked(self, reference: str) -> PageRequest:
+        return msgspec.json.decode(self._record.page(reference), type=PageRequest)
+
+    def _require(self, reference: str) -> None:
+        """Raises: AcquirerRefused if there is no such page."""
+        if not self._record.page(reference):
+            raise AcquirerRefused("there is no page of this reference")
+
+    def _write(self, standing: Standing, kind: Kind, result: str, *, reference: str = "", last4: str = "") -> None:
+        self._record.write(
+            Operation(
+                at=self._now(),
+                key=None,
+                kind=kind,
+                of_key=standing.key,
+                result=result,
+                amount=standing.amount,
+                currency=standing.currency,
+                last4=last4,
+                reference=reference,
+            )
+        )
+
+    def _refused(self, name: str, reason: str, error: type[AcquirerRefused] = AcquirerRefused) -> AcquirerRefused:
+        """Record a refusal; the caller gets it as the error to raise."""
+        self._record.write(Operation(at=self._now(), key=name, kind=Kind.REFUSE, of_key=name, result=reason))
+        return error(reason)

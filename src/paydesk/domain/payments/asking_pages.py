@@ -1,0 +1,95 @@
+"""What became of a page of the acquirer's: asked of the acquirer, and believed only where it is
+the page that we asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from paydesk.adapters.acquirers.hosted_pages import Page, PageState
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Approved,
+    Challenged,
+    Finding,
+    OutcomeUnknown,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPage:
+    """The page of an attempt: what we asked for, and what it is called at the acquirer, empty while
+    that is not known. Nobody can pay on it after `expires_at` (real time, UTC).
+    """
+
+    shop: Shop
+    attempt_id: int
+    acquirer: str
+    key: str
+    reference: str
+    amount: Decimal
+    currency: str
+    expires_at: datetime
+
+
+async def find_page(desk: Desk, page: OpenedPage) -> Finding:
+    """What became of a page: Challenged while it is open. Moves no money.
+
+    Raises: OutcomeUnknown, also while the money is not sure yet, and for an answer to something
+        else than we asked for.
+    """
+    acquirer = desk.acquirers[page.acquirer]
+    try:
+        said = await acquirer.find_page(page.key, page.reference)
+    except AcquirerRefused as error:
+        raise OutcomeUnknown(f"the acquirer does not show the page: {error}") from error
+    return await believed(desk.database, page, said)
+
+
+async def end_page(desk: Desk, page: OpenedPage) -> Finding:
+    """See to it that nobody pays on a page any more; Challenged if it can't be ended.
+    Moves no money.
+
+    Raises: OutcomeUnknown, as `find_page`.
+    """
+    acquirer = desk.acquirers[page.acquirer]
+    try:
+        said = await acquirer.end_page(page.key, page.reference)
+    except AcquirerRefused as error:
+        raise OutcomeUnknown(f"the acquirer does not end the page: {error}") from error
+    return await believed(desk.database, page, said)
+
+
+async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
+    """What an acquirer's answer means for an attempt, if it is about the attempt's page.
+
+    Raises: OutcomeUnknown, with an alarm, if amount, currency or order are others than ours.
+    """
+    ours, theirs = (page.key, page.amount, page.currency), (said.key, said.amount, said.currency)
+    if ours != theirs:
+        why = (
+            f"its page is of {said.amount:f} {said.currency} there and of {page.amount:f} {page.currency} here"
+            if page.key == said.key
+            else "its page is another order's there"
+        )
+        alarm = Alarm(AlarmKind.contradiction, f"attempt {page.attempt_id}", why, page.shop)
+        await raise_alarms(database, [alarm], now=utc_now())
+        raise OutcomeUnknown(f"the acquirer tells of another page than ours: {why}")
+    match said.state:
+        case PageState.OPEN:
+            return Challenged(said.reference, said.url)
+        case PageState.PAID:
+            return Approved(said.payment, instrument=said.instrument)
+        case PageState.ENDED:
+            return Voided()
+        case PageState.PENDING:
+            raise OutcomeUnknown("the customer has paid, and the money is not sure yet")

@@ -1,0 +1,390 @@
+"""Paying on a page of the acquirer's: the page is asked for once its intent is committed, and the
+customer is led there; what they do is asked of the acquirer.
+
+Everything that is sent for a page is computed once and stored with its intent, so that a lost
+answer is asked for again with just the same, and the same page comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+
+import msgspec
+import structlog
+
+from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE, PageRequest
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    AcquirerRefused,
+    Approved,
+    CardDetails,
+    Declined,
+    DeclineReason,
+    KeyUsed,
+    NothingHeld,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Gone, Unavailable
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any, records_of
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import guarding, metrics, preparing
+from paydesk.domain.payments.asking_pages import OpenedPage, believed, find_page
+from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
+from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
+from paydesk.domain.payments.marking import BegunAttempt, order_mark
+from paydesk.domain.payments.outcomes import PAGE_LOOK
+from paydesk.domain.payments.paying import (
+    Refused,
+    Result,
+    Unsettled,
+    leave_challenge,
+    record_answer,
+    settle_challenge,
+)
+from paydesk.domain.payments.refusals import RefusedRequest, report_refused
+from paydesk.domain.payments.stored_cards import unknown_row
+from paydesk.domain.payments.undoing import GivenUp, undo
+
+queries = load_statements(__package__ or "")
+hosted = load_statements(__package__ or "", "hosting.sql")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Who goes to the acquirer's page, as far as we know them: their e-mail address, the page's
+    language, as a tag, and the address they call from.
+    """
+
+    email: str
+    client_address: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """An attempt that is committed, and the page to ask for."""
+
+    attempt_id: int
+    not_after: datetime
+    was_forgotten: bool
+    wanted: PageRequest
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """What is stored of the request for a page, and the rows that hold the rest of it."""
+
+    asked: str
+    idempotency_key: str
+    number: int
+    email: str
+    checkout_id: int
+    seed: str
+
+
+async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str, now: datetime) -> Result:
+    """Lead the customer to a page of the acquirer's for the checkout's amount; to the same one as
+    long as it stands for the same. Moves no money.
+
+    `base` is the public address that the page leads back to; now is the merchant's time, UTC.
+
+    Raises: Conflict if the checkout is no longer open, Gone if it expired, Unavailable if the
+        acquirer hosts no page or none for such a checkout, Held.
+    """
+    await desk.gate.require()
+    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+        if _is_for_the_same(checkout, checkout.attempt):
+            settled: Result | None = await settle_challenge(desk, checkout, checkout.attempt, now=now)
+            settled = None if isinstance(settled, Refused) else settled
+        else:
+            settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
+        if settled is not None:
+            return settled
+        if checkout.expires_at <= now:
+            raise Gone("this checkout has expired")
+    elif checkout.standing is not Standing.OPEN:
+        raise Conflict(f"this checkout is {checkout.standing}")
+    acquirer = desk.acquirer_for(live=checkout.shop.live)
+    require_pages(acquirer, checkout)
+    intent = await _commit_intent(desk, checkout, guest, acquirer, base=base, now=now)
+    if isinstance(intent, Refused):
+        return intent
+    # A customer who goes away must not stop the page from being written down.
+    call = asyncio.create_task(_open_and_record(desk, checkout, acquirer, intent, now=now))
+    desk.under_way.add(call)
+    call.add_done_callback(desk.under_way.discard)
+    return await asyncio.shield(call)
+
+
+def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:
+    """Make sure that a checkout may be paid on a page of the acquirer's.
+
+    Raises: Unavailable, saying why not.
+    """
+    if not acquirer.capabilities.pages:
+        raise Unavailable(f"{acquirer.name} hosts no page to pay on")
+    if not checkout.pages_allowed:
+        raise Unavailable("only one-time payments of goods that are not shipped are taken on the acquirer's own page")
+
+
+def _is_for_the_same(checkout: Checkout, attempt: Attempt) -> bool:
+    """Whether the page of an attempt is what a checkout would ask for now."""
+    is_page = attempt.page_ends_at is not None
+    return is_page and (attempt.amount, attempt.currency) == (checkout.amount, checkout.currency)
+
+
+async def _commit_intent(
+    desk: Desk, checkout: Checkout, guest: Guest, acquirer: Acquirer, *, base: str, now: datetime
+) -> _Intent | Refused:
+    """Commit that a page is about to be asked for, with all that is sent for it; only one caller
+    gets through for an order. Moves no money.
+
+    Raises: Conflict if another attempt was faster.
+    """
+    shop, real_now = checkout.shop, utc_now()
+    counts = guarding.address_counts(desk.vault, guest.client_address)
+    known = await preparing.prepare(desk, checkout, guest.client_address, counts, counted_at=real_now, now=now)
+    if refusal := preparing.why_refused(known):
+        return Refused(refusal)
+    not_after = real_now + KEY_LIFETIME
+    async with desk.database.acquire() as connection, connection.transaction():
+        begun = record_if_any(
+            BegunAttempt,
+            await queries.begin_attempt(
+                connection,
+                merchant_id=shop.merchant_id,
+                live=shop.live,
+                checkout_id=checkout.id,
+                terms_agreed="",
+                previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
+                attempt_id=known.attempt_id,
+                pads=desk.pads,
+                acquirer=acquirer.name,
+                capture=True,
+                **unknown_row(known.card_id),
+                **preparing.customer_row(checkout, guest.email, checkout.entered.country, guest.language),
+                client_address=guest.client_address,
+                not_after=not_after,
+                lookup_at=real_now + FIRST_LOOK,
+                now=now,
+            ),
+        )
+        if begun is not None:
+            asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
+            await hosted.begin_page(
+                connection,
+                merchant_id=shop.merchant_id,
+                live=shop.live,
+                attempt_id=known.attempt_id,
+                asked=msgspec.json.encode(asked).decode(),
+                expires_at=asked.expires_at,
+            )
+    if begun is None:
+        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=real_now))
+        raise Conflict("another attempt to pay this order is under way")
+    wanted = await wanted_page(desk, shop, known.attempt_id)
+    assert wanted is not None
+    return _Intent(known.attempt_id, not_after, begun.was_forgotten, wanted)
+
+
+def _asked(
+    checkout: Checkout, begun: BegunAttempt, guest: Guest, base: str, *, now: datetime, real_now: datetime
+) -> PageRequest:
+    """What is asked for a page, but for what stands in other rows: key, address and the link back.
+
+    It ends with its checkout, in real time and in whole seconds, as far as acquirers allow.
+    """
+    lives = min(max(checkout.expires_at - now, SHORTEST_LIFE), LONGEST_LIFE)
+    return PageRequest(
+        key="",
+        amount=begun.amount,
+        currency=begun.currency,
+        order=checkout.merchant_order_id,
+        shop=checkout.merchant_name,
+        description=checkout.description,
+        email="",
+        language=guest.language,
+        return_url=base,
+        expires_at=(real_now + lives).replace(microsecond=0),
+        mark=order_mark(begun, None),
+    )
+
+
+async def wanted_page(desk: Desk, shop: Shop, attempt_id: int) -> PageRequest | None:
+    """The request for an attempt's page as it was stored: the same each time.
+    None if that was erased.
+    """
+    stored = record_if_any(
+        _Stored,
+        await hosted.stored_page(desk.database, merchant_id=shop.merchant_id, live=shop.live, attempt_id=attempt_id),
+    )
+    if stored is None or not stored.asked:
+        return None
+    asked = msgspec.json.decode(stored.asked, type=PageRequest)
+    token = Link(LinkTo.CHECKOUT, shop, stored.checkout_id, stored.seed).token(desk.vault)
+    return replace(
+        asked,
+        key=stored.idempotency_key,
+        email=stored.email,
+        return_url=f"{asked.return_url}/checkout/{token}/result",
+        mark=asked.mark and replace(asked.mark, attempt=stored.number),
+    )
+
+
+async def _open_and_record(
+    desk: Desk, checkout: Checkout, acquirer: Acquirer, intent: _Intent, *, now: datetime
+) -> Result:
+    """Ask for the page and record where it is; whatever goes wrong leaves the attempt
+    to the janitor. Moves no money.
+    """
+    attempt_id, wanted = intent.attempt_id, intent.wanted
+    try:
+        old = now > checkout.created_at + acquirer.key_lifetime
+        wish = Wish(
+            checkout.shop,
+            attempt_id,
+            _as_purchase(wanted, intent.not_after),
+            desk.pads,
+            may_be_old=old,
+            was_forgotten=intent.was_forgotten,
+        )
+        answer, _ = await under_its_key(
+            desk.database, acquirer, wish, partial(_open, desk, acquirer, checkout.shop, attempt_id, wanted)
+        )
+        return await record_answer(desk, checkout, attempt_id, answer, look_in=PAGE_LOOK, now=now)
+    except OutcomeUnknown as error:
+        log.warning("no page yet", attempt_id=attempt_id, why=str(error))
+    except AWAY as error:
+        log.warning("the page is not recorded, the database is away", attempt_id=attempt_id, why=type(error).__name__)
+    except Exception:
+        log.exception("the call to the acquirer failed", attempt_id=attempt_id)
+    metrics.UNKNOWN.inc()
+    return Unsettled()
+
+
+def _as_purchase(wanted: PageRequest, not_after: datetime) -> Purchase:
+    """A page's order as what `forgotten_purchases` compares with older purchases under its key."""
+    nobodys = CardDetails(number="", exp_month=0, exp_year=0, holder="")
+    return Purchase(wanted.key, wanted.amount, wanted.currency, nobodys, True, not_after, mark=wanted.mark)
+
+
+async def _open(
+    desk: Desk, acquirer: Acquirer, shop: Shop, attempt_id: int, wanted: PageRequest, purchase: Purchase
+) -> Outcome:
+    """Ask for a page under the key and number that an attempt has by now. Moves no money.
+
+    Raises: KeyUsed, OutcomeUnknown.
+    """
+    wanted = replace(wanted, key=purchase.key, mark=purchase.mark)
+    return await _told(desk, acquirer, shop, attempt_id, wanted)
+
+
+async def _told(desk: Desk, acquirer: Acquirer, shop: Shop, attempt_id: int, wanted: PageRequest) -> Outcome:
+    """The acquirer's answer to a request for a page; a request that is refused as such is a
+    decline. Raises: KeyUsed, OutcomeUnknown.
+    """
+    try:
+        page = await acquirer.open_page(wanted)
+    except KeyUsed:
+        raise
+    except AcquirerRefused as error:
+        what = f"attempt {attempt_id}"
+        await report_refused(desk.database, [RefusedRequest(shop, acquirer.name, what, str(error))], now=utc_now())
+        return Declined(DeclineReason.REQUEST_REFUSED)
+    asked_for = OpenedPage(
+        shop,
+        attempt_id,
+        acquirer.name,
+        wanted.key,
+        page.reference,
+        wanted.amount,
+        wanted.currency,
+        wanted.expires_at,
+    )
+    finding = await believed(desk.database, asked_for, page)
+    if isinstance(finding, Voided | NothingHeld):
+        return Declined(DeclineReason.TOO_LATE)
+    return finding
+
+
+async def open_again(desk: Desk, shop: Shop, attempt_id: int, acquirer: Acquirer) -> Outcome | NothingHeld:
+    """Ask once more for the page of an attempt whose answer was lost: the same one comes back.
+    Moves no money. Raises: OutcomeUnknown.
+    """
+    wanted = await wanted_page(desk, shop, attempt_id)
+    if wanted is None:
+        return NothingHeld()
+    try:
+        return await _told(desk, acquirer, shop, attempt_id, wanted)
+    except KeyUsed as error:
+        raise OutcomeUnknown("the key was used before") from error
+
+
+class _Older(msgspec.Struct, frozen=True):
+    """An attempt of an order that was given up while its page could not be ended."""
+
+    attempt_id: int
+    idempotency_key: str
+    acquirer: str
+    acquirer_reference: str
+    amount: Decimal
+    currency: str
+    expires_at: datetime
+
+
+async def give_back_older(desk: Desk, checkout: Checkout, *, real_now: datetime) -> bool:
+    """Give back what was paid on pages that the order's customer had left before; whether there
+    was any. Moves money (back).
+
+    The customer comes from such a page, perhaps; the janitor looks at them in any case.
+    """
+    given_back = False
+    for page in await _older_pages(desk.database, checkout, real_now):
+        try:
+            finding = await find_page(desk, page)
+        except OutcomeUnknown:
+            continue
+        if isinstance(finding, Approved):
+            given_up = GivenUp(page.shop, page.attempt_id, page.key, page.acquirer)
+            await undo(desk, given_up, finding, now=real_now)
+            given_back = True
+    return given_back
+
+
+async def _older_pages(database: Database, checkout: Checkout, real_now: datetime) -> Sequence[OpenedPage]:
+    """The pages of the order that were given up and may still be paid."""
+    if checkout.attempt is None:
+        return []
+    rows = hosted.older_pages(
+        database,
+        merchant_id=checkout.shop.merchant_id,
+        live=checkout.shop.live,
+        payment_id=checkout.attempt.payment_id,
+        now=real_now,
+    )
+    return [
+        OpenedPage(
+            checkout.shop,
+            row.attempt_id,
+            row.acquirer,
+            row.idempotency_key,
+            row.acquirer_reference,
+            row.amount,
+            row.currency,
+            row.expires_at,
+        )
+        for row in await records_of(_Older, rows)
+    ]

@@ -1,0 +1,34 @@
+-- name: begin_page(merchant_id, live, attempt_id, asked, expires_at)!
+-- Within the transaction that commits the intent: an attempt has its page, or there is no attempt.
+insert into hosted_page (merchant_id, live, attempt_id, asked, expires_at)
+values (:merchant_id, :live, :attempt_id, :asked, :expires_at);
+
+-- name: stored_page(merchant_id, live, attempt_id)^
+-- All that was asked for a page, with the rows that hold the rest of it; none of it changes while the page may be asked
+-- for again, but for the key, where that stood for an older purchase.
+select h.asked, a.idempotency_key, a.number, u.email, a.checkout_id, encode(c.request_digest, 'hex') as seed
+  from hosted_page h
+  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id
+ where h.merchant_id = :merchant_id and h.live = :live and h.attempt_id = :attempt_id;
+
+-- name: older_pages(merchant_id, live, payment_id, now)
+-- Attempts of a payment that were given up and whose pages are not over.
+select a.id as attempt_id, a.idempotency_key, a.acquirer, a.acquirer_reference, a.amount, a.currency, h.expires_at
+  from payment_attempt a
+  join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
+ where a.merchant_id = :merchant_id and a.live = :live and a.payment_id = :payment_id and a.state = 'abandoned'
+   and a.acquirer_reference <> '' and h.expires_at > :now
+ order by a.id;
+
+-- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets)!
+-- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then.
+update card c
+   set brand = o.brand, last4 = o.last4, wallet = o.wallet
+  from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :brands::text[], :last4s::text[],
+              :wallets::text[])
+    as o (merchant_id, live, attempt_id, brand, last4, wallet)
+  join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+ where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id and c.last4 = '' and c.erased_at is null;

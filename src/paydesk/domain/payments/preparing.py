@@ -1,0 +1,73 @@
+"""What stands before each attempt at a checkout: the try is counted, and its customer's words are
+put together. Moves no money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from paydesk.core.cards import split_name
+from paydesk.database.records import record_of
+from paydesk.database.statements import load_statements
+from paydesk.domain.payments import guarding
+from paydesk.domain.payments.checkouts import Checkout
+from paydesk.domain.payments.desk import Desk
+
+queries = load_statements(__package__ or "")
+
+
+class Prepared(guarding.Try, frozen=True):
+    """A try that was counted, and the id that its attempt will have."""
+
+    shipped_goods: bool
+    suspended: bool
+    attempt_id: int
+
+
+async def prepare(
+    desk: Desk,
+    checkout: Checkout,
+    client_address: str,
+    counts: Sequence[guarding.Count],
+    *,
+    counted_at: datetime,
+    now: datetime,
+) -> Prepared:
+    """Count a try, at a real time; `now` is the merchant's."""
+    shop = checkout.shop
+    return record_of(
+        Prepared,
+        await queries.prepare_attempt(
+            desk.database,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            checkout_id=checkout.id,
+            client_address=client_address,
+            declined_since=now - guarding.HOUR,
+            **guarding.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
+            now=now,
+        ),
+    )
+
+
+def why_refused(known: Prepared) -> str:
+    """The guard that refuses a try, empty if none does."""
+    if known.suspended:
+        return "suspended"
+    return "too_many_attempts" if guarding.is_refused(known) else ""
+
+
+def customer_row(checkout: Checkout, email: str, country: str, language: str, holder: str = "") -> dict[str, object]:
+    """The `user` of a pingback: names from the form, else from the card (interface.md §5.3)."""
+    first, last = checkout.first_name, checkout.last_name
+    if not (first or last):
+        first, last = split_name(holder)
+    return {
+        "email": email,
+        "first_name": first,
+        "last_name": last,
+        "username": email,
+        "country": country,
+        "language": language,
+    }

@@ -1,0 +1,313 @@
+"""What every acquirer that hosts a page must keep, whatever is behind it.
+
+The simulated bank, in this process and in one of its own, and Stripe's adapter with a stand-in of
+ours behind it (`tests/standins/stripe_checkout.py`), written from Stripe's documents. Whether
+Stripe does what they say is not proven here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.adapters.acquirers.conftest import Street
+from tests.adapters.acquirers.counters import BankClock
+from tests.standings import standings
+from tests.standins.stripe_checkout import StripeCheckout, running
+
+from paydesk.adapters.acquirers.hosted_pages import PageRequest, PageState
+from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Approved, KeyUsed, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.own_pages import Way
+from paydesk.adapters.acquirers.simulator.server import bank_app
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None}}
+IN_WALLET = {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": {"type": "apple_pay"}}}
+IDEAL = {"type": "ideal", "ideal": {"bank": "ing"}}
+
+
+@dataclass
+class Window:
+    """An acquirer that hosts pages, and what its customers do on them."""
+
+    acquirer: Acquirer
+    clock: BankClock
+    keys: int = 0
+
+    def wanted(self, **changes: Any) -> PageRequest:
+        self.keys += 1
+        asked: dict[str, Any] = {
+            "key": f"key-{self.keys}",
+            "amount": Decimal("10.00"),
+            "currency": "EUR",
+            "order": "A-1",
+            "shop": "A shop",
+            "description": "A mug",
+            "email": "ada@example.com",
+            "language": "de-CH",
+            "return_url": "https://pay.example/checkout/abc/result",
+            "expires_at": self.clock.now + timedelta(hours=1),
+        }
+        return PageRequest(**(asked | changes))
+
+    def pay(self, reference: str) -> bool:
+        """Pay with a Visa card; whether the page took it."""
+        raise NotImplementedError
+
+    def go_to_bank(self, reference: str) -> None:
+        """Let the page come to where it can't be ended."""
+        raise NotImplementedError
+
+    def taken(self, key: str) -> Decimal:
+        raise NotImplementedError
+
+
+@dataclass
+class SimulatorsWindow(Window):
+    bank: Bank | None = None
+
+    def pay(self, reference: str) -> bool:
+        assert self.bank is not None
+        before = self.bank.pages.show(reference)
+        after = self.bank.pages.pay(reference, Way.CARD, "4242424242424242")
+        assert before is not None
+        assert after is not None
+        return before.state is PageState.OPEN and after.state is PageState.PAID
+
+    def go_to_bank(self, reference: str) -> None:
+        assert self.bank is not None
+        self.bank.pages.pay(reference, Way.BANK, "")
+
+    def taken(self, key: str) -> Decimal:
+        assert self.bank is not None
+        found = standings(self.bank.record.operations()).get(key)
+        return found.net if found else Decimal(0)
+
+
+@dataclass
+class StripesWindow(Window):
+    standin: StripeCheckout | None = None
+
+    def pay(self, reference: str) -> bool:
+        assert self.standin is not None
+        return self.standin.pay(reference, VISA)
+
+    def go_to_bank(self, reference: str) -> None:
+        assert self.standin is not None
+        self.standin.stuck.add(reference)
+
+    def taken(self, key: str) -> Decimal:
+        assert self.standin is not None
+        return Decimal(self.standin.taken(key)).scaleb(-2)
+
+
+@pytest.fixture
+async def standin(clock: BankClock) -> AsyncIterator[StripeCheckout]:
+    async with running(clock) as started:
+        yield started
+        assert started.wrong == [], "what is sent is what the library's types allow"
+
+
+@pytest.fixture
+async def stripes(standin: StripeCheckout, clock: BankClock) -> AsyncIterator[StripesWindow]:
+    stripe = StripeAcquirer("sk_test_standin", api_base=standin.base_url, timeout=5, now=clock, hosts_pages=True)
+    yield StripesWindow(stripe, clock, standin=standin)
+    await stripe.close()
+
+
+@pytest.fixture(params=["in process", "remote", "stripe"])
+async def window(
+    request: pytest.FixtureRequest, street: Street, record: Record, clock: BankClock
+) -> AsyncIterator[Window]:
+    if request.param == "stripe":
+        async with running(clock) as started:
+            stripe = StripeAcquirer("sk_test_x", api_base=started.base_url, timeout=5, now=clock, hosts_pages=True)
+            yield StripesWindow(stripe, clock, standin=started)
+            await stripe.close()
+            assert started.wrong == [], "what is sent is what the library's types allow"
+        return
+    bank = Bank(record, now=clock)
+    inside = SimulatedAcquirer(bank, base_url=street.base_url)
+    street.bank = bank_app(inside)
+    acquirer = inside if request.param == "in process" else RemoteSimulator(street.base_url)
+    yield SimulatorsWindow(acquirer, clock, bank=bank)
+    await acquirer.close()
+    await inside.close()
+
+
+class TestOpening:
+    async def test_a_page_is_open_at_an_origin_that_browsers_are_told_of(self, window: Window) -> None:
+        wanted = window.wanted()
+        page = await window.acquirer.open_page(wanted)
+        assert (page.state, page.key, page.amount, page.currency) == (PageState.OPEN, wanted.key, Decimal(10), "EUR")
+        assert page.url.startswith(window.acquirer.challenge_origins)
+        assert window.acquirer.capabilities.pages
+        assert window.taken(wanted.key) == 0
+
+    async def test_the_same_request_gets_the_same_page(self, window: Window) -> None:
+        wanted = window.wanted()
+        first = await window.acquirer.open_page(wanted)
+        window.clock.now += timedelta(minutes=20)
+        assert await window.acquirer.open_page(wanted) == first
+
+    @pytest.mark.parametrize(
+        "change", [{"amount": Decimal(9)}, {"email": "other@example.com"}], ids=["amount", "email"]
+    )
+    async def test_another_request_under_its_key_is_refused(self, window: Window, change: dict[str, Any]) -> None:
+        wanted = window.wanted()
+        await window.acquirer.open_page(wanted)
+        with pytest.raises(KeyUsed):
+            await window.acquirer.open_page(replace(wanted, **change))
+
+    @pytest.mark.parametrize("left", [timedelta(minutes=5), timedelta(days=2)], ids=["too short", "too long"])
+    async def test_a_page_of_another_length_is_refused(self, window: Window, left: timedelta) -> None:
+        with pytest.raises(AcquirerRefused):
+            await window.acquirer.open_page(window.wanted(expires_at=window.clock.now + left))
+
+
+class TestPaying:
+    async def test_a_paid_page_names_its_payment_and_what_it_was_paid_with(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        assert window.pay(opened.reference)
+        page = await window.acquirer.find_page(wanted.key, opened.reference)
+        assert (page.state, page.key, page.amount, page.currency) == (PageState.PAID, wanted.key, Decimal(10), "EUR")
+        assert page.instrument == Instrument(InstrumentKind.CARD, "visa", "4242")
+        assert window.taken(wanted.key) == 10
+
+    async def test_its_payment_is_refunded_and_found_as_any_other(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        window.pay(opened.reference)
+        page = await window.acquirer.find_page(wanted.key, opened.reference)
+        found = await window.acquirer.find(wanted.key)
+        assert isinstance(found, Approved)
+        assert found.reference == page.payment
+        await window.acquirer.refund("back", page.payment, Decimal(4), "EUR")
+        assert window.taken(wanted.key) == 6
+
+    async def test_it_is_paid_once(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        assert window.pay(opened.reference)
+        assert not window.pay(opened.reference)
+        assert window.taken(wanted.key) == 10
+
+    async def test_one_that_must_not_be_is_undone_in_full(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        window.pay(opened.reference)
+        for _ in range(2):
+            assert await window.acquirer.undo(f"{wanted.key}:void", wanted.key) == Voided()
+        assert window.taken(wanted.key) == 0
+
+
+class TestEnding:
+    async def test_an_ended_page_takes_nothing(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        for _ in range(2):
+            assert (await window.acquirer.end_page(wanted.key, opened.reference)).state is PageState.ENDED
+        assert not window.pay(opened.reference)
+
+    async def test_a_paid_page_stays_paid(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        window.pay(opened.reference)
+        assert (await window.acquirer.end_page(wanted.key, opened.reference)).state is PageState.PAID
+        assert window.taken(wanted.key) == 10
+
+    async def test_one_that_cant_be_ended_says_so(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        window.go_to_bank(opened.reference)
+        assert (await window.acquirer.end_page(wanted.key, opened.reference)).state is PageState.OPEN
+
+    async def test_its_time_ends_it(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        window.clock.now = wanted.expires_at + timedelta(seconds=1)
+        assert (await window.acquirer.find_page(wanted.key, opened.reference)).state is PageState.ENDED
+        assert not window.pay(opened.reference)
+
+    async def test_a_page_that_is_none_is_refused(self, window: Window) -> None:
+        for ask in (window.acquirer.find_page, window.acquirer.end_page):
+            with pytest.raises(AcquirerRefused):
+                await ask("key", "cs_none")
+
+
+class TestStripesOwn:
+    """What only Stripe's adapter shows: what it sends, and how it reads sessions."""
+
+    async def test_a_lost_answer_is_asked_for_again_byte_for_byte(self, stripes: StripesWindow) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted()
+        stripes.standin.loses = 1
+        with pytest.raises(OutcomeUnknown):
+            await stripes.acquirer.open_page(wanted)
+        page = await stripes.acquirer.open_page(wanted)
+        (first, again) = stripes.standin.asked
+        assert first == again
+        assert list(stripes.standin.sessions) == [page.reference]
+
+    async def test_what_would_change_the_amount_is_off_and_slow_methods_are_not_offered(
+        self, stripes: StripesWindow
+    ) -> None:
+        assert stripes.standin is not None
+        await stripes.acquirer.open_page(stripes.wanted())
+        sent = stripes.standin.asked[0][2].decode()
+        for off in ("adaptive_pricing[enabled]=false", "allow_promotion_codes=false", "automatic_tax[enabled]=false"):
+            assert off in sent.replace("%5B", "[").replace("%5D", "]")
+        assert "sepa_debit" in sent
+        assert "payment_method_types[" not in sent.replace("excluded_payment_method_types[", "").replace("%5B", "[")
+
+    @pytest.mark.parametrize(
+        ("method", "shown"),
+        [
+            (IN_WALLET, Instrument(InstrumentKind.CARD, "mastercard", "4444", "apple_pay")),
+            (IDEAL, Instrument(InstrumentKind.BANK)),
+            ({"type": "paypal", "paypal": {}}, Instrument(InstrumentKind.OTHER)),
+        ],
+        ids=["a wallet", "a bank", "another method"],
+    )
+    async def test_what_was_paid_with_is_told(
+        self, stripes: StripesWindow, method: dict[str, Any], shown: Instrument
+    ) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted()
+        opened = await stripes.acquirer.open_page(wanted)
+        stripes.standin.pay(opened.reference, method)
+        assert (await stripes.acquirer.find_page(wanted.key, opened.reference)).instrument == shown
+
+    async def test_money_that_is_on_its_way_is_pending_until_it_is_there_or_not(self, stripes: StripesWindow) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted()
+        opened = await stripes.acquirer.open_page(wanted)
+        stripes.standin.pay(opened.reference, IDEAL, sure=False)
+        for ask in (stripes.acquirer.find_page, stripes.acquirer.end_page):
+            assert (await ask(wanted.key, opened.reference)).state is PageState.PENDING
+        (intent,) = stripes.standin.intents.values()
+        intent["status"] = "requires_payment_method"
+        assert (await stripes.acquirer.find_page(wanted.key, opened.reference)).state is PageState.ENDED
+
+    @pytest.mark.parametrize(("language", "sent"), [("de-CH", "de"), ("pt-BR", "pt-BR"), ("ar", "auto")])
+    async def test_a_language_that_the_page_lacks_is_its_own_choice(
+        self, stripes: StripesWindow, language: str, sent: str
+    ) -> None:
+        assert stripes.standin is not None
+        await stripes.acquirer.open_page(stripes.wanted(language=language))
+        assert f"locale={sent}&" in f"{stripes.standin.asked[0][2].decode()}&"
+
+    async def test_without_the_setting_it_takes_cards_and_hosts_nothing(self) -> None:
+        stripe = StripeAcquirer("sk_test_x", api_base="http://127.0.0.1:9")
+        assert (stripe.capabilities.cards, stripe.capabilities.pages) == (True, False)
+
+    async def test_a_domain_of_the_accounts_own_may_be_led_to(self) -> None:
+        stripe = StripeAcquirer("sk_test_x", hosts_pages=True, checkout_domain="pay.shop.example")
+        assert {"https://checkout.stripe.com", "https://pay.shop.example"} <= set(stripe.challenge_origins)

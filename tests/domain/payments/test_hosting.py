@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests import shopfront
+
+from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.passing import PassingAcquirer
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.own_pages import Way
+from paydesk.adapters.acquirers.simulator.record import Kind
+from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Unavailable
+from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
+from paydesk.domain.payments.hosting import give_back_older
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Unsettled, settle_challenge
+from paydesk.domain.payments.refunding import refund
+from paydesk.domain.subscriptions.subscription_terms import Terms
+
+Charges = Callable[[], list[Standing]]
+
+VISA = "4242424242424242"
+
+
+class Odd(PassingAcquirer):
+    """Loses as many answers to requests for a page as it is told to, once it has acted,
+    and changes what it says of one.
+    """
+
+    loses = 0
+    tells: Callable[[Page], Page] = staticmethod(lambda page: page)
+
+    def __init__(self, honest: Any) -> None:
+        super().__init__(honest)
+        self.asked: list[PageRequest] = []
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        self.asked.append(wanted)
+        made = await self.honest.open_page(wanted)
+        if self.loses:
+            self.loses -= 1
+            raise OutcomeUnknown("the answer was lost")
+        return self.tells(made)
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        return self.tells(await self.honest.find_page(key, reference))
+
+
+class Refusing(PassingAcquirer):
+    """Takes no request for a page."""
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        raise AcquirerRefused("no such currency here")
+
+
+def honest(till: Any) -> Any:
+    return till.desk.acquirers["simulator"].honest
+
+
+def reference_of(result: object) -> str:
+    assert isinstance(result, ConfirmWithBank)
+    return result.url.rpartition("/")[2]
+
+
+async def come_back(till: Any, link: Any) -> object:
+    checkout = await till.find(link)
+    assert checkout.attempt is not None
+    return await settle_challenge(till.desk, checkout, checkout.attempt, now=checkout.now)
+
+
+async def pingbacks(till: Any) -> list[str]:
+    rows = await till.desk.database.fetch(
+        "select event from pingback where merchant_id = $1 order by id", till.shop.merchant_id
+    )
+    return [row["event"] for row in rows]
+
+
+async def card(till: Any) -> tuple[str, str, str]:
+    row = await till.desk.database.fetchrow(
+        "select brand, last4, wallet from card where merchant_id = $1 order by id desc limit 1", till.shop.merchant_id
+    )
+    return tuple(row)
+
+
+async def alarms(till: Any) -> list[str]:
+    rows = await till.desk.database.fetch(
+        "select kind from alarm where merchant_id = $1 and settled_at is null", till.shop.merchant_id
+    )
+    return [row["kind"] for row in rows]
+
+
+class TestPayingThere:
+    @pytest.mark.parametrize(
+        ("way", "shown"),
+        [
+            (Way.CARD, ("visa", "4242", "")),
+            (Way.WALLET, ("visa", "4242", "test_wallet")),
+            (Way.BANK, ("bank", "", "")),
+        ],
+    )
+    async def test_the_order_is_paid_once_the_customer_is_back(
+        self, till: Any, bank: Bank, charges: Charges, way: Way, shown: tuple[str, str, str]
+    ) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        assert (await till.state(), await till.attempt_states()) == ("challenged", ["challenged"])
+        bank.pages.pay(page, way, VISA)
+        bank.pages.decide(page, approve=True)
+        assert await come_back(till, link) == Paid()
+        assert (await till.state(), await till.attempt_states()) == ("captured", ["approved"])
+        assert [charge.net for charge in charges()] == [Decimal(10)]
+        assert await pingbacks(till) == ["payment"]
+        assert await card(till) == shown
+
+    async def test_who_never_comes_back_has_paid_all_the_same(self, till: Any, bank: Bank) -> None:
+        page = reference_of(await shopfront.go_on(till.desk, await till.order()))
+        bank.pages.pay(page, Way.CARD, VISA)
+        await till.settle(minutes=2)
+        assert await till.state() == "captured"
+        assert await pingbacks(till) == ["payment"]
+
+    async def test_a_card_that_is_declined_there_leaves_the_page_open(self, till: Any, bank: Bank) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.CARD, "4000000000000002")
+        assert reference_of(await come_back(till, link)) == page
+        bank.pages.pay(page, Way.CARD, VISA)
+        assert await come_back(till, link) == Paid()
+
+    async def test_a_paid_page_is_refunded_as_any_payment(self, till: Any, bank: Bank, charges: Charges) -> None:
+        link = await till.order("A-1")
+        bank.pages.pay(reference_of(await shopfront.go_on(till.desk, link)), Way.CARD, VISA)
+        await come_back(till, link)
+        payment_id = await shopfront.payment_of(till.desk.database, till.shop, "A-1")
+        await refund(till.desk, till.shop, payment_id, None, requested_by="api", now=utc_now())
+        assert not charges()
+
+
+class TestWhatIsAsked:
+    async def test_a_lost_answer_is_asked_for_again_with_just_the_same(self, till: Any, bank: Bank) -> None:
+        odd = Odd(honest(till))
+        odd.loses = 1
+        till, link = till.at(odd), await till.order()
+        assert await shopfront.go_on(till.desk, link) == Unsettled()
+        assert (await till.find(link)).standing is CheckoutStanding.PROCESSING
+        await till.settle(seconds=10)
+        assert odd.asked[0] == odd.asked[1]
+        assert len([line for line in bank.record.operations() if line.kind is Kind.PAGE]) == 1
+        assert (await till.find(link)).standing is CheckoutStanding.CHALLENGED
+        assert isinstance(await shopfront.go_on(till.desk, link), ConfirmWithBank)
+
+    async def test_a_page_that_never_came_ends_the_attempt_and_the_next_one_pays(self, till: Any, bank: Bank) -> None:
+        odd = Odd(honest(till))
+        odd.loses = 5
+        till, link = till.at(odd), await till.order()
+        assert await shopfront.go_on(till.desk, link) == Unsettled()
+        await till.settle(minutes=5)
+        assert await till.attempt_states() == ["failed"]
+        odd.loses = 0
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.CARD, VISA)
+        assert await come_back(till, link) == Paid()
+
+    async def test_a_request_that_is_refused_is_told_and_listed(self, till: Any) -> None:
+        till, link = till.at(Refusing(honest(till))), await till.order()
+        assert await shopfront.go_on(till.desk, link) == Refused("request_refused")
+        assert await alarms(till) == ["request_refused"]
+
+    async def test_the_page_ends_with_the_checkout_within_what_acquirers_take(self, till: Any) -> None:
+        odd = Odd(honest(till))
+        till, link = till.at(odd), await till.order()
+        begun = utc_now()
+        await shopfront.go_on(till.desk, link)
+        (asked,) = odd.asked
+        assert abs(asked.expires_at - begun - LONGEST_LIFE) < timedelta(minutes=1)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"amount": Decimal(9)}, {"currency": "EUR"}, {"key": "another order's"}],
+        ids=lambda one: next(iter(one)),
+    )
+    async def test_an_answer_about_something_else_is_an_alarm_and_nothing_more(
+        self, till: Any, bank: Bank, wrong: dict[str, Any]
+    ) -> None:
+        odd = Odd(honest(till))
+        till, link = till.at(odd), await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.CARD, VISA)
+        odd.tells = lambda said: replace(said, **wrong)
+        assert await come_back(till, link) == Unsettled()
+        assert (await till.state(), await pingbacks(till), await alarms(till)) == ("challenged", [], ["contradiction"])
+
+    async def test_money_that_is_not_sure_yet_is_waited_for(self, till: Any, bank: Bank) -> None:
+        odd = Odd(honest(till))
+        till, link = till.at(odd), await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        odd.tells = lambda said: replace(said, state=PageState.PENDING)
+        assert await come_back(till, link) == Unsettled()
+        assert await shopfront.go_on(till.desk, link) == Unsettled()
+        assert await till.attempt_states() == ["challenged"]
+        bank.pages.pay(page, Way.CARD, VISA)
+        odd.tells = lambda said: said
+        await till.settle(hours=1)
+        assert await pingbacks(till) == ["payment"]
+
+
+class TestTwoPages:
+    async def test_the_same_order_leads_to_the_same_page(self, till: Any) -> None:
+        link = await till.order()
+        first = await shopfront.go_on(till.desk, link)
+        assert await shopfront.go_on(till.desk, link, email="other@example.com") == first
+        assert len(await till.attempts()) == 1
+
+    async def test_another_amount_ends_the_first_page_and_makes_another(self, till: Any, bank: Bank) -> None:
+        first = reference_of(await shopfront.go_on(till.desk, await till.order("A-1")))
+        second = reference_of(await shopfront.go_on(till.desk, await till.order("A-1", amount="12.00")))
+        assert second != first
+        shown = bank.pages.pay(first, Way.CARD, VISA)
+        assert shown is not None
+        assert shown.state is PageState.ENDED
+        assert await till.attempt_states() == ["abandoned", "challenged"]
+
+    async def test_paying_by_card_ends_the_page(self, till: Any, bank: Bank, charges: Charges) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        assert await till.pay(link, VISA) == Paid()
+        bank.pages.pay(page, Way.CARD, VISA)
+        assert sum(charge.net for charge in charges()) == Decimal(10)
+
+    async def test_a_page_that_was_paid_meanwhile_is_what_counts(self, till: Any, bank: Bank, charges: Charges) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.CARD, VISA)
+        assert await till.pay(link, VISA) == Paid()
+        assert [charge.net for charge in charges()] == [Decimal(10)]
+
+    @pytest.mark.parametrize("by", ["the customer's return", "the janitor"])
+    async def test_what_is_paid_on_a_page_that_could_not_be_ended_is_given_back(
+        self, till: Any, bank: Bank, charges: Charges, by: str
+    ) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.BANK, "")
+        assert await till.pay(link, VISA) == Paid()
+        assert await till.attempt_states() == ["abandoned", "approved"]
+        bank.pages.decide(page, approve=True)
+        assert sum(charge.net for charge in charges()) == Decimal(20)
+        if by == "the janitor":
+            await till.settle(seconds=10)
+        else:
+            assert await give_back_older(till.desk, await till.find(link), real_now=utc_now())
+        assert [charge.net for charge in charges()] == [Decimal(10)]
+        assert await till.attempt_states() == ["voided", "approved"]
+        assert await pingbacks(till) == ["payment"]
+        assert (await till.find(link)).given_back
+
+    async def test_both_paid_at_the_same_moment_take_the_money_once(
+        self, till: Any, bank: Bank, charges: Charges
+    ) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.BANK, "")
+        await asyncio.gather(
+            till.pay(link, VISA), asyncio.to_thread(bank.pages.decide, page, approve=True), return_exceptions=True
+        )
+        await till.settle(seconds=10)
+        assert sum(charge.net for charge in charges()) == Decimal(10)
+        assert await pingbacks(till) == ["payment"]
+
+
+class TestEnding:
+    async def test_an_open_page_keeps_its_checkout_open(self, till: Any) -> None:
+        link = await till.order()
+        await shopfront.go_on(till.desk, link)
+        late = await till.find(link, now=utc_now() + timedelta(hours=25))
+        assert late.standing is CheckoutStanding.CHALLENGED
+
+    async def test_an_hour_without_the_customer_does_not_end_it(self, till: Any) -> None:
+        await shopfront.go_on(till.desk, await till.order())
+        await till.settle(hours=2)
+        assert await till.attempt_states() == ["challenged"]
+
+    async def test_its_own_end_does(self, till: Any, bank: Bank) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        await till.settle(hours=25)
+        assert await till.attempt_states() == ["abandoned"]
+        shown = bank.pages.pay(page, Way.CARD, VISA)
+        assert shown is not None
+        assert shown.state is PageState.ENDED
+        (row,) = await till.attempts()
+        assert row["decline_reason"] == "page_left"
+
+    async def test_a_page_that_has_ended_is_not_asked_for_again(self, till: Any) -> None:
+        link = await till.order()
+        await shopfront.go_on(till.desk, link)
+        await till.pay(link, VISA)
+        await till.settle(seconds=10)
+        assert [row["lookup_at"] for row in await till.attempts()] == [None, None]
+
+
+class TestWhatGoesThere:
+    async def test_a_subscription_does_not(self, till: Any, recurring: Terms) -> None:
+        with pytest.raises(Unavailable, match="one-time payments"):
+            await shopfront.go_on(till.desk, await till.order(terms=recurring))
+
+    async def test_shipped_goods_do_not(self, till: Any) -> None:
+        await shopfront.ships(till.desk.database, till.shop)
+        with pytest.raises(Unavailable, match="not shipped"):
+            await shopfront.go_on(till.desk, await till.order())
+
+    @pytest.fixture
+    def recurring(self) -> Terms:
+        return shopfront.MONTHLY
+
+
+async def test_what_was_erased_is_not_asked_for_again(till: Any) -> None:
+    odd = Odd(honest(till))
+    odd.loses = 1
+    till = till.at(odd)
+    await shopfront.go_on(till.desk, await till.order())
+    await till.desk.database.execute("update hosted_page set asked = '' where merchant_id = $1", till.shop.merchant_id)
+    await till.settle(seconds=10)
+    assert len(odd.asked) == 1
+    await till.settle(minutes=5)
+    assert await till.attempt_states() == ["failed"]

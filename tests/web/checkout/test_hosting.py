@@ -1,0 +1,168 @@
+"""A customer goes on to the acquirer's own page, pays there or not, and comes back."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from tests.shopfront import open_page, press_pay
+
+from paydesk.adapters.acquirers.hosted_pages import Capabilities
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.own_pages import Way
+from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.janitor import settle_due
+
+SignedForm = Callable[..., dict[str, Any]]
+OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
+Charges = Callable[[], list[Standing]]
+
+VISA = "4242424242424242"
+SHOP = "https://shop.example/thanks?order=1"
+
+
+def leads_to(answer: httpx.Response) -> str:
+    assert answer.status_code == 303, html.unescape(answer.text)
+    return answer.headers["location"]
+
+
+async def press_continue(web: httpx.AsyncClient, path: str, email: str = "ada@example.com") -> httpx.Response:
+    return await web.post(f"{path}/continue", data={"email": email})
+
+
+def page_in(address: str) -> str:
+    return address.rpartition("/")[2]
+
+
+async def test_the_page_leads_to_the_banks_and_back_to_the_shop(
+    web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank, charges: Charges
+) -> None:
+    path = await open_page(web, signed_form())
+    first = await web.get(path)
+    assert f'action="{path}/continue"' in first.text
+    assert "Other ways to pay" in first.text
+    address = leads_to(await press_continue(web, path))
+    origin = address.partition("/simulator")[0]
+    assert origin in first.headers["content-security-policy"]
+    bank.pages.pay(page_in(address), Way.WALLET, "")
+    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    assert [charge.net for charge in charges()] == [Decimal(10)]
+
+
+async def test_the_pingback_says_what_was_paid_with(
+    web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank, database: Database, merchant: Merchant
+) -> None:
+    path = await open_page(web, signed_form())
+    page = page_in(leads_to(await press_continue(web, path)))
+    bank.pages.pay(page, Way.BANK, "")
+    bank.pages.decide(page, approve=True)
+    await web.get(f"{path}/result")
+    payload = await database.fetchval("select payload from pingback where merchant_id = $1", merchant.id)
+    assert '"payment_system":2' in payload
+
+
+async def test_who_comes_back_without_paying_reads_so_and_finds_the_same_page(
+    web: httpx.AsyncClient, signed_form: SignedForm
+) -> None:
+    path = await open_page(web, signed_form())
+    address = leads_to(await press_continue(web, path))
+    for back in (path, f"{path}/result"):
+        answer = await web.get(back)
+        assert answer.status_code == 200
+        assert "You have not paid yet" in html.unescape(answer.text)
+    assert leads_to(await press_continue(web, path)) == address
+
+
+async def test_a_wrong_address_is_asked_for_again(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
+    path = await open_page(web, signed_form())
+    answer = await press_continue(web, path, "no address")
+    assert answer.status_code == 400
+    assert "Enter an e-mail address like" in html.unescape(answer.text)
+    assert 'id="page-email-error" hidden' not in answer.text
+
+
+async def test_reloading_the_way_there_leads_back_to_the_page(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
+    path = await open_page(web, signed_form())
+    assert leads_to(await web.get(f"{path}/continue")) == path
+
+
+async def test_a_second_payment_is_given_back_and_the_page_says_so(
+    web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank, charges: Charges
+) -> None:
+    path = await open_page(web, signed_form())
+    page = page_in(leads_to(await press_continue(web, path)))
+    bank.pages.pay(page, Way.BANK, "")
+    assert leads_to(await press_pay(web, path, VISA)) == SHOP
+    bank.pages.decide(page, approve=True)
+    answer = await web.get(f"{path}/result")
+    assert "That payment is given back in full" in html.unescape(answer.text)
+    assert [charge.net for charge in charges()] == [Decimal(10)]
+
+
+async def test_the_waiting_page_is_not_led_to_a_page_that_the_customer_came_back_from(
+    web: httpx.AsyncClient, signed_form: SignedForm
+) -> None:
+    path = await open_page(web, signed_form())
+    address = leads_to(await press_continue(web, path))
+    assert (await web.get(f"{path}/status")).json() == {"state": "done", "url": address}
+    assert (await web.get(f"{path}/status?waits")).json() == {"state": "processing"}
+
+
+async def test_a_page_whose_time_is_over_lets_the_customer_try_again(
+    web: httpx.AsyncClient, signed_form: SignedForm, desk: Desk
+) -> None:
+    path = await open_page(web, signed_form())
+    first = leads_to(await press_continue(web, path))
+    await settle_due(desk, now=utc_now() + timedelta(hours=25))
+    answer = await web.get(f"{path}/result")
+    assert answer.status_code == 402
+    assert "You have not paid yet" in html.unescape(answer.text)
+    assert leads_to(await press_continue(web, path)) != first
+
+
+class TestWhatIsNotOffered:
+    async def test_a_subscription_has_the_card_alone(self, web: httpx.AsyncClient, signed_form: SignedForm) -> None:
+        form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m")
+        path = await open_page(web, form)
+        assert "/continue" not in (await web.get(path)).text
+        assert leads_to(await press_continue(web, path)) == path
+
+    async def test_shipped_goods_have_the_card_alone(
+        self, web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
+    ) -> None:
+        await change_merchant(database, merchant.id, shipped_goods=True)
+        path = await open_page(web, signed_form())
+        assert "/continue" not in (await web.get(path)).text
+
+
+class TestWhereOnlyAPageIs:
+    @pytest.fixture(autouse=True)
+    def _no_cards(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(SimulatedAcquirer, "capabilities", Capabilities(cards=False, pages=True, stored=False))
+
+    async def test_no_card_is_asked_for(self, web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank) -> None:
+        path = await open_page(web, signed_form())
+        page = (await web.get(path)).text
+        assert 'autocomplete="cc-number"' not in page
+        assert leads_to(await press_pay(web, path, VISA)) == path
+        bank.pages.pay(page_in(leads_to(await press_continue(web, path))), Way.CARD, VISA)
+        assert leads_to(await web.get(f"{path}/result")) == SHOP
+
+    async def test_what_no_page_takes_is_said_to_the_customer(
+        self, web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, charges: Charges
+    ) -> None:
+        path = await open_page(web, signed_form())
+        await change_merchant(database, merchant.id, shipped_goods=True)
+        for answer in (await web.get(path), await press_continue(web, path)):
+            assert answer.status_code == 409
+            assert "can’t be paid here" in html.unescape(answer.text)
+        assert not charges()

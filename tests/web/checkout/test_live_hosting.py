@@ -1,0 +1,163 @@
+"""Live payments on Stripe's own page, from the form to a clean check,
+with a stand-in of ours behind the adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from tests.conftest import accept_waiting, submit_profile
+from tests.proving import check
+from tests.shopfront import open_page, press_pay, ships
+from tests.standins.stripe_checkout import StripeCheckout, running
+from tests.web.checkout.test_hosting import press_continue
+from tests.web.checkout.test_paying import SHOP, leads_to, text_of
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.refunding import refund
+from paydesk.equipment import live_acquirer
+from paydesk.settings import Settings
+from paydesk_client.signature import encode_form
+
+OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
+SignedForm = Callable[..., dict[str, Any]]
+
+VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": {"type": "google_pay"}}}
+
+
+@pytest.fixture
+async def stripe() -> AsyncIterator[StripeCheckout]:
+    async with running(utc_now) as started:
+        yield started
+        assert started.wrong == []
+
+
+@pytest.fixture
+def live(stripe: StripeCheckout) -> dict[str, Any]:
+    return {
+        "live_acquirer": "stripe",
+        "stripe_secret_key": SecretStr("sk_test_standin"),
+        "stripe_api_base": stripe.base_url,
+        "stripe_checkout": True,
+        "idempotency_secret": SecretStr("i" * 40),
+    }
+
+
+@pytest.fixture
+async def live_web(
+    open_web: OpenWeb, live: dict[str, Any], database: Database, merchant: Merchant
+) -> httpx.AsyncClient:
+    await submit_profile(database, merchant.id)
+    await accept_waiting(database, merchant.id)
+    await go_live(database, merchant.id, now=utc_now())
+    return await open_web(**live)
+
+
+@pytest.fixture
+async def live_desk(desk: Desk, settings: Settings, live: dict[str, Any]) -> AsyncIterator[Desk]:
+    """What a worker of that deployment works with."""
+    acquirer = live_acquirer(settings.model_copy(update=live))
+    assert acquirer is not None
+    yield replace(desk, acquirers={**desk.acquirers, "stripe": acquirer}, live_acquirer="stripe")
+    await acquirer.close()
+
+
+async def attempt(database: Database, merchant: Merchant) -> Any:
+    return await database.fetchrow(
+        """
+        select p.id, p.state, a.idempotency_key as key, a.acquirer_reference as reference, c.brand, c.last4, c.wallet
+          from payment p
+          join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id
+          join card c on c.merchant_id = p.merchant_id and c.id = p.card_id
+         where p.merchant_id = $1
+        """,
+        merchant.id,
+    )
+
+
+async def test_an_ordinary_account_takes_a_payment_without_a_card_number(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, stripe: StripeCheckout
+) -> None:
+    path = await open_page(live_web, signed_form())
+    page = await live_web.get(path)
+    assert "cc-number" not in page.text
+    assert "https://checkout.stripe.com" in page.headers["content-security-policy"]
+    address = leads_to(await press_continue(live_web, path))
+    assert address == f"{stripe.base_url}/c/pay/{next(iter(stripe.sessions))}"
+    stripe.pay(address.rpartition("/")[2], VISA)
+    assert leads_to(await live_web.get(f"{path}/result")) == SHOP
+    paid = await attempt(database, merchant)
+    assert tuple(paid)[1:2] + tuple(paid)[4:] == ("captured", "visa", "4242", "google_pay")
+    assert stripe.taken(paid["key"]) == 1000
+    found = await check(database, now=utc_now(), merchant_id=merchant.id)
+    assert [finding.rule.statement for finding in found if finding.found] == []
+
+
+async def test_a_payment_made_there_is_refunded(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: StripeCheckout,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    stripe.pay(leads_to(await press_continue(live_web, path)).rpartition("/")[2], VISA)
+    await live_web.get(f"{path}/result")
+    paid = await attempt(database, merchant)
+    await refund(live_desk, shop_of(merchant, live=True), paid["id"], Decimal(4), requested_by="api", now=utc_now())
+    assert stripe.taken(paid["key"]) == 600
+
+
+async def test_a_lost_answer_leads_to_the_one_page_that_was_made(
+    live_web: httpx.AsyncClient, live_desk: Desk, signed_form: SignedForm, stripe: StripeCheckout
+) -> None:
+    path = await open_page(live_web, signed_form())
+    stripe.loses = 1
+    assert leads_to(await press_continue(live_web, path)) == f"{path}/result"
+    await settle_due(live_desk, now=utc_now() + timedelta(seconds=10))
+    assert len(stripe.sessions) == 1
+    (made,) = stripe.sessions.values()
+    assert (await live_web.get(f"{path}/status")).json()["url"] == made["url"]
+
+
+async def test_no_card_that_somebody_posts_is_sent(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, stripe: StripeCheckout
+) -> None:
+    path = await open_page(live_web, signed_form())
+    assert leads_to(await press_pay(live_web, path)) == path
+    assert not [path for path, _, body in stripe.asked if body]
+
+
+async def test_a_subscription_is_refused_with_words_for_the_merchant(
+    live_web: httpx.AsyncClient, signed_form: SignedForm
+) -> None:
+    form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m")
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    answer = await live_web.post("/payment/form", content=encode_form(form), headers=headers)
+    assert answer.status_code == 409
+    assert "it takes no subscriptions yet" in text_of(answer)
+
+
+async def test_shipped_goods_are_refused_and_an_older_checkout_says_so(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
+) -> None:
+    path = await open_page(live_web, signed_form())
+    await ships(database, shop_of(merchant, live=True))
+    assert "can’t be paid here" in text_of(await live_web.get(path))
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    form = encode_form(signed_form(merchant_order_id="A-2"))
+    answer = await live_web.post("/payment/form", content=form, headers=headers)
+    assert answer.status_code == 409
+    assert "it takes no goods that are shipped yet" in text_of(answer)
