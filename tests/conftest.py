@@ -33,7 +33,7 @@ from tests.warm_connections import WarmConnections, warm_connections
 from xdist.scheduler import LoadFileScheduling
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
 from paydesk.app import create_app
 from paydesk.core.clock import utc_now

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, standing_of
 from paydesk.adapters.acquirers.simulator.record import Operation
-from paydesk.adapters.acquirers.simulator.standing import Standing, standing_of
 
 
 def standings(operations: Iterable[Operation]) -> dict[str, Standing]:

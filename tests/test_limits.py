@@ -207,7 +207,7 @@ class TestAnswersKept:
             "hints = get_type_hints(idempotency._once, include_extras=True)\n"
             "print(json.dumps(hints['_key'].__metadata__[0].description))"
         )
-        described = said_with("paydesk.domain.merchants.api_calls", "limits.KEPT = timedelta(days=9)", says)
+        described = said_with("paydesk.domain.merchants.idempotent_calls", "limits.KEPT = timedelta(days=9)", says)
         assert "within 9 days" in described
 
 

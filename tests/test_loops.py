@@ -22,7 +22,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.history import History
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.money_gate import Standing
+from paydesk.domain.payments.hold_gate import Standing
 from paydesk.settings import Settings
 from paydesk.worker import work
 

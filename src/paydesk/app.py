@@ -26,10 +26,10 @@ from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.readiness import commits
 from paydesk.database.waiting import LONGEST_STATEMENT
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.money_gate import MoneyGate
+from paydesk.domain.payments.hold_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.equipment import (

@@ -17,17 +17,17 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import QUIET, beat, watch_history
 from paydesk.domain.operations.memory_file import memory_file, recall
 from paydesk.domain.operations.second_server import standby_watched
+from paydesk.domain.payments.card_guard import Limits, in_test_mode
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.guarding import Limits, in_test_mode
-from paydesk.domain.payments.keying import pads_of
-from paydesk.domain.payments.money_gate import MoneyGate
+from paydesk.domain.payments.hold_gate import MoneyGate
+from paydesk.domain.payments.idempotency_keys import pads_of
 from paydesk.domain.pingbacks.sending import SenderSettings
 from paydesk.required_keys import require_live_key
 from paydesk.settings import PREFIX, Settings

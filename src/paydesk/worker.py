@@ -18,7 +18,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.forgetting import forget_past_entries
+from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.billing.card_lookups import run_card_lookups
 from paydesk.domain.billing.charging import Pace, run_billing
@@ -28,7 +28,7 @@ from paydesk.domain.ledger.closing import run_closing
 from paydesk.domain.ledger.settling import run_settling
 from paydesk.domain.mail.sending import Caps, MailSender
 from paydesk.domain.mail.telling import run_telling
-from paydesk.domain.merchants.api_calls import KEPT, forget_calls
+from paydesk.domain.merchants.idempotent_calls import KEPT, forget_calls
 from paydesk.domain.merchants.rejections import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.copying import is_a_copy
@@ -38,9 +38,9 @@ from paydesk.domain.operations.machinery import run_pulse, watch_queues
 from paydesk.domain.operations.memory_file import memory_file
 from paydesk.domain.operations.reconciling import run_reconciliation
 from paydesk.domain.operations.second_server import StandbyWatch
+from paydesk.domain.payments.card_guard import forget_tries
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
-from paydesk.domain.payments.guarding import forget_tries
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.pingbacks.resending_by_hand import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender

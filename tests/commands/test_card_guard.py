@@ -6,7 +6,7 @@ from typing import Any
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.guarding import Limits, count_declines
+from paydesk.domain.payments.card_guard import Limits, count_declines
 
 
 async def test_a_merchants_limits_are_lowered_shown_and_given_back(paydesk: Any, account: dict[str, Any]) -> None:

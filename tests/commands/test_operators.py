@@ -14,9 +14,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.access_needs import Client, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.changing import confirm_email, reset_password
-from paydesk.domain.accounts.entering import log_in, sign_up
-from paydesk.domain.accounts.gate import Client, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.roles import Role
@@ -27,6 +26,7 @@ from paydesk.domain.accounts.second_factor import (
     remove_second_factor,
 )
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, find_session, require_open, require_operator
+from paydesk.domain.accounts.signing_in import log_in, sign_up
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.operations.machinery import ActFilter, list_acts
 from paydesk.equipment import gate_of, vault_of

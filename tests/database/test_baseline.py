@@ -90,7 +90,7 @@ async def standing(database: Database) -> dict[str, Any]:
 
 
 def test_every_file_of_the_schema_has_its_place_in_the_order() -> None:
-    there = {file.name for file in files("paydesk.database").joinpath("schema").iterdir()}
+    there = {file.name for file in files("paydesk.database").joinpath("baseline_0165").iterdir()}
     assert there == {f"{noun}.sql" for noun in baseline.NOUNS}
 
 

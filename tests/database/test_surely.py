@@ -10,7 +10,7 @@ from paydesk.core.errors import Unsure
 from paydesk.database import surely as module
 from paydesk.database.pool import Database
 from paydesk.database.surely import drawn_key, surely
-from paydesk.domain.merchants.api_calls import check_request_key
+from paydesk.domain.merchants.idempotent_calls import check_request_key
 
 GONE = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 Step = Callable[[Any], Awaitable[str | None]]

@@ -21,8 +21,30 @@ from tests.processes import PATIENCE
 FOLDER = "FAULTS_POINTS"
 """Where a process finds the folder of its fail points; without it nothing stops."""
 
+BANK = (
+    "authorize",
+    "charge_stored",
+    "capture",
+    "void",
+    "end_challenge",
+    "refund",
+    "find",
+    "find_movement",
+    "open_page",
+    "find_page",
+    "end_page",
+)
+"""What is asked of the bank, with a point before each and one after it."""
+
 _LOOK = 0.01
 _numbers = count()
+
+
+def room_of(path: Path) -> str:
+    """What a file of statements is called in the names of points: its folder, if it is the
+    folder's main one.
+    """
+    return path.parent.name if path.stem == "queries" else path.stem
 
 
 async def come_by(point: str) -> None:

@@ -21,7 +21,7 @@ from tests.standing_by import Pair, pair_of_servers
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import AWAY, Database, connected

@@ -275,7 +275,7 @@ OF_THE_WEB = (
     play(GIVES_BACK, "after movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after bank.refund", PART_BACK),
     play(GIVES_BACK, "after movements.record_movements", PART_BACK),
-    play(GIVES_BACK, "after api_calls.keep_answer", PART_BACK),
+    play(GIVES_BACK, "after idempotent_calls.keep_answer", PART_BACK),
     play(SHIPS, "before deliveries.record_delivery", SHIPPED),
     play(SHIPS, "after deliveries.record_delivery", SHIPPED),
     play(SHIPS, "after bank.capture", SHIPPED),

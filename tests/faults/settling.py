@@ -21,7 +21,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
-from paydesk.domain.merchants.api_calls import LEASE, RENEWAL
+from paydesk.domain.merchants.idempotent_calls import LEASE, RENEWAL
 from paydesk.domain.payments import janitor
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements

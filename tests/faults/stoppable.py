@@ -22,7 +22,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from tests.faults.fail_points import come_by
+from tests.faults.fail_points import BANK, come_by, room_of
 from tests.faults.planting import PROCESSES, planted, settled
 
 import paydesk.app
@@ -34,19 +34,6 @@ from paydesk.commands import ledger
 from paydesk.database import statements
 from paydesk.domain.operations.payouts import pay_out
 
-BANK = (
-    "authorize",
-    "charge_stored",
-    "capture",
-    "void",
-    "end_challenge",
-    "refund",
-    "find",
-    "find_movement",
-    "open_page",
-    "find_page",
-    "end_page",
-)
 _PAUSE = 0.05
 _read = statements._read
 
@@ -58,7 +45,7 @@ class StoppingStatements:
 
     def __init__(self, path: Path) -> None:
         self._queries = _read(path)
-        self._room = path.parent.name if path.stem == "queries" else path.stem
+        self._room = room_of(path)
 
     def __getattr__(self, name: str) -> Any:
         statement = getattr(self._queries, name)

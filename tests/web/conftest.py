@@ -16,7 +16,7 @@ import paydesk.app
 import paydesk.equipment
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.domain.operations.history import History
-from paydesk.domain.payments.money_gate import LATER, Standing
+from paydesk.domain.payments.hold_gate import LATER, Standing
 from paydesk.settings import Settings
 
 WHY = "the database was restored"

@@ -16,12 +16,12 @@ from tests.conftest import migrated_database
 from tests.shopfront import open_page, press_pay
 from tests.web.checkout.test_paying import SHOP, VISA, leads_to, text_of
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.operations.history import hold, queries, read
-from paydesk.domain.payments import money_gate as gate
+from paydesk.domain.payments import hold_gate as gate
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.card_guard import CardGuard, OwnLimits, find_card_guard, lift_pause, tighten
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.guarding import Counted, Limits, in_test_mode
+from paydesk.domain.payments.card_guard import Counted, Limits, in_test_mode
 from paydesk.equipment import card_limits
 
 app = typer.Typer(help="The guard against card testing: see it, tighten it, end a pause.", no_args_is_help=True)

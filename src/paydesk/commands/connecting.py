@@ -24,12 +24,12 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
+from paydesk.database.pgbouncer import refused_settings, require_pooler
 from paydesk.database.pool import AWAY, Database, connected
-from paydesk.database.pooling import refused_settings, require_pooler
 from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.operations.copying import refuse_live_acquirer
 from paydesk.domain.operations.history import History
-from paydesk.domain.sealing.needing import require_vault_keys
+from paydesk.domain.sealing.needed_keys import require_vault_keys
 from paydesk.equipment import history_of, vault_of
 from paydesk.logs import log_to_stderr
 from paydesk.required_keys import require_keys

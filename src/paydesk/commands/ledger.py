@@ -26,7 +26,7 @@ from paydesk.core.spreadsheets import csv_line
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.ledger.balances import Posting, balances, count_postings, reserve_calendar, statement
 from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, list_payouts
-from paydesk.domain.merchants.api_calls import check_request_key
+from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.payouts import pay_out, read_bank_account
 

@@ -13,7 +13,7 @@ from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.links import Link
 from paydesk.domain.accounts.operators import create_operator, list_operators, remove_operator, reset_second_factor
 from paydesk.equipment import gate_of

@@ -17,7 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.money import parse_typed, written
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.api_calls import check_request_key
+from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.payments.desk import Desk

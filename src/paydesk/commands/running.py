@@ -30,7 +30,7 @@ from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.operations.copying import refuse_live_acquirer
-from paydesk.domain.sealing.needing import require_vault_keys
+from paydesk.domain.sealing.needed_keys import require_vault_keys
 from paydesk.equipment import mailbox_of, vault_of
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager

@@ -1,9 +1,9 @@
 """The schema as one text: what a new database gets in one go, in the place of all steps up
 to a number.
 
-`schema/` holds it, a file per noun, each table whole with what belongs to it. It never changes:
-later steps do. A database that was brought to that number step by step is recognised by its
-catalog, which must be the baseline's.
+`baseline_0165/` holds it, a file per noun, each table whole with what belongs to it. It never
+changes: later steps do. A database that was brought to that number step by step is recognised by
+its catalog, which must be the baseline's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOUNS = (
     *("merchants", "accounts", "customers", "subscriptions", "payments", "card_guard", "deliveries", "chargebacks"),
     *("ledger", "pingbacks", "mail", "alarms", "operations", "deployment"),
 )
-"""The files of `schema/` in their order: none needs what comes after it."""
+"""The files of `baseline_0165/` in their order: none needs what comes after it."""
 
 _BESIDE = "paydesk_baseline"
 """The schema in which the baseline is made to be looked at, and undone again."""
@@ -82,7 +82,7 @@ _Catalog: TypeAlias = dict[tuple[str, str, str], Thing]
 @cache
 def baseline_sql() -> str:
     """The baseline, as a step: what makes it, after the line that says which code runs on it."""
-    texts = [files("paydesk.database").joinpath("schema", f"{noun}.sql").read_text() for noun in NOUNS]
+    texts = [files("paydesk.database").joinpath("baseline_0165", f"{noun}.sql").read_text() for noun in NOUNS]
     return "\n".join([f"-- oldest code: {OLDEST_CODE}", *texts])
 
 
@@ -108,7 +108,7 @@ async def require_same(connection: asyncpg.Connection) -> None:
         more = f", and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
         raise SetupError(
             f"the database's schema is at step {NUMBER}, but not as the steps up to it make it: "
-            f"{'; '.join(differing[:_NAMED])}{more}. Put this right, as paydesk/database/schema has it, and run "
+            f"{'; '.join(differing[:_NAMED])}{more}. Put this right, as paydesk/database/baseline_0165 has it, and run "
             "paydesk migrate again. Nothing was changed"
         )
 

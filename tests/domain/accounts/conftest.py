@@ -15,11 +15,11 @@ from tests.domain.accounts.someone import PASSWORD, CountingHasher, Someone, con
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.entering import sign_up
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.accounts.signing_in import sign_up
 from paydesk.domain.accounts.team import invite
 from paydesk.domain.mail.queueing import open_facts
 

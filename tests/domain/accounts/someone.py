@@ -15,11 +15,11 @@ from argon2.profiles import CHEAPEST
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
+from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.audit import list_own_entries
-from paydesk.domain.accounts.entering import log_in
-from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.second_factor import begin_enrolment, confirm_enrolment
 from paydesk.domain.accounts.sessions import LoggedIn, Session, find_session
+from paydesk.domain.accounts.signing_in import log_in
 
 PASSWORD = "a long enough sentence"
 

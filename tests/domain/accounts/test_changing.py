@@ -11,6 +11,7 @@ from tests.domain.accounts.someone import PASSWORD, Someone, new_client, new_ema
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Malformed, TooMany
 from paydesk.domain.accounts import tokens
+from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, Gate, NotLetIn, NotLoggedIn
 from paydesk.domain.accounts.changing import (
     PACE,
     ask_for_email_change,
@@ -23,7 +24,6 @@ from paydesk.domain.accounts.changing import (
     send_confirmation_again,
 )
 from paydesk.domain.accounts.devices import see_device
-from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLetIn, NotLoggedIn
 from paydesk.domain.accounts.sessions import Stage, find_session
 
 NEW = "another long sentence"

@@ -8,7 +8,7 @@ from tests.domain.accounts.conftest import Join, Mails
 from tests.domain.accounts.someone import Someone
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.business.key_pairs import GRACE_PERIODS, end_key, public_keys, rotate_keys
 from paydesk.domain.business.pingback_settings import find_pingback_settings, save_pingback_settings

@@ -14,6 +14,7 @@ from tests.domain.accounts.someone import PASSWORD, Someone, new_email
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, TooMany
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.access_needs import ConfirmationNeeded, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.changing import (
     ask_for_email_change,
     ask_for_reset,
@@ -21,7 +22,6 @@ from paydesk.domain.accounts.changing import (
     confirm_email,
     reset_password,
 )
-from paydesk.domain.accounts.gate import ConfirmationNeeded, Gate, NotLetIn, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.operators import create_operator
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.second_factor import (

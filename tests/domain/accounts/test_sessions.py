@@ -10,9 +10,8 @@ from tests.domain.accounts.someone import Someone, new_client
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Forbidden, NotFound
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.entering import open_another_shop
-from paydesk.domain.accounts.forgetting import forget_past_entries
-from paydesk.domain.accounts.gate import Client, Gate, NotLoggedIn
+from paydesk.domain.accounts.access_needs import Client, Gate, NotLoggedIn
+from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.accounts.roles import Permission, Role
 from paydesk.domain.accounts.sessions import (
     IDLE,
@@ -27,6 +26,7 @@ from paydesk.domain.accounts.sessions import (
     require,
     require_operator,
 )
+from paydesk.domain.accounts.signing_in import open_another_shop
 from paydesk.domain.merchants.shop import Shop
 
 SECOND = timedelta(seconds=1)

@@ -12,8 +12,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, Gone, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import list_entries
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Permission, Role
 from paydesk.domain.accounts.sessions import require

@@ -16,7 +16,7 @@ from tests.standings import standings
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
@@ -26,8 +26,8 @@ from paydesk.domain.billing.for_customer import Holding, find_holding, past_paym
 from paydesk.domain.billing.replacing_cards import NewCard, Replaced, Result, replace_card, settle_challenge
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.card_guard import Limits
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
     Refused,

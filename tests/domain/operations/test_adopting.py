@@ -26,7 +26,7 @@ from paydesk.domain.operations import adopting
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept
-from paydesk.domain.payments.keying import pads_of
+from paydesk.domain.payments.idempotency_keys import pads_of
 from paydesk.domain.payments.paying import Paid
 
 DECLINED = "4000000000000002"

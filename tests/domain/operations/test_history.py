@@ -18,7 +18,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.operations import history as module
 from paydesk.domain.operations.history import Beat, History, Memory, Reading, Verdict, compare, hold, queries, read
 from paydesk.domain.operations.restoring import GAP
-from paydesk.domain.payments.money_gate import Standing
+from paydesk.domain.payments.hold_gate import Standing
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HERE, PROMOTED, ELSEWHERE = "71/00000002", "71/00000003", "72/00000001"

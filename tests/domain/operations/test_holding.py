@@ -22,7 +22,7 @@ from tests.domain.subscriptions.subscriber import Subscriber
 from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing as AtTheBank
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing as AtTheBank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Held, Malformed
 from paydesk.database.pool import Database, connected
@@ -35,7 +35,7 @@ from paydesk.domain.operations.history import History, hold, read
 from paydesk.domain.operations.holding import accept, lift_if_whole, tend_hold, watch_history
 from paydesk.domain.operations.memory_file import memory_file, recall
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.money_gate import MoneyGate, Standing
+from paydesk.domain.payments.hold_gate import MoneyGate, Standing
 from paydesk.domain.payments.refunding import refund
 
 Buy = Callable[..., Awaitable[int]]
@@ -362,7 +362,7 @@ async def test_a_gate_waits_a_moment_while_it_is_looked() -> None:
 
 
 async def test_a_gate_that_stays_shut_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paydesk.domain.payments.money_gate.PATIENCE", 0.01)
+    monkeypatch.setattr("paydesk.domain.payments.hold_gate.PATIENCE", 0.01)
     with pytest.raises(Held, match="nothing was begun, try again") as refused:
         await MoneyGate(Standing.LOOKING).require()
     assert refused.value.retry_after == 3

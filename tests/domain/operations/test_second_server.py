@@ -15,7 +15,7 @@ from paydesk.database.pool import Database
 from paydesk.database.standbys import Standbys
 from paydesk.domain.operations import second_server
 from paydesk.domain.operations.second_server import StandbyWatch
-from paydesk.domain.payments.money_gate import MoneyGate, Standing
+from paydesk.domain.payments.hold_gate import MoneyGate, Standing
 
 __all__ = ["database", "database_url"]
 

@@ -34,8 +34,8 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.acquirers.simulator.record import Kind
-from paydesk.adapters.acquirers.simulator.standing import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database

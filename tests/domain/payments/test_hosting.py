@@ -12,11 +12,11 @@ from tests import shopfront
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
-from paydesk.adapters.acquirers.passing import PassingAcquirer
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.acquirers.simulator.record import Kind
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding

@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.payments import janitor

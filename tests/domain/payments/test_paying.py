@@ -12,14 +12,14 @@ from tests.banks import HeldBank, answering, ending_in
 from tests.shopfront import payer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.payments import paying
+from paydesk.domain.payments.card_guard import Limits
 from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
-from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.paying import Paid, Refused, Unsettled, pay
 
 Charges = Callable[[], list[Standing]]

@@ -11,7 +11,7 @@ from tests.domain.payments.conftest import Till
 from tests.shopfront import buy, give_back
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.accounts.forgetting import forget_past_entries
+from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.payments.refundable import OverLimit, RefundLimits
 from paydesk.domain.payments.refunding import Refund
 

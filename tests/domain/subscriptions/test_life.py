@@ -10,7 +10,7 @@ from decimal import Decimal
 from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.shop import Shop

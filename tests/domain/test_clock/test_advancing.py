@@ -15,7 +15,7 @@ from tests import breaking, set_back, shopfront
 from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.shopfront import find_subscription
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from paydesk.adapters.acquirers.interface import Purchase
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
 

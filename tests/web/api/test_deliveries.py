@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import set_back
 from tests.shopfront import ships
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database

@@ -11,7 +11,7 @@ from tests import set_back
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.api_calls import Answer, ApiCall, begin_call, forget_calls
+from paydesk.domain.merchants.idempotent_calls import Answer, ApiCall, begin_call, forget_calls
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
@@ -172,7 +172,7 @@ class TestInTheDatabase:
     async def test_a_call_that_takes_long_keeps_its_lease(
         self, database: Database, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("paydesk.domain.merchants.api_calls.RENEWAL", timedelta(milliseconds=5))
+        monkeypatch.setattr("paydesk.domain.merchants.idempotent_calls.RENEWAL", timedelta(milliseconds=5))
         first = await begin_call(database, shop, "k", b"1", real_now=utc_now())
         assert isinstance(first, ApiCall)
         mine = "select leased_until from api_call where merchant_id = $1"

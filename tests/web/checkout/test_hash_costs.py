@@ -15,10 +15,10 @@ import pytest
 from paydesk.core.clock import utc_now
 from paydesk.database import waiting
 from paydesk.database.pool import Database
-from paydesk.domain.merchants import genuine
-from paydesk.domain.merchants.genuine import MOST_REFUSED
-from paydesk.domain.merchants.hashing import MOST_WAITING, guesses
+from paydesk.domain.merchants import verifying
+from paydesk.domain.merchants.hash_threads import MOST_WAITING, guesses
 from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.verifying import MOST_REFUSED
 from paydesk.domain.payments import diagnosis, receiving
 from paydesk_client import Gateway, signature
 from paydesk_client.parameters import urlencode
@@ -79,7 +79,7 @@ async def test_only_what_is_long_is_checked_beside_the_event_loop(
         threads.append(threading.current_thread())
         return signature.sign(*given)
 
-    monkeypatch.setattr(genuine, "sign", signed)
+    monkeypatch.setattr(verifying, "sign", signed)
     await web.post("/payment/form", data=signed_form() | sent)
     assert [thread is not threading.current_thread() for thread in threads] == [beside]
 
@@ -93,8 +93,8 @@ async def test_refused_forms_have_a_limit_of_their_own(
     def looked_at(*_: Any) -> None:
         raise AssertionError("this was not to be looked at")
 
-    monkeypatch.setattr(genuine, "verify", looked_at)
-    monkeypatch.setattr(genuine, "sign", looked_at)
+    monkeypatch.setattr(verifying, "verify", looked_at)
+    monkeypatch.setattr(verifying, "sign", looked_at)
     answer = await web.post("/payment/form", data=signed_form() | WRONG, headers=JSON)
     assert (answer.status_code, "wrong hash" in answer.json()["message"]) == (429, True)
 
@@ -125,7 +125,7 @@ async def test_a_burst_of_refused_forms_gets_no_further_than_one_after_another(
         looked_at.append(None)
         return signature.verify(*given)
 
-    monkeypatch.setattr(genuine, "verify", counted)
+    monkeypatch.setattr(verifying, "verify", counted)
     form = signed_form() if door == "/payment/form" else {"public_key": merchant.public_key, "status": "delivered"}
     form |= WRONG
     nobody_is_too_busy(monkeypatch)

@@ -11,7 +11,7 @@ from tests.shopfront import open_page, press_pay
 from tests.web.checkout.test_paying import ASKS_CUSTOMER, SHOP, VISA, leads_to
 from tests.web.conftest import Hold
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from tests.shopfront import open_page, press_pay
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, change_merchant

@@ -13,12 +13,12 @@ import httpx
 import pytest
 from tests.shopfront import open_page, press_pay
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.payments.card_guard import Limits
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.guarding import Limits
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.web.checkout.services import CheckoutServices
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.shopfront import TYPED, open_page, press_pay
 
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant

@@ -9,7 +9,7 @@ from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.guarding import Limits, count_declines
+from paydesk.domain.payments.card_guard import Limits, count_declines
 
 
 async def test_an_operator_ends_a_pause_and_its_alarm_with_it(

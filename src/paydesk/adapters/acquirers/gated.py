@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
-from paydesk.adapters.acquirers.passing import PassingAcquirer
+from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 
 _Answer = TypeVar("_Answer")
 

@@ -23,7 +23,7 @@ from yarl import URL
 
 from paydesk import __version__
 from paydesk.adapters.outbound.addresses import AddressNotAllowed, Network, refusal
-from paydesk.adapters.outbound.names import NameResolver
+from paydesk.adapters.outbound.name_lookups import NameResolver
 from paydesk.adapters.outbound.wording import in_words
 
 _IDLE_SECONDS = 2.0

@@ -16,10 +16,9 @@ from paydesk.core.errors import Conflict, TooMany
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout
+from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
-from paydesk.domain.accounts.entering import ask_to_confirm, check_password, forgive_account
-from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.notices import Mail, send_link, send_notice
 from paydesk.domain.accounts.people import (
     AccountHolder,
@@ -31,6 +30,7 @@ from paydesk.domain.accounts.people import (
     queries,
 )
 from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_token, require_open, require_recent
+from paydesk.domain.accounts.signing_in import ask_to_confirm, check_password, forgive_account
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
 
 PACE = 0.25

@@ -7,8 +7,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.audit import Action
-from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.notices import send_notice
 from paydesk.domain.accounts.sessions import Session, require_open
 

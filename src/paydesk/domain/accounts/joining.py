@@ -7,11 +7,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from paydesk.core.errors import Conflict
+from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.audit import Action, Actor, record
-from paydesk.domain.accounts.entering import add_person
-from paydesk.domain.accounts.gate import Client, Gate
 from paydesk.domain.accounts.people import parse_language, parse_name
 from paydesk.domain.accounts.sessions import LoggedIn, begin_session, find_session
+from paydesk.domain.accounts.signing_in import add_person
 from paydesk.domain.accounts.team import find_invitation, join, use_invitation
 
 

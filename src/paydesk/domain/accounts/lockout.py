@@ -15,7 +15,7 @@ from datetime import datetime
 
 from paydesk.core.errors import TooMany
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 
 queries = load_statements(__package__ or "")
 

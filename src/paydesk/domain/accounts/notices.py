@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from paydesk.core.storable import storable_json
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Actor
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.mail.queueing import queue_mail, seal_fact
 
 queries = load_statements(__package__ or "", "notices.sql")

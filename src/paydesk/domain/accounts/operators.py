@@ -10,13 +10,13 @@ from datetime import datetime
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.records import records_of
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, record
-from paydesk.domain.accounts.entering import add_person
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.lockout import SECOND_FACTOR, forgive_all
 from paydesk.domain.accounts.notices import send_notice
 from paydesk.domain.accounts.people import AccountHolder, Person, find_holder, findable, parse_name, queries
 from paydesk.domain.accounts.sessions import end_all_sessions
+from paydesk.domain.accounts.signing_in import add_person
 from paydesk.domain.accounts.tokens import FIRST_PASSWORD, Purpose, add_token
 
 

@@ -18,9 +18,9 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout
+from paydesk.domain.accounts.access_needs import Gate, NotLetIn
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.devices import guesser
-from paydesk.domain.accounts.gate import Gate, NotLetIn
 from paydesk.domain.accounts.notices import send_notice
 from paydesk.domain.accounts.people import queries
 from paydesk.domain.accounts.sessions import LIFETIME, Session, Stage, renew_token, require_recent

@@ -14,8 +14,8 @@ from paydesk.core.errors import Forbidden, NotFound
 from paydesk.core.storable import storable_text
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.audit import Action, Actor, record
-from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.merchants.shop import Shop

@@ -11,8 +11,8 @@ from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts import lockout
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.people import queries as people_queries
 from paydesk.domain.accounts.roles import Permission, Role, allows

@@ -10,7 +10,7 @@ from enum import StrEnum
 from paydesk.core.errors import Gone, TooMany
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection
-from paydesk.domain.accounts.gate import Gate
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.people import queries
 
 

@@ -21,7 +21,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import one_by_one, set_aside
+from paydesk.domain.alarms.setting_aside import one_by_one, set_aside
 from paydesk.domain.billing.replacing_cards import CardChange, record, record_ending, record_finding
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk

@@ -25,17 +25,17 @@ from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of, one_by_one, set_aside
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of, one_by_one, set_aside
 from paydesk.domain.billing.marking import renewal_mark
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
+from paydesk.domain.payments.off_session import charge_unattended
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.refusals import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
-from paydesk.domain.payments.unattended import charge_unattended
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.rows import RenewalRow
 from paydesk.loops.repeating import repeat

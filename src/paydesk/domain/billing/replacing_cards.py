@@ -36,7 +36,7 @@ from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.marking import BegunCheck, card_mark
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import guarding, metrics
+from paydesk.domain.payments import card_guard, metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
@@ -94,7 +94,7 @@ class _Intent:
 
     change: CardChange
     check: Purchase
-    counts: list[guarding.Count]
+    counts: list[card_guard.Count]
 
 
 Result = Replaced | Refused | ConfirmWithBank | Unsettled
@@ -138,7 +138,7 @@ async def _commit_intent(
     """
     shop = Shop(subscription.merchant_id, subscription.live)
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
-    counts = guarding.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
+    counts = card_guard.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
     counted_at = utc_now()
     known = record_of(
         _Prepared,
@@ -147,11 +147,11 @@ async def _commit_intent(
             **names,
             client_address=new.client_address,
             since=now - GUARD_WINDOW,
-            **guarding.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
+            **card_guard.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
             now=now,
         ),
     )
-    if guarding.is_refused(known):
+    if card_guard.is_refused(known):
         return Refused("too_many_attempts")
     change = CardChange(
         shop=shop,
@@ -177,7 +177,7 @@ async def _commit_intent(
         ),
     )
     if begun is None:
-        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=counted_at))
+        desk.later(card_guard.take_back(desk.database, shop, counts, counted_at=counted_at))
         raise Conflict("another change of this card is under way, or the subscription has ended")
     check = Purchase(
         key=change.key,
@@ -202,7 +202,7 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
     try:
         what = f"card change {change.id}"
         answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
-        desk.forgive(change.shop, guarding.forgiven_by(answer, intent.counts))
+        desk.forgive(change.shop, card_guard.forgiven_by(answer, intent.counts))
         return await record(desk, change, answer, now=now)
     except (OutcomeUnknown, KeyUsed) as error:
         log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
@@ -228,7 +228,7 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
 
-class _Prepared(guarding.Try, frozen=True):
+class _Prepared(card_guard.Try, frozen=True):
     """A try that was counted, and the id that its card change will have."""
 
     change_id: int
@@ -271,7 +271,7 @@ async def _record_refusal(
     """Record that a bank or its customer refused, and count it against card testing."""
     result = await record_ending(desk.database, change, state, reason, now=now)
     if isinstance(result, Refused):
-        desk.later(guarding.count_declines(desk.database, [change.shop], desk.limits_of, now=now))
+        desk.later(card_guard.count_declines(desk.database, [change.shop], desk.limits_of, now=now))
     return result
 
 

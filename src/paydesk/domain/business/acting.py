@@ -11,8 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.audit import Action, record
-from paydesk.domain.accounts.gate import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
 from paydesk.domain.business.payments_for_team import find_payment_for_team

@@ -22,7 +22,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
-from paydesk.domain.payments.guarding import ABOUT, AUTHENTICATE_FOR, DAY, HOUR, RATE_WINDOW, Counted, Limits
+from paydesk.domain.payments.card_guard import ABOUT, AUTHENTICATE_FOR, DAY, HOUR, RATE_WINDOW, Counted, Limits
 
 queries = load_statements(__package__ or "", "card_guard.sql")
 

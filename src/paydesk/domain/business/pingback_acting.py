@@ -8,8 +8,8 @@ from datetime import datetime
 
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import test_events

@@ -14,8 +14,8 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, Actor, record
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent

@@ -14,8 +14,8 @@ from paydesk.core.errors import Malformed, NotFound, Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.people import parse_name, parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent

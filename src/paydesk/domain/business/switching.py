@@ -7,8 +7,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from paydesk.core.errors import Conflict
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
-from paydesk.domain.accounts.gate import Gate
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.merchants.merchant import change_merchant

@@ -22,9 +22,9 @@ from paydesk.core.storable import storable_json
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, reason_of, set_aside
 from paydesk.domain.chargebacks import metrics
 from paydesk.domain.chargebacks.booking import Booked, record_dispute
 from paydesk.domain.chargebacks.reckoning import Waits

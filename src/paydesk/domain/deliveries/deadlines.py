@@ -12,7 +12,7 @@ import structlog
 from paydesk.core.clock import utc_now
 from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look

@@ -17,8 +17,8 @@ from itertools import islice
 from dateutil.relativedelta import relativedelta
 
 from paydesk.adapters.acquirers.simulator import Record
+from paydesk.adapters.acquirers.simulator.purchase_state import standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind
-from paydesk.adapters.acquirers.simulator.standing import standing_of
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of

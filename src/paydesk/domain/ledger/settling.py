@@ -12,7 +12,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, names_of
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "settling.sql")

@@ -18,9 +18,9 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, DueRow, claimed, one_by_one, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, one_by_one, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import FAR
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS

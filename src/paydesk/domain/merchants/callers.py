@@ -13,9 +13,9 @@ from paydesk.core.errors import Forbidden, Malformed, TooMany, Unauthorized
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.genuine import is_genuine
 from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer, refuse_in_a_copy, scopes_there
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.verifying import is_genuine
 from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version
 
 queries = load_statements(__package__ or "", "callers.sql")

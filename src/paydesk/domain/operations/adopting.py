@@ -24,7 +24,7 @@ from paydesk.core.money import written
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import reason_of
+from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
 from paydesk.domain.payments.desk import KEY_LIFETIME, Desk

@@ -24,7 +24,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.operations import metrics
 from paydesk.domain.operations.restoring import GAP, Begun
-from paydesk.domain.payments.money_gate import LOOKING, MoneyGate, Standing
+from paydesk.domain.payments.hold_gate import LOOKING, MoneyGate, Standing
 
 queries = load_statements(__package__ or "", "history.sql")
 log = structlog.get_logger()

@@ -25,7 +25,7 @@ from paydesk.domain.operations.memory_file import remember
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.operations.restoring import Begun
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.money_gate import Standing
+from paydesk.domain.payments.hold_gate import Standing
 from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
 

@@ -20,7 +20,7 @@ from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import reason_of
+from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.operations import metrics
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.giving_back import finish_given_back, give_back

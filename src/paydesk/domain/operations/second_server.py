@@ -18,7 +18,7 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.standbys import Standbys, watch_standbys
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
-from paydesk.domain.payments.money_gate import MoneyGate
+from paydesk.domain.payments.hold_gate import MoneyGate
 from paydesk.loops.repeating import repeat
 
 log = structlog.get_logger()

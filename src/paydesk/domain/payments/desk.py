@@ -12,10 +12,10 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import guarding
-from paydesk.domain.payments.guarding import Limits, in_test_mode
-from paydesk.domain.payments.keying import pads_of
-from paydesk.domain.payments.money_gate import MoneyGate
+from paydesk.domain.payments import card_guard
+from paydesk.domain.payments.card_guard import Limits, in_test_mode
+from paydesk.domain.payments.hold_gate import MoneyGate
+from paydesk.domain.payments.idempotency_keys import pads_of
 
 KEY_LIFETIME = timedelta(minutes=1)
 """How long an acquirer may accept an attempt's key; a call that takes longer was lost."""
@@ -48,7 +48,7 @@ class Desk:
     """What everything passes that begins to move money."""
     under_way: set[asyncio.Task[object]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
-    amends: guarding.Amends = field(default_factory=guarding.Amends)
+    amends: card_guard.Amends = field(default_factory=card_guard.Amends)
 
     def __post_init__(self) -> None:
         """Give a desk that has no secret of its own for keys one that derives from the vault's."""
@@ -57,11 +57,11 @@ class Desk:
 
     def later(self, accounting: Coroutine[object, None, None]) -> None:
         """Let something be written down that nobody waits for, and that may be lost."""
-        task = asyncio.create_task(guarding.unless_away(accounting))
+        task = asyncio.create_task(card_guard.unless_away(accounting))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
 
-    def forgive(self, shop: Shop, counts: Sequence[guarding.Count]) -> None:
+    def forgive(self, shop: Shop, counts: Sequence[card_guard.Count]) -> None:
         """Let tries be taken back that were no card testing; nobody waits for that."""
         if self.amends.owe(shop, counts):
             self.later(self.amends.make(self.database))

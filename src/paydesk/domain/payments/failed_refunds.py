@@ -21,9 +21,9 @@ from paydesk.core.money import fees_due_again
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import one_by_one, reason_of, set_aside
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.alarms.setting_aside import one_by_one, reason_of, set_aside
 from paydesk.domain.payments import metrics, movement_outcomes
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told

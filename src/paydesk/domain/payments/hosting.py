@@ -39,7 +39,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import guarding, metrics, preparing
+from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import OpenedPage, believed, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
@@ -155,7 +155,7 @@ async def _commit_intent(
     Raises: Conflict if another attempt was faster.
     """
     shop, real_now = checkout.shop, utc_now()
-    counts = guarding.address_counts(desk.vault, guest.client_address)
+    counts = card_guard.address_counts(desk.vault, guest.client_address)
     known = await preparing.prepare(desk, checkout, guest.client_address, counts, counted_at=real_now, now=now)
     if refusal := preparing.why_refused(known):
         return Refused(refusal)
@@ -193,7 +193,7 @@ async def _commit_intent(
                 expires_at=asked.expires_at,
             )
     if begun is None:
-        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=real_now))
+        desk.later(card_guard.take_back(desk.database, shop, counts, counted_at=real_now))
         raise Conflict("another attempt to pay this order is under way")
     wanted = await wanted_page(desk, shop, known.attempt_id)
     assert wanted is not None

@@ -26,13 +26,13 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import set_aside, side_by_side
+from paydesk.domain.alarms.setting_aside import set_aside, side_by_side
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.asking_pages import OpenedPage, end_page, find_page
+from paydesk.domain.payments.card_guard import count_declines
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.forgotten_purchases import hold, is_of_its_terms, take_up, took
-from paydesk.domain.payments.guarding import count_declines
 from paydesk.domain.payments.hosting import open_again
 from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
@@ -43,6 +43,7 @@ from paydesk.domain.payments.lookups import (
     next_look,
 )
 from paydesk.domain.payments.movements import count_unknown, finish_movements
+from paydesk.domain.payments.off_session import find_unattended
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
     PAGE_LOOK,
@@ -53,7 +54,6 @@ from paydesk.domain.payments.outcomes import (
     record_endings,
 )
 from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
-from paydesk.domain.payments.unattended import find_unattended
 from paydesk.domain.payments.undoing import GivenUp, undo
 from paydesk.loops.repeating import repeat
 

@@ -19,9 +19,9 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.alarms.apart import Worked, set_aside, together
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.intents import Movement
 from paydesk.domain.payments.movement_effects import Change, ToRecord, change_of

@@ -17,7 +17,7 @@ from paydesk.core.payment_systems import payment_system
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.alarms.apart import Worked, set_aside, together
+from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP

@@ -31,7 +31,7 @@ from paydesk.core.errors import Conflict, Gone
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments import guarding, metrics, preparing
+from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
@@ -114,7 +114,7 @@ class _Intent:
     attempt_id: int
     purchase: Purchase
     report: BegunAttempt
-    counts: list[guarding.Count]
+    counts: list[card_guard.Count]
 
 
 async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, now: datetime) -> Result:
@@ -162,7 +162,7 @@ async def _commit_intent(
     """
     shop = checkout.shop
     is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
-    counts = guarding.counts_of(desk.vault, payer.card, payer.client_address, live=shop.live, is_check=is_check)
+    counts = card_guard.counts_of(desk.vault, payer.card, payer.client_address, live=shop.live, is_check=is_check)
     counted_at = utc_now()
     known = await preparing.prepare(desk, checkout, payer.client_address, counts, counted_at=counted_at, now=now)
     if refusal := preparing.why_refused(known):
@@ -196,7 +196,7 @@ async def _commit_intent(
         ),
     )
     if begun is None:
-        desk.later(guarding.take_back(desk.database, shop, counts, counted_at=counted_at))
+        desk.later(card_guard.take_back(desk.database, shop, counts, counted_at=counted_at))
         raise Conflict("another attempt to pay this order is under way")
     purchase = Purchase(
         key=begun.idempotency_key,
@@ -225,7 +225,7 @@ async def _call_and_record(
         old, forgotten = now > checkout.created_at + acquirer.key_lifetime, intent.report.was_forgotten
         wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old, was_forgotten=forgotten)
         answer, _ = await under_its_key(desk.database, acquirer, wish, ask)
-        desk.forgive(checkout.shop, guarding.forgiven_by(answer, intent.counts))
+        desk.forgive(checkout.shop, card_guard.forgiven_by(answer, intent.counts))
         if isinstance(answer, Approved):
             leads = way_back(checkout) is Way.ITSELF
             # What took up an older purchase is not what its intent said.
@@ -273,7 +273,7 @@ async def _record_ending(desk: Desk, ending: Ending, *, now: datetime) -> Refuse
     """Record that nothing was taken, and count it against card testing."""
     recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
     if recorded:
-        desk.later(guarding.count_declines(desk.database, [ending.shop], desk.limits_of, now=utc_now()))
+        desk.later(card_guard.count_declines(desk.database, [ending.shop], desk.limits_of, now=utc_now()))
     return Refused(str(ending.reason)) if recorded else Unsettled()
 
 
@@ -344,7 +344,7 @@ async def _record_finding(
     if isinstance(finding, Approved | Declined):
         result = await record_answer(desk, checkout, attempt.id, finding, now=now)
         if isinstance(finding, Approved):
-            counts = guarding.address_counts(desk.vault, attempt.client_address)
+            counts = card_guard.address_counts(desk.vault, attempt.client_address)
             desk.forgive(checkout.shop, counts)
         if isinstance(result, Paid) and attempt.checkout_id != checkout.id:
             raise Conflict("the order was paid through another checkout")

@@ -10,14 +10,14 @@ from datetime import datetime
 from paydesk.core.cards import split_name
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments import guarding
+from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import Desk
 
 queries = load_statements(__package__ or "")
 
 
-class Prepared(guarding.Try, frozen=True):
+class Prepared(card_guard.Try, frozen=True):
     """A try that was counted, and the id that its attempt will have."""
 
     shipped_goods: bool
@@ -29,7 +29,7 @@ async def prepare(
     desk: Desk,
     checkout: Checkout,
     client_address: str,
-    counts: Sequence[guarding.Count],
+    counts: Sequence[card_guard.Count],
     *,
     counted_at: datetime,
     now: datetime,
@@ -44,8 +44,8 @@ async def prepare(
             live=shop.live,
             checkout_id=checkout.id,
             client_address=client_address,
-            declined_since=now - guarding.HOUR,
-            **guarding.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
+            declined_since=now - card_guard.HOUR,
+            **card_guard.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
             now=now,
         ),
     )
@@ -55,7 +55,7 @@ def why_refused(known: Prepared) -> str:
     """The guard that refuses a try, empty if none does."""
     if known.suspended:
         return "suspended"
-    return "too_many_attempts" if guarding.is_refused(known) else ""
+    return "too_many_attempts" if card_guard.is_refused(known) else ""
 
 
 def customer_row(checkout: Checkout, email: str, country: str, language: str, holder: str = "") -> dict[str, object]:

@@ -15,12 +15,12 @@ from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.merchants.genuine import is_genuine
-from paydesk.domain.merchants.hashing import guesses
+from paydesk.domain.merchants.hash_threads import guesses
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import KeyUnreadable, Scope, Signer, find_signer, refuse_in_a_copy, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
 from paydesk.domain.payments.requests import (

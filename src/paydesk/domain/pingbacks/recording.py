@@ -16,7 +16,7 @@ from paydesk.core import card_numbers
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import set_aside, together
+from paydesk.domain.alarms.setting_aside import set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL

@@ -10,7 +10,7 @@ from paydesk.core.errors import Busy, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.apart import ASIDE, one_by_one, set_aside
+from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, set_aside
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope

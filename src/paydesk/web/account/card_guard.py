@@ -9,7 +9,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.card_guard import OwnLimits, find_card_guard, forget_test_tries, tighten
-from paydesk.domain.payments.guarding import OUT_OF_THE_WAY, Counted
+from paydesk.domain.payments.card_guard import OUT_OF_THE_WAY, Counted
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit

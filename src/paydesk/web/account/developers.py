@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable
 from paydesk.core.periods import parse_period
-from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import key_pairs, pingback_settings, test_clock
 from paydesk.domain.business.pingback_settings import EXTRA_EVENTS, PingbackSettings

@@ -7,7 +7,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.core.errors import PaydeskError
-from paydesk.domain.accounts import changing, entering
+from paydesk.domain.accounts import changing, signing_in
 from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.second_factor import pass_second_factor
 from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session, find_session
@@ -40,7 +40,7 @@ async def sign_up(visit: Visit) -> Response:
     """Open an account with a shop in test mode, and log in."""
     entered = {name: visit.form.text(name, 300) for name in ("shop_name", "name", "email")}
     try:
-        logged_in = await entering.sign_up(
+        logged_in = await signing_in.sign_up(
             visit.gate,
             **entered,
             password=visit.form.raw("password"),
@@ -70,7 +70,7 @@ async def log_in(visit: Visit) -> Response:
     """
     email, goal = visit.form.text("email", 300), own_path(visit.form.text("next"))
     try:
-        logged_in = await entering.log_in(
+        logged_in = await signing_in.log_in(
             visit.gate, email=email, password=visit.form.raw("password"), client=visit.client, now=visit.now
         )
     except PaydeskError as error:
@@ -193,7 +193,7 @@ async def confirm(visit: Visit) -> Response:
     """
     goal, again = own_path(visit.form.text("_goal")), visit.form.has("_again")
     try:
-        await entering.confirm(visit.gate, visit.session, password=visit.form.raw("_password"), now=visit.now)
+        await signing_in.confirm(visit.gate, visit.session, password=visit.form.raw("_password"), now=visit.now)
     except PaydeskError as error:
         fields = list(visit.form.but("csrf", "_goal", "_again", "_back", "_password", "username")) if again else None
         return visit.page(

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable, Unsure
 from paydesk.core.money import minor_digits, parse_typed
-from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
 from paydesk.domain.business.payments_for_team import PaymentForTeam, find_payment_for_team, history_of

@@ -6,7 +6,7 @@ from babel import Locale
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError
-from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import profile_changes, profiles
 from paydesk.domain.business.profile_changes import ChangeStatus

@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.core.errors import PaydeskError
-from paydesk.domain.accounts.entering import open_another_shop
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import look_at
+from paydesk.domain.accounts.signing_in import open_another_shop
 from paydesk.domain.business.switching import switch_test_mode
 from paydesk.web.account.face import FACE
 from paydesk.web.console.cookies import THEMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.core.errors import PaydeskError
-from paydesk.domain.accounts.gate import ConfirmationNeeded
+from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import pingback_acting
 from paydesk.domain.business.made_up_events import EVENTS, ORDER

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError
-from paydesk.domain.merchants.api_calls import KEPT, Answer, ApiCall, begin_call
+from paydesk.domain.merchants.idempotent_calls import KEPT, Answer, ApiCall, begin_call
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.bodies import media_type, raw_body
 from paydesk.web.api.services import ApiServices, Services

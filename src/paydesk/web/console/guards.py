@@ -23,7 +23,7 @@ from paydesk.core.errors import Forbidden, Malformed, NotFound, PaydeskError, Un
 from paydesk.core.paging import LARGEST_ID
 from paydesk.database.pool import AWAY
 from paydesk.database.waiting import may_wait_only_briefly
-from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, NotLoggedIn, SecondFactorNeeded
+from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, NotLoggedIn, SecondFactorNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import (
     Session,

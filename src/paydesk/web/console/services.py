@@ -11,7 +11,7 @@ from typing import ClassVar
 from starlette.requests import Request
 
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.gate import Client, Gate
+from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.console.cookies import Cookies
 from paydesk.web.services import DoorServices

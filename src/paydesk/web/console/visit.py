@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.gate import Client, Gate
+from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_recent

@@ -31,7 +31,7 @@ from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
-from paydesk.web.operator.sides import is_live, side_field, side_tabs
+from paydesk.web.operator.live_or_test import is_live, side_field, side_tabs
 from paydesk.web.texts import mark
 
 section = Section(FACE)

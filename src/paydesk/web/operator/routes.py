@@ -12,8 +12,8 @@ from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator import (
     acquirers,
-    acts,
     alarms,
+    audit_log,
     chargebacks,
     merchants,
     open_outcomes,
@@ -45,6 +45,6 @@ routes: list[Route] = [
     *open_outcomes.section.routes,
     *acquirers.section.routes,
     *queues.section.routes,
-    *acts.section.routes,
+    *audit_log.section.routes,
     *_rest.routes,
 ]

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import Acquirer, Finding, MovementFinding, NothingHeld, OutcomeUnknown
-from paydesk.adapters.acquirers.passing import PassingAcquirer
+from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 
 _Answer = TypeVar("_Answer")
 

@@ -37,8 +37,8 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
 from paydesk.adapters.acquirers.simulator.own_pages import Pages
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
-from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
 from paydesk.core.clock import utc_now
 

@@ -27,7 +27,7 @@ from paydesk.adapters.acquirers.simulator.bank_pages import (
     reference_in,
 )
 from paydesk.adapters.acquirers.simulator.paying_page import page_routes
-from paydesk.adapters.acquirers.simulator.standing import Status
+from paydesk.adapters.acquirers.simulator.purchase_state import Status
 
 _STYLE: Final = files(PACKAGE).joinpath("templates", "bank.css").read_bytes()
 _ANSWER_TO: Final[dict[Decision, Status]] = {"approve": Status.APPROVED, "reject": Status.DECLINED}

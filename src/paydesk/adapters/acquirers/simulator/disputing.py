@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Final
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
-from paydesk.adapters.acquirers.simulator.standing import Standing, standing_of
 from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4
 
 _PAGE: Final = 100

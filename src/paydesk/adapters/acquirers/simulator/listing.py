@@ -8,9 +8,9 @@ from typing import Final
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 from paydesk.adapters.acquirers.simulator.remembering import key_of
-from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 
 _PAGE: Final = 100
 _ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE)

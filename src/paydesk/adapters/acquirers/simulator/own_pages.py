@@ -18,8 +18,8 @@ from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE,
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, KeyUsed
 from paydesk.adapters.acquirers.simulator import disputing, remembering
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
-from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
 from paydesk.core.cards import detect_brand
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from paydesk.adapters.acquirers.interface import Purchase
 from paydesk.adapters.acquirers.simulator import disputing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status
 from paydesk.adapters.acquirers.simulator.record import Kind, plain
-from paydesk.adapters.acquirers.simulator.standing import Standing, Status
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, BY_NUMBER, CHALLENGED
 
 

@@ -21,8 +21,8 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Record
-from paydesk.adapters.acquirers.simulator.standing import Standing, Status, standing_of
 
 KEY_LIFETIME: Final = timedelta(hours=24)
 """How long the bank knows an idempotency key again, as the acquirers of this world do."""

@@ -23,7 +23,7 @@ from tests.shopfront import buy, ship, ships
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank
-from paydesk.adapters.acquirers.simulator.standing import Standing
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -32,7 +32,7 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.keying import pads_of
+from paydesk.domain.payments.idempotency_keys import pads_of
 from paydesk.domain.payments.paying import Paid
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.test_clock.resetting import reset_test_side

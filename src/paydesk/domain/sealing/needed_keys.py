@@ -16,7 +16,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.sealing.resealing import PLACES
 
 log = structlog.get_logger()
-queries = load_statements(__package__ or "", "needing.sql")
+queries = load_statements(__package__ or "", "needed_keys.sql")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 
-queries = load_statements(__package__ or "", "guarding.sql")
+queries = load_statements(__package__ or "", "card_guard.sql")
 log = structlog.get_logger()
 
 HOUR = timedelta(hours=1)

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.hashing import checks
+from paydesk.domain.merchants.hash_threads import checks
 from paydesk.domain.merchants.keys import Signer, queries
 from paydesk_client.signature import Parameters, Version, sign, verify
 

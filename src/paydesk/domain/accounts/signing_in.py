@@ -13,9 +13,9 @@ from paydesk.core.errors import Conflict
 from paydesk.core.storable import storable_json
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout
+from paydesk.domain.accounts.access_needs import Client, Gate, NotLetIn
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
-from paydesk.domain.accounts.gate import Client, Gate, NotLetIn
 from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.notices import queries as notice_queries
 from paydesk.domain.accounts.passwords import Verdict

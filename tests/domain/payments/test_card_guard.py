@@ -26,9 +26,9 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import guarding
+from paydesk.domain.payments import card_guard
+from paydesk.domain.payments.card_guard import Limits, counts_of, networks_of
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.guarding import Limits, counts_of, networks_of
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, pay, settle_challenge
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
@@ -105,9 +105,9 @@ async def test_security_codes_of_a_card_can_not_be_guessed(till: Any, asked: Hea
 async def test_a_wrong_code_is_remembered_for_a_day(till: Any, asked: HeardBank, database: Database) -> None:
     limited = with_limits(till, asked, wrong_cvcs_per_card=1)
     assert await try_card(limited, WRONG_CVC) == Refused("wrong_cvc")
-    await guarding.forget_tries(database, now=utc_now() + timedelta(hours=23))
+    await card_guard.forget_tries(database, now=utc_now() + timedelta(hours=23))
     assert await try_card(limited, WRONG_CVC) == STOPPED
-    await guarding.forget_tries(database, now=utc_now() + timedelta(hours=25))
+    await card_guard.forget_tries(database, now=utc_now() + timedelta(hours=25))
     assert await try_card(limited, WRONG_CVC) == Refused("wrong_cvc")
 
 
@@ -169,7 +169,7 @@ async def _declines_after(till: Any, *, count: int) -> None:
     later, database = utc_now() + timedelta(minutes=11), till.desk.database
     await set_back.times(database, "card_guard", {}, authenticate_until=later + timedelta(hours=1))
     for _ in range(count):
-        await guarding.count_declines(database, [till.shop], till.desk.limits_of, now=later)
+        await card_guard.count_declines(database, [till.shop], till.desk.limits_of, now=later)
 
 
 async def test_a_busy_shop_with_some_declines_is_left_alone(till: Any, asked: HeardBank, database: Database) -> None:
@@ -385,5 +385,5 @@ async def test_with_a_new_key_the_counts_begin_anew_and_the_old_ones_go(
     keys = f"{generate_key_setting()},{deployment_keys['vault_keys']}"
     rotated = replace(limited.desk, vault=Vault.from_settings(keys, deployment_keys["secret_key"]))
     assert await try_card(replace(limited, desk=rotated), DECLINED) == Refused("declined")
-    await guarding.forget_tries(database, now=utc_now() + timedelta(days=1, minutes=1))
+    await card_guard.forget_tries(database, now=utc_now() + timedelta(days=1, minutes=1))
     assert await database.fetchval("select count(*) from card_try") == 0

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from paydesk.database.pool import Database
-from paydesk.domain.alarms.apart import reason_of, set_aside, side_by_side, together
+from paydesk.domain.alarms.setting_aside import reason_of, set_aside, side_by_side, together
 from paydesk.domain.merchants.shop import Shop
 
 

@@ -15,7 +15,7 @@ from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database, connected
 from paydesk.domain.mail.queueing import seal_fact
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
-from paydesk.domain.sealing.needing import keys_needed, queries, require_vault_keys
+from paydesk.domain.sealing.needed_keys import keys_needed, queries, require_vault_keys
 from paydesk.domain.sealing.resealing import PLACES, held, reseal
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from paydesk.commands import connecting
 from paydesk.core.errors import SetupError
-from paydesk.database import pool, pooling
+from paydesk.database import pgbouncer, pool
 from paydesk.database.pool import Database, connected
 
 
 async def test_without_a_pooler_nothing_is_to_change(database: Database) -> None:
-    await pooling.require_pooler(database)
+    await pgbouncer.require_pooler(database)
 
 
 def test_a_pooler_that_refuses_our_settings_is_told_which() -> None:
@@ -34,7 +34,7 @@ async def test_a_pooler_that_leaves_our_settings_out_is_noticed(
         changed.setattr(pool, "SESSION", told)
         async with connected(database_url, most=2) as ignored:
             with pytest.raises(SetupError, match="lack idle_in_transaction_session_timeout: "):
-                await pooling.require_pooler(ignored)
+                await pgbouncer.require_pooler(ignored)
 
 
 async def test_a_pooler_that_loses_prepared_statements_is_noticed(
@@ -49,10 +49,10 @@ async def test_a_pooler_that_loses_prepared_statements_is_noticed(
 
     async with connected(database_url, most=2) as pooled:
         monkeypatch.setattr(asyncpg.Connection, "get_server_pid", lambda _: -1)
-        await pooling.require_pooler(pooled)
+        await pgbouncer.require_pooler(pooled)
         monkeypatch.setattr(asyncpg.prepared_stmt.PreparedStatement, "fetchval", lost)
         with pytest.raises(SetupError, match=r"pgbouncer 1.21 or newer with max_prepared_statements"):
-            await pooling.require_pooler(pooled)
+            await pgbouncer.require_pooler(pooled)
 
 
 async def test_settings_of_the_role_do_as_well(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,9 +60,9 @@ async def test_settings_of_the_role_do_as_well(database_url: str, monkeypatch: p
     monkeypatch.setattr(pool, "SESSION", {"application_name": "paydesk"})
     name = urlsplit(database_url).path[1:]
     async with connected(database_url, most=2) as pooled:
-        for setting in pooling._kept_back():
+        for setting in pgbouncer._kept_back():
             await pooled.execute(f"alter database {name} set {setting} = '{wanted[setting]}'")
     async with connected(database_url, most=2) as pooled:
-        await pooling.require_pooler(pooled)
+        await pgbouncer.require_pooler(pooled)
         await pooled.execute(f"alter database {name} reset all")
         await pooled.execute(f"alter database {name} set synchronous_commit = off")

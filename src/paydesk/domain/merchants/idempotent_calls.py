@@ -19,7 +19,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
-queries = load_statements(__package__ or "", "api_calls.sql")
+queries = load_statements(__package__ or "", "idempotent_calls.sql")
 
 KEPT = timedelta(days=7)
 """How long first answers are kept."""

@@ -13,13 +13,13 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.accounts import lockout
+from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, Gate, NotLetIn
 from paydesk.domain.accounts.devices import see_device
-from paydesk.domain.accounts.entering import confirm, log_in, open_another_shop, sign_up
-from paydesk.domain.accounts.gate import Client, ConfirmationNeeded, Gate, NotLetIn
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.people import findable
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.sessions import Stage, require_recent
+from paydesk.domain.accounts.signing_in import confirm, log_in, open_another_shop, sign_up
 from paydesk.domain.accounts.team import memberships_of
 
 
