@@ -42,7 +42,7 @@ WORK = {
     "deadlines of shipments": "paydesk.domain.deliveries.deadlines:act_on_due",
     "settling": "paydesk.domain.ledger.settling:settle_due",
     "closing of the ledger": "paydesk.domain.ledger.closing:close_ledger",
-    "mails": "paydesk.domain.mail.sending:MailSender._start_some",
+    "mails": "paydesk.domain.mail.sending:MailSender.start_due",
     "forgetting of mails": "paydesk.domain.mail.sending:MailSender._forget",
     "telling": "paydesk.domain.mail.telling:tell_events",
     "telling of failures": "paydesk.domain.mail.telling:tell_failing",

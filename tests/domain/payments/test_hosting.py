@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import shopfront
+from tests import breaking, shopfront
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
@@ -327,7 +327,7 @@ async def test_what_was_erased_is_not_asked_for_again(till: Any) -> None:
     odd.loses = 1
     till = till.at(odd)
     await shopfront.go_on(till.desk, await till.order())
-    await till.desk.database.execute("update hosted_page set asked = '' where merchant_id = $1", till.shop.merchant_id)
+    await breaking.say(till.desk.database, "hosted_page", {"merchant_id": till.shop.merchant_id}, asked="")
     await till.settle(seconds=10)
     assert len(odd.asked) == 1
     await till.settle(minutes=5)
