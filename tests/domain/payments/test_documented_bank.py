@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 from tests.domain.payments.documented import DocumentedBank
+from tests.lengths import long
 from tests.proving import check
 from tests.sweeping import database, database_url
 
@@ -38,7 +39,7 @@ from paydesk.domain.payments.movement_outcomes import Answer
 __all__ = ["database", "database_url"]
 
 FEE = 15
-SEEDS = (1, 2, 3)
+SEEDS = [1, *(pytest.param(number, marks=long) for number in (2, 3))]
 MOST = 20
 UNHURRIED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
 Step = tuple[Any, ...]

@@ -14,6 +14,7 @@ from random import Random
 import pytest
 from tests import set_back
 from tests.domain.payments.counter import Teller, Till
+from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.adapters.acquirers.simulator.record import Kind
@@ -22,6 +23,8 @@ from paydesk.domain.deliveries.confirming import Confirmed, Result
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import Refund, RefundStatus
+
+pytestmark = longer
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ async def race(*deeds: Awaitable[object]) -> list[object]:
 
 
 async def test_of_shipment_void_and_deadline_exactly_one_wins(counter: Till) -> None:
-    paid = await sold(counter, 150, shipped=True)
+    paid = await sold(counter, at_length(150, 75), shipped=True)
     answers = await race(
         *(counter.ship(payment_id) for payment_id in paid),
         *(counter.refund(payment_id) for payment_id in paid),
@@ -72,7 +75,7 @@ async def test_of_shipment_void_and_deadline_exactly_one_wins(counter: Till) -> 
 
 async def test_of_twenty_refunds_only_what_was_taken_is_given_back(counter: Till) -> None:
     chance = Random(3)
-    paid = await sold(counter, 15)
+    paid = await sold(counter, at_length(15, 6))
     wishes = [
         (payment_id, chance.choice((None, f"{chance.randint(1, 500) / 100:.2f}", "1.50")))
         for payment_id in paid
@@ -89,7 +92,7 @@ async def test_of_twenty_refunds_only_what_was_taken_is_given_back(counter: Till
 
 
 async def test_refunds_disputes_and_their_ends_agree(counter: Till) -> None:
-    paid = await sold(counter, 80)
+    paid = await sold(counter, at_length(80, 40))
     for _ in range(2):
         await race(
             *(counter.refund(payment_id, "4.00") for payment_id in paid),
@@ -106,7 +109,7 @@ async def test_refunds_disputes_and_their_ends_agree(counter: Till) -> None:
 
 
 async def test_money_that_becomes_available_while_it_is_given_back_is_counted_once(counter: Till) -> None:
-    paid = await sold(counter, 100)
+    paid = await sold(counter, at_length(100, 40))
     for days in (7, 180):
         await counter.wait(days=days)
         await race(
@@ -122,7 +125,7 @@ async def test_money_that_becomes_available_while_it_is_given_back_is_counted_on
 
 
 async def test_the_same_confirmation_at_once_is_one_capture(counter: Till) -> None:
-    paid = await sold(counter, 80, shipped=True)
+    paid = await sold(counter, at_length(80, 30), shipped=True)
     answers = await race(*(counter.ship(payment_id) for payment_id in paid for _ in range(3)))
     assert {answer.result for answer in answers if isinstance(answer, Confirmed)} == {Result.CAPTURED}
     assert len({answer.delivery_id for answer in answers if isinstance(answer, Confirmed)}) == len(paid)
@@ -130,7 +133,7 @@ async def test_the_same_confirmation_at_once_is_one_capture(counter: Till) -> No
 
 
 async def test_the_same_key_at_once_is_one_refund(counter: Till) -> None:
-    paid = await sold(counter, 80)
+    paid = await sold(counter, at_length(80, 30))
     asked = [payment_id for payment_id in paid for _ in range(4)]
     answers = await race(*(counter.refund(payment_id, "2.00", key=f"key-{payment_id}") for payment_id in asked))
     ids = {(answer.payment_id, answer.reference_id) for answer in answers if isinstance(answer, Refund)}
@@ -141,7 +144,8 @@ async def test_the_same_key_at_once_is_one_refund(counter: Till) -> None:
 
 @pytest.mark.parametrize("lose", ["", "question", "answer"])
 async def test_janitors_and_the_call_itself_record_it_once(counter: Till, lose: str) -> None:
-    captured, held = await sold(counter, 40), await sold(counter, 40, shipped=True)
+    each = at_length(40, 16)
+    captured, held = await sold(counter, each), await sold(counter, each, shipped=True)
     counter.teller.lose = lose
     await race(
         *(counter.refund(payment_id, "3.00") for payment_id in captured for _ in range(2)),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests import shopfront
+from tests.lengths import at_length, longer
 from tests.proving import check
 from tests.shopfront import buy, ship, ships
 from tests.standings import standings
@@ -24,7 +25,9 @@ from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.refunding import Refund, RefundStatus
 
-RACES = 120
+pytestmark = longer
+
+RACES = at_length(120, 40)
 
 
 class Track:

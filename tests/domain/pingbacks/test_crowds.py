@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.lengths import at_length, longer
 from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.outbound import OutboundClient
@@ -19,12 +20,12 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 
-DEAD, SLOW, FAILING = 30, 10, 10
-DUE = 50
-"""Pingbacks of each; of the dead shops 1,500."""
+DEAD, SLOW, FAILING = at_length((30, 10, 10), (15, 4, 4))
+DUE = at_length(50, 20)
+"""Pingbacks of each; of the dead shops 1,500, in the short form 300."""
 
-IN_HAND, PER_ENDPOINT = 192, 8
-"""A quarter of the defaults, so that the dead shops alone could hold all: 240."""
+IN_HAND, PER_ENDPOINT = at_length(192, 96), 8
+"""Part of the defaults, so that the dead shops alone could hold all: 240, in the short form 120."""
 
 WAVES, CUSTOMERS = 3, 3
 """So often the living shop has something new to be told,
@@ -75,6 +76,7 @@ async def buy(web: httpx.AsyncClient, form: dict[str, Any]) -> None:
     assert paid.headers["location"].startswith("https://shop.example/"), paid.text
 
 
+@longer
 async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many_dead_ones(
     patient: OutboundClient,
     run_sender: Any,
