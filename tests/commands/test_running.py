@@ -178,16 +178,8 @@ async def paid_at_the_shop(browser: httpx.AsyncClient, thanks: str | httpx.URL) 
 
 @pytest.fixture(scope="module")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Program]:
-    """`paydesk run` on a data directory of its own, with one purchase made."""
+    """`paydesk run` on a data directory of its own; who kills its processes comes last."""
     async with paydesk("run", DATA_DIR=tmp_path_factory.mktemp("running") / "data") as program:
-        await program.ready()
-        yield program
-
-
-@pytest.fixture(scope="module")
-async def another(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Program]:
-    """A second `paydesk run`, whose processes are killed."""
-    async with paydesk("run", DATA_DIR=tmp_path_factory.mktemp("another") / "data") as program:
         await program.ready()
         yield program
 
@@ -198,6 +190,21 @@ async def test_the_start_ends_with_addresses_keys_and_test_cards(running: Progra
     assert len(running.key("public")) >= 32
     assert len(running.key("private")) >= 32
     assert CARD in running.block
+
+
+async def test_a_command_beside_it_works_as_it_was_started(running: Program) -> None:
+    data = Path(running.found(r"Data +(\S+)"))
+    assert "127.0.0.0/8" in (data / RUNNING_FILE).read_text()
+    merchant_id = (data / "demo" / "merchant").read_text()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "paydesk", "clock", "advance", merchant_id, "31d", "--json"),
+        env=environment({"DATA_DIR": data}),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out)["counts"] == {}, "nothing was due: nobody has bought anything yet"
 
 
 async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running: Program) -> None:
@@ -276,45 +283,15 @@ async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running:
         assert secret not in "\n".join(running.err)
 
 
-async def test_a_command_beside_it_works_as_it_was_started(another: Program) -> None:
-    data = Path(another.found(r"Data +(\S+)"))
-    assert "127.0.0.0/8" in (data / RUNNING_FILE).read_text()
-    merchant_id = (data / "demo" / "merchant").read_text()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "paydesk", "clock", "advance", merchant_id, "31d", "--json"),
-        env=environment({"DATA_DIR": data}),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    assert (process.returncode, err) == (0, b"")
-    assert json.loads(out)["counts"] == {}, "nothing was due: it is the first that asks for another"
-
-
-async def test_two_data_directories_run_side_by_side(running: Program, another: Program) -> None:
-    assert another.key("public") != running.key("public")
-    async with a_browser() as browser:
+@long
+async def test_two_data_directories_run_side_by_side(running: Program, tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as another, a_browser() as browser:
+        await another.ready()
+        assert another.key("public") != running.key("public")
         for program in (running, another):
             await paid_at_the_shop(browser, (await buy(browser, program)).url)
         gateway = Gateway(running.key("public"), running.key("private"), base_url=another.address)
         assert (await browser.post(**order(gateway, "elsewhere"))).status_code == 404
-
-
-async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(tmp_path: Path) -> None:
-    async with paydesk("run", DATA_DIR=tmp_path / "data") as first, a_browser() as browser:
-        await first.ready()
-        thanks = await buy(browser, first)
-        await paid_at_the_shop(browser, thanks.url)
-        assert await first.stop(signal.SIGINT) == 0
-    ports = {"PORT": first.address.rpartition(":")[2], "DEMO_PORT": first.shop.rpartition(":")[2]}
-    async with paydesk("run", DATA_DIR=tmp_path / "data", **ports) as second, a_browser() as browser:
-        await second.ready()
-        assert (second.key("public"), second.key("private")) == (first.key("public"), first.key("private"))
-        await paid_at_the_shop(browser, thanks.url)
-        checkout = next(step.url for step in thanks.history if step.url.path.endswith("/pay")).copy_with(query=None)
-        page = await browser.get(str(checkout).removesuffix("/pay"))
-        assert "This order is paid" in page.text
-        assert await second.stop(signal.SIGTERM) == 0
 
 
 @long
@@ -373,33 +350,53 @@ async def is_started_again(program: Program, name: str, killed: psutil.Process) 
     return another
 
 
-async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(another: Program) -> None:
+async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(running: Program) -> None:
     async with a_browser() as browser:
-        worker = part(another, "worker")
+        worker = part(running, "worker")
         assert worker is not None
         worker.suspend()
-        thanks = await buy(browser, another)
-        assert str(thanks.url).startswith(f"{another.shop}/thanks")
+        thanks = await buy(browser, running)
+        assert str(thanks.url).startswith(f"{running.shop}/thanks")
         assert "<strong>Paid.</strong>" not in (await browser.get(thanks.url)).text, "nobody has sent a pingback"
-        await is_started_again(another, "worker", worker)
+        await is_started_again(running, "worker", worker)
         await paid_at_the_shop(browser, thanks.url)
 
 
-async def test_a_web_process_that_dies_is_started_again_on_its_ports(another: Program) -> None:
+async def test_a_web_process_that_dies_is_started_again_on_its_ports(running: Program) -> None:
     async with a_browser() as browser:
-        web = part(another, "web")
+        web = part(running, "web")
         assert web is not None
-        await is_started_again(another, "web", web)
+        await is_started_again(running, "web", web)
         # The parent holds the sockets: who comes meanwhile waits, and is not refused.
-        await paid_at_the_shop(browser, (await buy(browser, another)).url)
+        await paid_at_the_shop(browser, (await buy(browser, running)).url)
 
 
-async def test_nothing_is_left_when_the_parent_alone_is_killed(another: Program) -> None:
+async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(running: Program) -> None:
     # The last one that asks for it.
-    family = another.family()
-    assert {"web", "worker"} <= {word for process in family for word in process.cmdline()}
-    another.process.kill()
-    await eventually(lambda: not any(map(lives, family)), "all processes are gone")
+    data = running.found(r"Data +(\S+)")
+    ports = {"PORT": running.address.rpartition(":")[2], "DEMO_PORT": running.shop.rpartition(":")[2]}
+    async with a_browser() as browser:
+        thanks = await buy(browser, running)
+        await paid_at_the_shop(browser, thanks.url)
+        assert await running.stop(signal.SIGINT) == 0
+    async with paydesk("run", DATA_DIR=data, **ports) as second, a_browser() as browser:
+        await second.ready()
+        assert (second.key("public"), second.key("private")) == (running.key("public"), running.key("private"))
+        await paid_at_the_shop(browser, thanks.url)
+        checkout = next(step.url for step in thanks.history if step.url.path.endswith("/pay")).copy_with(query=None)
+        page = await browser.get(str(checkout).removesuffix("/pay"))
+        assert "This order is paid" in page.text
+        assert await second.stop(signal.SIGTERM) == 0
+
+
+@long
+async def test_nothing_is_left_when_the_parent_alone_is_killed(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data") as program:
+        await program.ready()
+        family = program.family()
+        assert {"web", "worker"} <= {word for process in family for word in process.cmdline()}
+        program.process.kill()
+        await eventually(lambda: not any(map(lives, family)), "all processes are gone")
 
 
 async def from_the_future(data: Path) -> None:
@@ -549,7 +546,7 @@ async def state_of_payment(database: Database, merchant_id: int, state: str) -> 
     [
         pytest.param(("work",), id="work"),
         pytest.param(("serve",), id="serve", marks=long),
-        pytest.param(("serve", "--workers", "2"), id="serve --workers 2"),
+        pytest.param(("serve", "--workers", "2"), id="serve --workers 2", marks=long),
     ],
 )
 async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_stops(
