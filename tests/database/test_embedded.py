@@ -14,6 +14,7 @@ from typing import Any
 import asyncpg
 import psutil
 import pytest
+from tests.lengths import long
 
 from paydesk.database import cluster, embedded
 from paydesk.database.embedded import EmbeddedServer, EmbeddedServerError, binary, server_for
@@ -101,6 +102,13 @@ async def supervised(server: EmbeddedServer) -> AsyncIterator[None]:
             await task
 
 
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedServer]:
+    """A server for who only looks: each start of one takes about a second."""
+    async with server_for(tmp_path_factory.mktemp("shared") / "data") as server:
+        yield server
+
+
 async def test_data_outlives_a_restart(tmp_path: Path) -> None:
     async with server_for(tmp_path / "data") as server:
         await keep(server.url)
@@ -120,35 +128,32 @@ def ports_of(process: psutil.Process) -> list[object]:
         return []
 
 
-async def test_the_server_is_private_and_durable(tmp_path: Path) -> None:
-    async with server_for(tmp_path / "data") as server:
-        assert mode(tmp_path / "data" / "postgres") == 0o700
-        assert mode(tmp_path / "data" / "socket") == 0o700
-        process = postmaster(tmp_path / "data")
-        family = [process, *process.children(recursive=True)]
-        assert [open_port for each in family for open_port in ports_of(each)] == []
-        assert process.uids().effective != 0
-        assert not [name for name in process.environ() if name.startswith("PAYDESK")]
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-            assert await ask(server.url, f"show {setting}") == "on"
+async def test_the_server_is_private_and_durable(shared: EmbeddedServer) -> None:
+    assert mode(shared.layout.data_dir / "postgres") == 0o700
+    assert mode(shared.layout.data_dir / "socket") == 0o700
+    process = postmaster(shared.layout.data_dir)
+    family = [process, *process.children(recursive=True)]
+    assert [open_port for each in family for open_port in ports_of(each)] == []
+    assert process.uids().effective != 0
+    assert not [name for name in process.environ() if name.startswith("PAYDESK")]
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        assert await ask(shared.url, f"show {setting}") == "on"
 
 
-async def test_the_role_owns_its_database_and_is_no_superuser(tmp_path: Path) -> None:
-    async with server_for(tmp_path / "data") as server:
-        assert await ask(server.url, "select current_user || '@' || current_database()") == "paydesk@paydesk"
-        assert await ask(server.url, "select usesuper from pg_user where usename = current_user") is False
-        assert await ask(server.url, "select pg_get_userbyid(datdba) from pg_database where datname = 'paydesk'") == (
-            "paydesk"
-        )
-        await ask(server.admin_url, "create database other owner paydesk")
-        assert await ask(server.dsn("other"), "select current_database()") == "other"
+async def test_the_role_owns_its_database_and_is_no_superuser(shared: EmbeddedServer) -> None:
+    assert await ask(shared.url, "select current_user || '@' || current_database()") == "paydesk@paydesk"
+    assert await ask(shared.url, "select usesuper from pg_user where usename = current_user") is False
+    assert await ask(shared.url, "select pg_get_userbyid(datdba) from pg_database where datname = 'paydesk'") == (
+        "paydesk"
+    )
+    await ask(shared.admin_url, "create database other owner paydesk")
+    assert await ask(shared.dsn("other"), "select current_database()") == "other"
 
 
-async def test_the_programs_understand_the_url(tmp_path: Path) -> None:
-    async with server_for(tmp_path / "data") as server:
-        assert await output(binary("psql"), server.url, "-Atc", "select 6 * 7") == "42\n"
-        assert "PostgreSQL database dump complete" in await output(binary("pg_dump"), server.url)
-        assert "done" in await output(binary("pgbench"), "-i", server.url)
+async def test_the_programs_understand_the_url(shared: EmbeddedServer) -> None:
+    assert await output(binary("psql"), shared.url, "-Atc", "select 6 * 7") == "42\n"
+    assert "PostgreSQL database dump complete" in await output(binary("pg_dump"), shared.url)
+    assert "done" in await output(binary("pgbench"), "-i", shared.url)
 
 
 async def test_the_log_shows_no_statement_and_no_value(tmp_path: Path) -> None:
@@ -173,11 +178,10 @@ async def test_two_data_directories_run_side_by_side(tmp_path: Path) -> None:
         assert await ask(two.url, "select to_regclass('kept')") is None
 
 
-async def test_a_second_process_attaches_and_leaves_it_running(tmp_path: Path) -> None:
-    async with server_for(tmp_path / "data") as server:
-        async with another_process(tmp_path / "data") as (_, role):
-            assert role == "attached"
-        assert await ask(server.url, "select 1") == 1
+async def test_a_second_process_attaches_and_leaves_it_running(shared: EmbeddedServer) -> None:
+    async with another_process(shared.layout.data_dir) as (_, role):
+        assert role == "attached"
+    assert await ask(shared.url, "select 1") == 1
 
 
 async def test_of_two_that_start_at_once_one_owns_and_one_attaches(tmp_path: Path) -> None:
@@ -223,9 +227,8 @@ async def test_the_server_dies_with_its_owner_and_starts_again(tmp_path: Path) -
         assert await kept(server.url) == 7
 
 
-async def test_ctrl_c_in_the_terminal_reaches_the_owner_only(tmp_path: Path) -> None:
-    async with server_for(tmp_path / "data"):
-        assert os.getpgid(postmaster(tmp_path / "data").pid) != os.getpgid(0)
+async def test_ctrl_c_in_the_terminal_reaches_the_owner_only(shared: EmbeddedServer) -> None:
+    assert os.getpgid(postmaster(shared.layout.data_dir).pid) != os.getpgid(0)
 
 
 async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
@@ -242,6 +245,7 @@ async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
         await eventually(back)
 
 
+@long
 async def test_it_recovers_when_everything_was_killed(tmp_path: Path) -> None:
     async with another_process(tmp_path / "data") as (owner, _):
         await keep(EmbeddedServer(tmp_path / "data").url)
@@ -360,7 +364,7 @@ async def test_loosened_directories_are_restricted_again(tmp_path: Path) -> None
         assert mode(tmp_path) == parents
 
 
-@pytest.mark.parametrize("name", ["x" * 120, "a, b"])
+@pytest.mark.parametrize("name", ["x" * 120, pytest.param("a, b", marks=long)])
 async def test_a_path_that_no_socket_can_have_works_and_others_find_it(tmp_path: Path, name: str) -> None:
     data_dir = tmp_path / name
     async with server_for(data_dir) as server:
@@ -383,7 +387,7 @@ async def test_a_strangers_socket_directory_is_not_used(tmp_path: Path) -> None:
         assert cluster.socket_directory(server.layout) != open_to_all
 
 
-@pytest.mark.parametrize("program_mode", [0o755, 0o700])
+@pytest.mark.parametrize("program_mode", [pytest.param(0o755, marks=long), 0o700])
 async def test_programs_and_data_below_an_unreachable_directory_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_mode: int
 ) -> None:
