@@ -5,6 +5,7 @@ each card and each payout once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tests.faults.afterwards import (
     OF_OPENED,
     settle_afterwards,
 )
-from tests.faults.plays import EACH_FATE, Fate, Play, perform, play, played, shared_out
+from tests.faults.plays import EACH_FATE, Fate, Play, perform, play, played
 from tests.faults.reconciling import differences
 from tests.faults.stage import Cast, Stage, staged
 from tests.faults.test_plays import check, unforeseen
@@ -47,19 +48,18 @@ Plays = tuple[Play, ...]
 async def found_after(
     stage: Stage, fates: Sequence[Fate], at_the_door: Plays, by_command: Plays, *in_background: Plays
 ) -> list[str]:
-    """What bank, books and shop say differently in the end."""
-    for some, fate in shared_out(at_the_door, fates):
-        await perform(stage, some, fate)
-    for some, fate in shared_out(by_command, fates):
-        for one in some:
-            # Who records a payout has the merchant's row in hand, and others wait in line for it.
-            await perform(stage, (one,), fate)
+    """What bank, books and shop say differently in the end; the parts have the fates by turns."""
+    fate = cycle(fates)
+    await perform(stage, at_the_door, next(fate))
+    with_commands = next(fate)
+    for one in by_command:
+        # Who records a payout has the merchant's row in hand, and others wait in line for it.
+        await perform(stage, (one,), with_commands)
     # Before any money is taken back: what is not there can't be sent.
     await settle_afterwards(stage, at_the_door + by_command)
     async with stage.working():
         for part in in_background:
-            for some, fate in shared_out(part, fates):
-                await perform(stage, some, fate)
+            await perform(stage, part, next(fate))
     plays = sum(in_background, at_the_door + by_command)
     await settle_afterwards(stage, plays)
     changing = [one.order.name for one in plays if one.deed in (CHANGES, CHANGE_IS_FOUND)]
