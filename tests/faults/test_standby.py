@@ -71,8 +71,8 @@ class Seen:
 
 @longer
 async def test_a_standby_that_stands_still_for_seconds_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    seconds = os.environ.get("PAYDESK_FROZEN_SECONDS", at_length("8", "3"))
-    customers, each = at_length((60, 2), (18, 1))
+    seconds = os.environ.get("PAYDESK_FROZEN_SECONDS", at_length("8", "2"))
+    customers, each = at_length((60, 2), (12, 1))
     await _stand_still(tmp_path, seconds=float(seconds), customers=customers, of_each=each)
 
 

@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 from tests.conftest import database_at
 from tests.databases import drop_database
+from tests.lengths import long
 from tests.processes import environment
 from tests.upgrade.code import NEW, PAYDESK, Code, code_of
 
@@ -113,6 +114,7 @@ async def test_the_baseline_makes_what_the_steps_made(new: New, with_steps: Code
     assert await migrate(old) == []
 
 
+@long
 async def test_code_of_before_finds_nothing_to_do_on_a_database_of_this_one(new: New, with_steps: Code) -> None:
     url, fresh = await new()
     await migrate(fresh)

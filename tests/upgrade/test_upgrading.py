@@ -30,10 +30,10 @@ from paydesk.database.pool import connected
 
 pytestmark = pytest.mark.faults
 
-ROWS = int(os.environ.get("UPGRADE_ROWS", "14000"))
+ROWS = int(os.environ.get("UPGRADE_ROWS", at_length("14000", "4000")))
 MANY_ROWS = ROWS > 1_000_000
 WHOLE = at_length(True, MANY_ROWS)
-SOME = 40 if MANY_ROWS else at_length(8, 4)
+SOME = 40 if MANY_ROWS else at_length(8, 2)
 """How many customers pay in each phase."""
 
 _PAGE = (ROOT / "docs" / "operate.md").read_text()
