@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from tests import set_back
 from tests.docs.test_operate import blocks, run
+from tests.lengths import long
 from tests.processes import eventually, free_port
 from tests.shopfront import buy
 from tests.standings import standings
@@ -181,6 +182,7 @@ async def go_on(deployment: Deployment, url: str, told: dict[str, int], erasures
     assert deployment.taken() == [Decimal("10.00")] * 3
 
 
+@long
 async def test_a_server_is_put_back_to_a_moment_and_what_was_paid_since_is_adopted(
     server: Server, deployment: Deployment, tmp_path: Path
 ) -> None:
