@@ -14,11 +14,12 @@ from tests.links import newest_portal
 from tests.shopfront import MONTHLY
 from tests.standings import standings
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, CardDetails, Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.billing.card_lookups import run_card_lookups, settle_card_changes
 from paydesk.domain.billing.charging import BillingRun
@@ -282,6 +283,14 @@ async def test_a_check_that_the_acquirer_refuses_as_a_request_is_told_at_once(ho
     assert await holder.at(choosy).give(MASTERCARD) == Refused("request_refused")
     assert await holder.change_states() == ["declined"]
     assert await holder.give(MASTERCARD) == Replaced()
+
+
+async def test_no_number_is_taken_for_an_acquirer_that_takes_cards_on_its_own_page_alone(holder: Holder) -> None:
+    elsewhere = answering(holder.desk.acquirers["simulator"])
+    elsewhere.capabilities = Capabilities(cards=False, pages=True)
+    with pytest.raises(Unavailable, match="own page"):
+        await holder.at(elsewhere).give(MASTERCARD)
+    assert await holder.change_states() == []
 
 
 async def test_a_check_that_never_arrived_ends_only_once_it_no_longer_can(holder: Holder) -> None:

@@ -216,8 +216,23 @@ class TestTwoPages:
     async def test_the_same_order_leads_to_the_same_page(self, till: Any) -> None:
         link = await till.order()
         first = await shopfront.go_on(till.desk, link)
-        assert await shopfront.go_on(till.desk, link, email="other@example.com") == first
+        assert await shopfront.go_on(till.desk, link) == first
         assert len(await till.attempts()) == 1
+
+    async def test_an_address_that_was_mended_is_the_one_that_counts(
+        self, till: Any, bank: Bank, charges: Charges
+    ) -> None:
+        odd = Odd(honest(till))
+        till, link = till.at(odd), await till.order()
+        first = reference_of(await shopfront.go_on(till.desk, link, email="ada@exmaple.com"))
+        second = reference_of(await shopfront.go_on(till.desk, link, email="ada@example.com"))
+        shown = bank.pages.pay(first, Way.CARD, VISA)
+        assert shown is not None
+        assert shown.state is PageState.ENDED
+        bank.pages.pay(second, Way.CARD, VISA)
+        assert await come_back(till, link) == Paid()
+        assert [asked.email for asked in odd.asked] == ["ada@exmaple.com", "ada@example.com"]
+        assert len(charges()) == 1
 
     async def test_another_amount_ends_the_first_page_and_makes_another(self, till: Any, bank: Bank) -> None:
         first = reference_of(await shopfront.go_on(till.desk, await till.order("A-1")))

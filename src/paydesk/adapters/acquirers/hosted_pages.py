@@ -13,8 +13,10 @@ from enum import StrEnum
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.marks import Mark
 
-SHORTEST_LIFE = timedelta(minutes=31)
-"""For how long a page is asked for at least: Stripe takes 30 minutes or more, as its clock says."""
+SHORTEST_LIFE = timedelta(minutes=33)
+"""For how long a page is asked for at least: Stripe takes 30 minutes or more, as its clock says,
+and the request may be sent again for a minute and a half.
+"""
 
 LONGEST_LIFE = timedelta(hours=24) - timedelta(minutes=1)
 """For how long at most: Stripe takes 24 hours or less."""

@@ -30,7 +30,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
 )
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
@@ -118,6 +118,7 @@ async def replace_card(
     challenged = change is not None and change.state is CardChangeState.CHALLENGED
     if change and challenged and isinstance(await leave_challenge(desk, change, now=now), Unsettled):
         return Unsettled()
+    require_cards(desk, subscription)
     acquirer = desk.acquirer_for(live=subscription.live)
     intent = await _commit_intent(desk, subscription, new, acquirer, now=now)
     if isinstance(intent, Refused):
@@ -127,6 +128,15 @@ async def replace_card(
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)
+
+
+def require_cards(desk: Desk, subscription: Subscription) -> None:
+    """Make sure that a card's number may be typed on our page at all.
+
+    Raises: Unavailable if the acquirer takes cards on its own page alone.
+    """
+    if not desk.acquirer_for(live=subscription.live).capabilities.cards:
+        raise Unavailable("a subscription's card can't be replaced here: cards are taken on the acquirer's own page")
 
 
 async def _commit_intent(

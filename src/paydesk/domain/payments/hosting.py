@@ -106,7 +106,7 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
     """
     await desk.gate.require()
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
-        if _is_for_the_same(checkout, checkout.attempt):
+        if await _is_for_the_same(desk, checkout, checkout.attempt, guest):
             settled: Result | None = await settle_challenge(desk, checkout, checkout.attempt, now=now)
             settled = None if isinstance(settled, Refused) else settled
         else:
@@ -140,10 +140,16 @@ def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:
         raise Unavailable("only one-time payments of goods that are not shipped are taken on the acquirer's own page")
 
 
-def _is_for_the_same(checkout: Checkout, attempt: Attempt) -> bool:
-    """Whether the page of an attempt is what a checkout would ask for now."""
-    is_page = attempt.page_ends_at is not None
-    return is_page and (attempt.amount, attempt.currency) == (checkout.amount, checkout.currency)
+async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, guest: Guest) -> bool:
+    """Whether the page of an attempt is what a checkout would ask for now; a page for a mistyped
+    e-mail address would send the receipt there.
+    """
+    if attempt.page_ends_at is None:
+        return False
+    if (attempt.amount, attempt.currency) != (checkout.amount, checkout.currency):
+        return False
+    wanted = await wanted_page(desk, checkout.shop, attempt.id)
+    return wanted is None or wanted.email == guest.email
 
 
 async def _commit_intent(
@@ -355,12 +361,15 @@ async def give_back_older(desk: Desk, checkout: Checkout, *, real_now: datetime)
     for page in await _older_pages(desk.database, checkout, real_now):
         try:
             finding = await find_page(desk, page)
+            if isinstance(finding, Approved):
+                given_up = GivenUp(page.shop, page.attempt_id, page.key, page.acquirer)
+                await undo(desk, given_up, finding, now=real_now)
+                given_back = True
         except OutcomeUnknown:
             continue
-        if isinstance(finding, Approved):
-            given_up = GivenUp(page.shop, page.attempt_id, page.key, page.acquirer)
-            await undo(desk, given_up, finding, now=real_now)
-            given_back = True
+        except Exception:
+            # An older page is the janitor's to mend, and no reason to show this customer an error.
+            log.exception("an older page can't be looked at", attempt_id=page.attempt_id)
     return given_back
 
 

@@ -272,7 +272,7 @@ async def _record_approval(desk: Desk, approval: Approval, *, now: datetime) -> 
 async def _record_ending(desk: Desk, ending: Ending, *, now: datetime) -> Refused | Unsettled:
     """Record that nothing was taken, and count it against card testing."""
     recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
-    if recorded:
+    if recorded and ending.reason != PAGE_LEFT:
         desk.later(card_guard.count_declines(desk.database, [ending.shop], desk.limits_of, now=utc_now()))
     return Refused(str(ending.reason)) if recorded else Unsettled()
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
 import msgspec
 
-from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE, Page, PageRequest, PageState
+from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, KeyUsed
 from paydesk.adapters.acquirers.simulator import disputing, remembering
@@ -26,6 +26,7 @@ from paydesk.core.cards import detect_brand
 WALLET = Instrument(InstrumentKind.CARD, "visa", "4242", "test_wallet")
 BANK = Instrument(InstrumentKind.BANK)
 
+_LEAST_LEFT = timedelta(minutes=30)
 _STATES = {Status.APPROVED: PageState.PAID, Status.CHALLENGED: PageState.OPEN}
 
 
@@ -158,7 +159,7 @@ class Pages:
         if not wanted.return_url.startswith(("https://", "http://")):
             return "a page needs a return_url that starts with https:// or http://"
         # A minute is for the way and for clocks that differ.
-        if not SHORTEST_LIFE.total_seconds() - 60 <= self._left(wanted) <= LONGEST_LIFE.total_seconds() + 60:
+        if not _LEAST_LEFT.total_seconds() <= self._left(wanted) <= LONGEST_LIFE.total_seconds() + 60:
             return "a page has to end between 30 minutes and 24 hours from now"
         return ""
 
