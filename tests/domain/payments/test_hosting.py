@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from tests import breaking, shopfront
+from tests.banks import answering
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, NothingHeld, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -52,6 +53,22 @@ class Odd(PassingAcquirer):
 
     async def find_page(self, key: str, reference: str) -> Page:
         return self.tells(await self.honest.find_page(key, reference))
+
+
+class Vague(PassingAcquirer):
+    """Says nothing for good about any page."""
+
+    def __init__(self, honest: Any, says: str) -> None:
+        super().__init__(honest)
+        self.says = says
+
+    async def find_page(self, key: str, reference: str) -> Page:
+        if self.says == "nothing":
+            raise OutcomeUnknown("no answer")
+        state = PageState.PENDING if self.says == "not sure yet" else PageState.OPEN
+        return replace(await self.honest.find_page(key, reference), state=state)
+
+    end_page = find_page
 
 
 class Refusing(PassingAcquirer):
@@ -163,11 +180,28 @@ class TestWhatIsAsked:
         till, link = till.at(odd), await till.order()
         assert await shopfront.go_on(till.desk, link) == Unsettled()
         await till.settle(minutes=5)
+        assert await till.attempt_states() == ["processing"]
+        await till.settle(minutes=25)
         assert await till.attempt_states() == ["failed"]
         odd.loses = 0
         page = reference_of(await shopfront.go_on(till.desk, link))
         bank.pages.pay(page, Way.CARD, VISA)
         assert await come_back(till, link) == Paid()
+
+    async def test_a_page_that_the_database_forgot_is_ended_before_another_is_made(
+        self, till: Any, bank: Bank, charges: Charges
+    ) -> None:
+        odd = Odd(honest(till))
+        odd.loses = 1
+        till, link = till.at(odd), await till.order()
+        assert await shopfront.go_on(till.desk, link) == Unsettled()
+        (forgotten,) = [line.reference for line in bank.record.operations() if line.kind is Kind.PAGE]
+        await till.settle(minutes=5)
+        assert await till.attempt_states() == ["failed"]
+        bank.pages.pay(forgotten, Way.CARD, VISA)
+        bank.pages.pay(reference_of(await shopfront.go_on(till.desk, link)), Way.CARD, VISA)
+        assert await come_back(till, link) == Paid()
+        assert [charge.net for charge in charges()] == [Decimal(10)]
 
     async def test_a_request_that_is_refused_is_told_and_listed(self, till: Any) -> None:
         till, link = till.at(Refusing(honest(till))), await till.order()
@@ -276,6 +310,40 @@ class TestTwoPages:
         assert await till.attempt_states() == ["voided", "approved"]
         assert await pingbacks(till) == ["payment"]
         assert (await till.find(link)).given_back
+
+    @pytest.mark.parametrize("learnt", ["nothing", "not sure yet", "still open"])
+    async def test_it_is_looked_at_until_the_acquirer_says_that_nobody_pays_there(
+        self, till: Any, bank: Bank, charges: Charges, learnt: str
+    ) -> None:
+        vague = Vague(honest(till), learnt)
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.BANK, "")
+        assert await till.pay(link, VISA) == Paid()
+        bank.pages.decide(page, approve=True)
+        await till.at(vague).settle(hours=24, minutes=5)
+        assert await till.attempt_states() == ["abandoned", "approved"]
+        await till.settle(hours=25)
+        assert await till.attempt_states() == ["voided", "approved"]
+        assert [charge.net for charge in charges()] == [Decimal(10)]
+
+    async def test_an_undoing_of_which_the_acquirer_knows_nothing_is_not_done(
+        self, till: Any, bank: Bank, charges: Charges
+    ) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.BANK, "")
+        assert await till.pay(link, VISA) == Paid()
+        bank.pages.decide(page, approve=True)
+
+        async def forget(*_: str) -> NothingHeld:
+            return NothingHeld()
+
+        await till.at(answering(honest(till), undo=forget)).settle(seconds=10)
+        assert (await till.attempt_states(), await alarms(till)) == (["voiding", "approved"], ["contradiction"])
+        await till.settle(minutes=10)
+        assert await till.attempt_states() == ["voided", "approved"]
+        assert [charge.net for charge in charges()] == [Decimal(10)]
 
     async def test_both_paid_at_the_same_moment_take_the_money_once(
         self, till: Any, bank: Bank, charges: Charges

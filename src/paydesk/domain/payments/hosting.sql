@@ -15,12 +15,13 @@ select h.asked, a.idempotency_key, a.number, u.email, a.checkout_id, encode(c.re
  where h.merchant_id = :merchant_id and h.live = :live and h.attempt_id = :attempt_id;
 
 -- name: older_pages(merchant_id, live, payment_id, now)
--- Attempts of a payment that were given up and whose pages are not over.
+-- Attempts of a payment that were given up and whose pages are not over, as far as their acquirer has said.
 select a.id as attempt_id, a.idempotency_key, a.acquirer, a.acquirer_reference, a.amount, a.currency, h.expires_at
   from payment_attempt a
   join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
  where a.merchant_id = :merchant_id and a.live = :live and a.payment_id = :payment_id and a.state = 'abandoned'
-   and a.acquirer_reference <> '' and h.expires_at > :now
+   and a.acquirer_reference <> ''
+   and (h.expires_at > :now or a.lookup_at is not null and h.expires_at > :now - interval '7 days')
  order by a.id;
 
 -- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets)!

@@ -7,6 +7,7 @@ voids and refunds without an outcome are finished in the same rounds (movements.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -37,6 +38,7 @@ from paydesk.domain.payments.hosting import open_again
 from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
     GRACE,
+    UNKNOWN_PAGE_PATIENCE,
     Lookup,
     claim_lookups,
     is_alarming,
@@ -125,15 +127,36 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
 async def _of_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime) -> Finding:
     """What became of a page of the acquirer's. Moves no money. Raises: OutcomeUnknown.
 
-    Until its address is known it is asked for again; as nobody has that address, one whose time to
-    be made is over was never there. One that nobody waits for is ended.
+    Until its address is known it is asked for again. One that nobody waits for is ended.
     """
     if not page.reference:
-        in_time = lookup.state is AttemptState.PROCESSING and now <= lookup.not_after + GRACE
-        return await open_again(desk, page.shop, page.attempt_id, acquirer) if in_time else NothingHeld()
+        return await _of_unknown_page(desk, acquirer, lookup, page, now=now)
     if lookup.state is AttemptState.ABANDONED or now > page.expires_at + GRACE:
         return await end_page(desk, page)
     return await find_page(desk, page)
+
+
+async def _of_unknown_page(
+    desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime
+) -> Finding:
+    """What became of a page whose address is not recorded: it is asked for again, the same comes
+    back. Moves no money. Raises: OutcomeUnknown.
+
+    Past its time to be made it is ended, too. Nobody has its address, unless the database was put
+    back to before it was written down: then its customer may be on it at this moment.
+    """
+    if lookup.state is not AttemptState.PROCESSING or now > page.expires_at:
+        return NothingHeld()
+    final = lookup.not_after + GRACE
+    try:
+        finding: Finding = await open_again(desk, page.shop, page.attempt_id, acquirer)
+        if now > final and isinstance(finding, Challenged):
+            finding = await end_page(desk, replace(page, reference=finding.reference))
+    except OutcomeUnknown:
+        if now <= final + UNKNOWN_PAGE_PATIENCE:
+            raise
+        return NothingHeld()
+    return finding
 
 
 async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Finding) -> Finding | None:

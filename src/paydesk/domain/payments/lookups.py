@@ -55,6 +55,11 @@ UNDO_AGAIN = timedelta(minutes=5)
 GRACE = timedelta(seconds=30)
 """Added to a key's last moment before "not found" counts as final: clocks differ."""
 
+UNKNOWN_PAGE_PATIENCE = timedelta(minutes=15)
+"""How much longer an acquirer is asked again for a page whose address never came, if it can't
+say.
+"""
+
 LEASE = timedelta(minutes=1)
 
 CHALLENGE_LIFETIME = timedelta(hours=1)
@@ -183,14 +188,18 @@ def next_look(lookup: Lookup, now: datetime) -> datetime | None:
 
 def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime | None:
     """When to look at a page again: often while its customer is likely there, and until its own
-    end; what was given up is not looked at any more then.
+    end. One that was given up is looked at until its acquirer has said that nobody pays there any
+    more: a look that learnt nothing is followed by another, for a week.
     """
     if lookup.state is AttemptState.PROCESSING:
-        return min(now + BACKOFF[min(lookup.number - 1, 1)], max(lookup.not_after + GRACE, now) + timedelta(seconds=1))
+        later, final = now + BACKOFF[min(lookup.number - 1, 1)], lookup.not_after + GRACE + timedelta(seconds=1)
+        return min(later, final) if final > now else later
     over = page.expires_at + GRACE
-    given_up = lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED)
-    if given_up and (now > over or not page.reference):
-        return None
+    if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
+        if not page.reference:
+            return None
+        if now > over:
+            return next((_next_round(now, pause) for until, pause in LATE_LOOKS if now - over <= until), None)
     since = now - (lookup.finished_at or lookup.created_at)
     pause = next((pause for until, pause in PAGE_LOOKS if since <= until), PAGE_LOOKS[-1][1])
     return now + pause if now > over else min(now + pause, over + timedelta(seconds=1))
@@ -203,4 +212,6 @@ def _next_round(now: datetime, pause: timedelta) -> datetime:
 
 def is_alarming(lookup: Lookup, now: datetime) -> bool:
     """Whether money may hang on an attempt that has been open for too long."""
+    if lookup.page is not None and lookup.state in (AttemptState.CHALLENGED, AttemptState.ABANDONED):
+        return now - lookup.page.expires_at > ALERT_AFTER
     return lookup.state in (AttemptState.PROCESSING, AttemptState.VOIDING) and now - lookup.created_at > ALERT_AFTER

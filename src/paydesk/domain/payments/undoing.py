@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, Voided
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -50,12 +50,18 @@ async def undo(desk: Desk, attempt: GivenUp, approved: Approved | None, *, now: 
         metrics.LATE_APPROVALS.inc()
         log.error("an approval turned up for an attempt that was given up; voiding it", **names)
     try:
-        await desk.acquirers[attempt.acquirer].undo(f"{attempt.key}:void", attempt.key)
+        finding = await desk.acquirers[attempt.acquirer].undo(f"{attempt.key}:void", attempt.key)
     except OutcomeUnknown as error:
         log.error("a late approval could not be voided yet", **names, why=str(error))
         return False
     except AcquirerRefused as error:
         why = f"its late approval can't be undone, the customer has paid twice: {error}"
+        alarm = Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", why, shop)
+        await raise_alarms(desk.database, [alarm], now=now)
+        return False
+    if not isinstance(finding, Voided):
+        # It was approved, or nobody would undo it: who knows of nothing has undone nothing.
+        why = f"its late approval is to be undone, and the acquirer says {type(finding).__name__} of it"
         alarm = Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", why, shop)
         await raise_alarms(desk.database, [alarm], now=now)
         return False
