@@ -44,20 +44,32 @@ async def sold(counter: Till, races: int, *, shipped: bool = False) -> list[int]
     return [await counter.sell(shipped=shipped) for _ in range(races)]
 
 
-async def race(*deeds: Awaitable[object]) -> list[object]:
+async def race(*deeds: Awaitable[object], seed: int = 0) -> list[object]:
     """All at once, in an order left to chance."""
     order = list(range(len(deeds)))
-    Random(len(deeds)).shuffle(order)
+    Random(len(deeds) + seed).shuffle(order)
     answers = dict(zip(order, await asyncio.gather(*(deeds[place] for place in order)), strict=True))
     return [answers[place] for place in range(len(deeds))]
 
 
 async def test_of_shipment_void_and_deadline_exactly_one_wins(counter: Till) -> None:
-    paid = await sold(counter, at_length(150, 75), shipped=True)
+    won = Counter[str]()
+    # A machine that is busy may let one of them win a whole round: as many as it takes.
+    for number in range(30):
+        won += await _race_for_shipments(counter, number)
+        if number >= at_length(9, 4) and min(won["shipment"], won["void"], won["deadline"]) > 0:
+            return
+    raise AssertionError(won)
+
+
+async def _race_for_shipments(counter: Till, number: int) -> Counter[str]:
+    """Who won how often, one of three for each of some orders."""
+    paid = await sold(counter, 15, shipped=True)
     answers = await race(
         *(counter.ship(payment_id) for payment_id in paid),
         *(counter.refund(payment_id) for payment_id in paid),
         *(counter.deadlines(days=8) for _ in range(5)),
+        seed=number,
     )
     done, won = await counter.done_at_the_bank(), Counter[str]()
     for payment_id, shipped, given in zip(paid, answers[: len(paid)], answers[len(paid) :], strict=False):
@@ -70,7 +82,7 @@ async def test_of_shipment_void_and_deadline_exactly_one_wins(counter: Till) -> 
         else:
             assert done[payment_id] == [Kind.AUTHORIZE, Kind.VOID]
             won["void" if isinstance(given, Refund) else "deadline"] += 1
-    assert min(won["shipment"], won["void"], won["deadline"]) > 0, won
+    return won
 
 
 async def test_of_twenty_refunds_only_what_was_taken_is_given_back(counter: Till) -> None:

@@ -23,9 +23,9 @@ from paydesk.settings import Settings
 from paydesk.web.console.guards import Access, Declaration
 
 NOBODYS_ID = "900719925474099"
-NOT_WATCHED = ("account_session", "entry_pause", "mail", "person_token")
+NOT_WATCHED = ("account_session", "entry_pause", "history", "mail", "person_token")
 """Tables that a visit may touch: when a session was last seen, who is locked out,
-and what the worker is about to send."""
+and what the worker is about to send; and the beat of the database's own history."""
 
 
 @pytest.fixture
