@@ -30,12 +30,13 @@ async def found(database: Database, text: str, standing: MerchantStanding | None
 
 
 async def test_a_merchant_is_found_by_its_id_its_key_and_how_it_stands(database: Database, merchant: Merchant) -> None:
-    assert await found(database, str(merchant.id)) == [merchant.id]
+    # Another merchant's key may begin with the same digits.
+    assert merchant.id in await found(database, str(merchant.id))
     assert await found(database, merchant.public_key[:12]) == [merchant.id]
     assert merchant.id in await found(database, "corner sh")
-    assert await found(database, str(merchant.id), MerchantStanding.suspended) == []
+    assert merchant.id not in await found(database, str(merchant.id), MerchantStanding.suspended)
     await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="forged goods", now=utc_now())
-    assert await found(database, str(merchant.id), MerchantStanding.suspended) == [merchant.id]
+    assert merchant.id in await found(database, str(merchant.id), MerchantStanding.suspended)
     assert (await find_merchant_for_operator(database, merchant.id)).suspended_reason == "forged goods"
 
 

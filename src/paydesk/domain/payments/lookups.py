@@ -187,9 +187,10 @@ def next_look(lookup: Lookup, now: datetime) -> datetime | None:
 
 
 def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime | None:
-    """When to look at a page again: often while its customer is likely there, and until its own
-    end. One that was given up is looked at until its acquirer has said that nobody pays there any
-    more: a look that learnt nothing is followed by another, for a week.
+    """When to look at a page again: often while its customer is likely there, until its own end.
+
+    One that was given up is looked at until its acquirer has said that nobody pays there any more:
+    a look that learnt nothing is followed by another, for a week.
     """
     if lookup.state is AttemptState.PROCESSING:
         later, final = now + BACKOFF[min(lookup.number - 1, 1)], lookup.not_after + GRACE + timedelta(seconds=1)
