@@ -55,6 +55,23 @@ class Odd(PassingAcquirer):
         return self.tells(await self.honest.find_page(key, reference))
 
 
+class Unsure(Odd):
+    """Makes a page, loses the answer once, and then says nothing for good of it while `unsure`."""
+
+    unsure = ""
+
+    async def open_page(self, wanted: PageRequest) -> Page:
+        page = await super().open_page(wanted)
+        if self.unsure == "away":
+            raise OutcomeUnknown("no answer")
+        return replace(page, state=PageState.PENDING) if self.unsure == "pending" else page
+
+    async def end_page(self, key: str, reference: str) -> Page:
+        if self.unsure:
+            raise OutcomeUnknown("no answer")
+        return await self.honest.end_page(key, reference)
+
+
 class Vague(PassingAcquirer):
     """Says nothing for good about any page."""
 
@@ -182,8 +199,10 @@ class TestWhatIsAsked:
         await till.settle(minutes=5)
         assert await till.attempt_states() == ["processing"]
         await till.settle(minutes=25)
-        assert await till.attempt_states() == ["failed"]
+        assert await till.attempt_states() == ["processing"]
         odd.loses = 0
+        await till.settle(minutes=30)
+        assert await till.attempt_states() == ["failed"]
         page = reference_of(await shopfront.go_on(till.desk, link))
         bank.pages.pay(page, Way.CARD, VISA)
         assert await come_back(till, link) == Paid()
@@ -201,6 +220,25 @@ class TestWhatIsAsked:
         bank.pages.pay(forgotten, Way.CARD, VISA)
         bank.pages.pay(reference_of(await shopfront.go_on(till.desk, link)), Way.CARD, VISA)
         assert await come_back(till, link) == Paid()
+        assert [charge.net for charge in charges()] == [Decimal(10)]
+
+    @pytest.mark.parametrize("unsure", ["away", "pending", "ending times out"])
+    async def test_a_forgotten_page_is_asked_for_until_its_acquirer_can_say(
+        self, till: Any, bank: Bank, charges: Charges, unsure: str
+    ) -> None:
+        odd = Unsure(honest(till))
+        odd.loses = 1
+        till, link = till.at(odd), await till.order()
+        assert await shopfront.go_on(till.desk, link) == Unsettled()
+        (forgotten,) = [line.reference for line in bank.record.operations() if line.kind is Kind.PAGE]
+        odd.unsure = unsure
+        await till.settle(minutes=2)
+        await till.settle(minutes=25)
+        assert await till.attempt_states() == ["processing"]
+        bank.pages.pay(forgotten, Way.CARD, VISA)
+        odd.unsure = ""
+        await till.settle(minutes=30)
+        assert await till.state() == "captured"
         assert [charge.net for charge in charges()] == [Decimal(10)]
 
     async def test_a_request_that_is_refused_is_told_and_listed(self, till: Any) -> None:

@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Finding,
+    KeyUsed,
     NothingHeld,
     OutcomeUnknown,
     Voided,
@@ -38,7 +39,6 @@ from paydesk.domain.payments.hosting import open_again
 from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
     GRACE,
-    UNKNOWN_PAGE_PATIENCE,
     Lookup,
     claim_lookups,
     is_alarming,
@@ -143,19 +143,20 @@ async def _of_unknown_page(
     back. Moves no money. Raises: OutcomeUnknown.
 
     Past its time to be made it is ended, too. Nobody has its address, unless the database was put
-    back to before it was written down: then its customer may be on it at this moment.
+    back to before it was written down: then its customer may be on it at this moment, so that an
+    acquirer that can't say is asked again until nobody can pay there any more.
     """
-    if lookup.state is not AttemptState.PROCESSING or now > page.expires_at:
+    if lookup.state is not AttemptState.PROCESSING or now > page.expires_at + GRACE:
         return NothingHeld()
     final = lookup.not_after + GRACE
     try:
         finding: Finding = await open_again(desk, page.shop, page.attempt_id, acquirer)
-        if now > final and isinstance(finding, Challenged):
-            finding = await end_page(desk, replace(page, reference=finding.reference))
-    except OutcomeUnknown:
-        if now <= final + UNKNOWN_PAGE_PATIENCE:
-            raise
-        return NothingHeld()
+    except OutcomeUnknown as error:
+        if now > final and isinstance(error.__cause__, KeyUsed):
+            return NothingHeld()
+        raise
+    if now > final and isinstance(finding, Challenged):
+        return await end_page(desk, replace(page, reference=finding.reference))
     return finding
 
 

@@ -55,11 +55,6 @@ UNDO_AGAIN = timedelta(minutes=5)
 GRACE = timedelta(seconds=30)
 """Added to a key's last moment before "not found" counts as final: clocks differ."""
 
-UNKNOWN_PAGE_PATIENCE = timedelta(minutes=15)
-"""How much longer an acquirer is asked again for a page whose address never came, if it can't
-say.
-"""
-
 LEASE = timedelta(minutes=1)
 
 CHALLENGE_LIFETIME = timedelta(hours=1)
