@@ -26,14 +26,12 @@ from pathlib import Path
 import uvloop
 
 import smoke
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    Dispute,
-    DisputePage,
     Earlier,
-    FailedRefundPage,
     Finding,
     MovementFinding,
     NothingHeld,

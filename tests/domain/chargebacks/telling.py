@@ -12,7 +12,8 @@ from tests import shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.proving import check
 
-from paydesk.adapters.acquirers.interface import Acquirer, Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database

@@ -17,11 +17,8 @@ from tests.adapters.acquirers.simulator.lying import Lies
 from tests.domain.chargebacks.telling import Books, TellingBank, beside_a_telling_bank
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import (
-    AcquirerRefused,
-    DisputeStatus,
-    OutcomeUnknown,
-)
+from paydesk.adapters.acquirers.disputes import DisputeStatus
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.proving import check
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.booking import record_dispute

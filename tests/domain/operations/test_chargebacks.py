@@ -9,7 +9,8 @@ from tests import set_back, shopfront
 from tests.domain.chargebacks.telling import OPEN, Books, beside_a_telling_bank
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import DisputeStatus, OutcomeUnknown
+from paydesk.adapters.acquirers.disputes import DisputeStatus
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database

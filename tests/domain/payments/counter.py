@@ -19,12 +19,10 @@ from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
 from tests.standings import standings
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    Dispute,
-    DisputePage,
     Earlier,
-    FailedRefundPage,
     Finding,
     MovementFinding,
     Outcome,

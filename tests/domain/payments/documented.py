@@ -31,14 +31,11 @@ from random import Random
 
 from tests.banks import WithoutPages
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    Dispute,
-    DisputePage,
-    DisputeStatus,
     Earlier,
-    FailedRefundPage,
     Finding,
     Moved,
     MovementFinding,

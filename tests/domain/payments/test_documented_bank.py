@@ -23,7 +23,8 @@ from tests.lengths import long
 from tests.proving import check
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus, OutcomeUnknown, Refused
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.interface import OutcomeUnknown, Refused
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database

@@ -16,7 +16,8 @@ from tests.banks import answering, ending_in
 from tests.proving import check
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import FailedRefund, OutcomeUnknown
+from paydesk.adapters.acquirers.disputes import FailedRefund
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

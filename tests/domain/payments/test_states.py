@@ -14,15 +14,8 @@ from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.lengths import at_length
 from tests.shopfront import buy, ship, ships
 
-from paydesk.adapters.acquirers.interface import (
-    AcquirerRefused,
-    CardDetails,
-    Dispute,
-    DisputeStatus,
-    OutcomeUnknown,
-    Purchase,
-    Voided,
-)
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.interface import AcquirerRefused, CardDetails, OutcomeUnknown, Purchase, Voided
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

@@ -14,16 +14,14 @@ from tests import shopfront
 from tests.banks import WithoutPages
 from tests.shopfront import MONTHLY, find_subscription
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     AcquirerRefused,
     Approved,
     Declined,
     DeclineReason,
-    Dispute,
-    DisputePage,
     Earlier,
-    FailedRefundPage,
     Finding,
     MovementFinding,
     NothingHeld,

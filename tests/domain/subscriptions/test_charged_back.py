@@ -13,7 +13,7 @@ from tests import set_back
 from tests.domain.chargebacks.telling import TellingBank
 from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import reading_acquirers

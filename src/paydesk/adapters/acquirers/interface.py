@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
@@ -145,86 +146,6 @@ class Refused:
     """The movement was refused for `reason`: nothing moved, and never will under its key."""
 
     reason: str
-
-
-class DisputeStatus(StrEnum):
-    """How a dispute stands, apart from what it took; a bank may change its mind."""
-
-    INQUIRY = "inquiry"
-    """The bank asks what the charge was for; no money has moved."""
-    OPEN = "open"
-    WON = "won"
-    """The bank decided for the merchant."""
-    LOST = "lost"
-    """The bank decided for the customer; a part may have come back all the same."""
-    DROPPED = "dropped"
-    """It ended before money moved: an inquiry that was closed, a dispute that was prevented."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dispute:
-    """How a dispute stands: a customer's bank wants the money back, or asks what it was for.
-
-    `of_key` is the purchase's own idempotency key; `amount` is what is disputed, in the main unit
-    of `currency`, which may be another than the purchase's, and may be more than was paid; `reason`
-    is the acquirer's word for it, such as "fraudulent" or "product_not_received"; `at` (UTC) is
-    when it stood so.
-
-    `taken` and `returned` are all that the bank took for it so far, and all that it gave back, in
-    `currency`. None means what the status says: all of `amount` is taken once it is open, and
-    returned once it is won. `of_payment` is `amount` in the purchase's currency as the acquirer
-    reckons it, None if it does not say.
-
-    (At Stripe `taken` and `returned` are the dispute's balance transactions, and a partial win is a
-    lost one of which a part came back. At Mollie a payment may have several chargebacks, each taken
-    when it is created and returned at its `reversedAt`.)
-    """
-
-    reference: str
-    of_key: str
-    amount: Decimal
-    currency: str
-    reason: str
-    status: DisputeStatus
-    at: datetime
-    taken: Decimal | None = None
-    returned: Decimal | None = None
-    of_payment: Decimal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DisputePage:
-    """Disputes in the order in which they changed; `next` is the cursor after the last of them.
-
-    An empty page means that there are no more for now; `next` may have moved on all the same.
-    """
-
-    disputes: tuple[Dispute, ...]
-    next: str
-
-
-@dataclass(frozen=True, slots=True)
-class FailedRefund:
-    """A refund that failed after it was made: the customer's bank did not take it.
-
-    `key` is the refund's own idempotency key; `amount` is in the main unit of `currency`; `reason`
-    is the acquirer's word for it, such as "expired_or_canceled_card"; `at` (UTC) is when it failed.
-    """
-
-    reference: str
-    key: str
-    amount: Decimal
-    currency: str
-    reason: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FailedRefundPage:
-    """Refunds in the order in which they failed; `next` is the cursor after the last of them."""
-
-    refunds: tuple[FailedRefund, ...]
-    next: str
 
 
 Outcome = Approved | Declined | Challenged

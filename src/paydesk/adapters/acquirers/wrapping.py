@@ -9,19 +9,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
-from paydesk.adapters.acquirers.interface import (
-    Acquirer,
-    Dispute,
-    DisputePage,
-    Earlier,
-    FailedRefundPage,
-    Finding,
-    MovementFinding,
-    Outcome,
-    Purchase,
-    Release,
-)
+from paydesk.adapters.acquirers.interface import Acquirer, Earlier, Finding, MovementFinding, Outcome, Purchase, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 
 _Answer = TypeVar("_Answer")

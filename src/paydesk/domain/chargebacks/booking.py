@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from paydesk.adapters.acquirers.interface import Dispute
+from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.core.storable import storable_text
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any

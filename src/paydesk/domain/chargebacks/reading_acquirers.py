@@ -16,7 +16,8 @@ from functools import partial
 import msgspec
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, OutcomeUnknown
+from paydesk.adapters.acquirers.disputes import Dispute
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.storable import storable_json
 from paydesk.database.pool import AWAY, Database

@@ -14,7 +14,7 @@ from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from enum import Enum
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.money import LARGEST, LEDGER_DIGITS, split_reversal
 from paydesk.domain.chargebacks.states import AGAINST, ChargebackState
 from paydesk.domain.payments.movement_effects import REVERSAL_STATUS, Reversible, funds_of, state_after

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.adapters.acquirers.interface import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of

@@ -15,7 +15,7 @@ from functools import partial
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import FailedRefund
+from paydesk.adapters.acquirers.disputes import FailedRefund
 from paydesk.core.clock import utc_now
 from paydesk.core.money import fees_due_again
 from paydesk.database.pool import AWAY, Database

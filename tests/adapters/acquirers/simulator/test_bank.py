@@ -12,6 +12,7 @@ import pytest
 from tests.adapters.acquirers.counters import TEN, approved
 from tests.adapters.acquirers.counters import BankCounter as Counter
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
@@ -19,9 +20,6 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Declined,
     DeclineReason,
-    Dispute,
-    DisputePage,
-    DisputeStatus,
     KeyUsed,
     NothingHeld,
     Refused,

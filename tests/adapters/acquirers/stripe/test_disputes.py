@@ -15,11 +15,8 @@ from tests.adapters.acquirers.stripe.stub import (
     listed,
 )
 
-from paydesk.adapters.acquirers.interface import (
-    AcquirerRefused,
-    Dispute,
-    DisputeStatus,
-)
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
 DISPUTE = "/v1/disputes/du_1"

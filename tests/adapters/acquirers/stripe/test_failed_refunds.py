@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.adapters.acquirers.stripe.stub import NOTHING, Stub, listed
 
-from paydesk.adapters.acquirers.interface import FailedRefund, OutcomeUnknown
+from paydesk.adapters.acquirers.disputes import FailedRefund
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
 EVENTS = "/v1/events"

@@ -10,18 +10,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Final, TypeVar
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
-from paydesk.adapters.acquirers.interface import (
-    Dispute,
-    DisputePage,
-    Earlier,
-    FailedRefundPage,
-    Finding,
-    MovementFinding,
-    Outcome,
-    Purchase,
-    Release,
-)
+from paydesk.adapters.acquirers.interface import Earlier, Finding, MovementFinding, Outcome, Purchase, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_page

@@ -12,16 +12,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Captured,
     Challenged,
     Declined,
     DeclineReason,
-    Dispute,
-    DisputePage,
     Earlier,
-    FailedRefundPage,
     Finding,
     KeyUsed,
     Moved,

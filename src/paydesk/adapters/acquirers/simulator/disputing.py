@@ -9,7 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4

@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, FailedRefund, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 
 _PAGE: Final = 100

@@ -8,12 +8,12 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from paydesk.adapters.acquirers.disputes import DisputeStatus
 from paydesk.adapters.acquirers.interface import (
     Approved,
     Challenged,
     Declined,
     DeclineReason,
-    DisputeStatus,
     Finding,
     NothingHeld,
     Outcome,

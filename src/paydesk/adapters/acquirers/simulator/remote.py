@@ -10,13 +10,11 @@ from typing import Final, TypeVar, cast
 import aiohttp
 import msgspec
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    Dispute,
-    DisputePage,
     Earlier,
-    FailedRefundPage,
     Finding,
     KeyUsed,
     MovementFinding,

@@ -17,15 +17,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
+from paydesk.adapters.acquirers.disputes import DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Page, PageRequest
-from paydesk.adapters.acquirers.interface import (
-    AcquirerRefused,
-    DisputePage,
-    FailedRefundPage,
-    KeyUsed,
-    OutcomeUnknown,
-    Purchase,
-)
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app

@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
+from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.adapters.acquirers.interface import (
     Approved,
     Captured,
     Challenged,
     Declined,
     DeclineReason,
-    Dispute,
     Earlier,
     Finding,
     Moved,

@@ -13,16 +13,14 @@ from decimal import Decimal
 from typing import Final
 from urllib.parse import urlsplit
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Challenged,
     Declined,
     DeclineReason,
-    Dispute,
-    DisputePage,
     Earlier,
-    FailedRefundPage,
     Finding,
     KeyUsed,
     MovementFinding,

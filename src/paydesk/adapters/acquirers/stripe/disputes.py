@@ -19,7 +19,8 @@ from typing import Final
 
 import msgspec
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
 from paydesk.adapters.acquirers.stripe.events import EventPage, Events

@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import FailedRefund, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls
 from paydesk.adapters.acquirers.stripe.events import Event, EventPage, Events
