@@ -1,17 +1,37 @@
 """Banks that are not well, made once: each stands before an honest one, which has the money
-and keeps the record.
+and keeps the record, or is one of a test's own, in memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
-from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    AcquirerRefused,
+    Approved,
+    Declined,
+    DeclineReason,
+    Earlier,
+    Finding,
+    MovementFinding,
+    NothingHeld,
+    Outcome,
+    OutcomeUnknown,
+    Purchase,
+    Release,
+    Voided,
+)
+from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 
 
@@ -46,6 +66,108 @@ class WithoutPages:
 
     async def end_page(self, key: str, reference: str) -> Page:
         raise AcquirerRefused("this bank hosts no page")
+
+
+class OwnBank(WithoutPages):
+    """A bank of a test's own, in memory and under the name of test mode's: it has nothing to tell,
+    and makes nothing that a subclass doesn't make.
+    """
+
+    name = "simulator"
+    hold_period = timedelta(days=7)
+    key_lifetime = timedelta(hours=24)
+    keeps_cards = False
+    challenge_origins: tuple[str, ...] = ()
+
+    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
+        raise AcquirerRefused("not asked for here")
+
+    async def void(self, key: str, of_key: str) -> Release:
+        raise AcquirerRefused("not asked for here")
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        return Voided()
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
+        raise AcquirerRefused("not asked for here")
+
+    async def look_back(self, key: str) -> Earlier | None:
+        return None
+
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
+        return NothingHeld()
+
+    async def end_challenge(self, of_key: str) -> Finding:
+        return await self.find(of_key)
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        return NothingHeld()
+
+    async def disputes(self, after: str) -> DisputePage:
+        return DisputePage((), after)
+
+    async def failed_refunds(self, after: str) -> FailedRefundPage:
+        return FailedRefundPage((), after)
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        raise AcquirerRefused("its list is not read here")
+
+    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
+        raise AcquirerRefused("its list is not read here")
+
+    async def find_dispute(self, reference: str) -> Dispute | None:
+        return None
+
+    async def submit_evidence(self, reference: str, text: str) -> None:
+        """It is read by a person."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class ObedientBank(OwnBank):
+    """Does as it is told: `refuse` says why it declines, `lose` what gets lost,
+    `hide` that it is slow to know.
+    """
+
+    refuse: DeclineReason | None = None
+    lose: str = ""
+    hide: bool = False
+    asked: list[str] = field(default_factory=list)
+    decided: dict[str, Outcome] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    voided: set[str] = field(default_factory=set)
+    keeps_cards: bool = False
+
+    async def authorize(self, purchase: Purchase) -> Outcome:
+        return await self.charge_stored(purchase)
+
+    async def charge_stored(self, purchase: Purchase) -> Outcome:
+        self.asked.append(purchase.key)
+        if self.lose == "question":
+            raise OutcomeUnknown("lost")
+        answer: Outcome = Declined(self.refuse) if self.refuse else Approved(purchase.key, f"net-{purchase.key}")
+        answer = self.decided.setdefault(purchase.key, answer)
+        if self.hide:
+            self.hidden.add(purchase.key)
+        if self.lose == "answer":
+            raise OutcomeUnknown("lost")
+        return answer
+
+    async def find(self, key: str, not_after: datetime | None = None) -> Finding:
+        if key in self.voided:
+            return Voided()
+        return NothingHeld() if key in self.hidden else self.decided.get(key, NothingHeld())
+
+    async def undo(self, key: str, of_key: str) -> Finding:
+        self.voided.add(of_key)
+        return Voided()
+
+    @property
+    def kept(self) -> set[str]:
+        """The keys under which it took money and kept it."""
+        return {key for key, answer in self.decided.items() if isinstance(answer, Approved)} - self.voided
 
 
 class HeardBank(LyingAcquirer):

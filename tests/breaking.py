@@ -7,7 +7,8 @@ left, is in `tests/set_back.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.databases import unguarded
@@ -56,3 +57,13 @@ async def never_reconciled(database: Database) -> None:
 async def nothing_given_back(database: Database) -> None:
     """No purchase that our books lack was ever given back."""
     await database.execute("delete from purchase_given_back")
+
+
+@asynccontextmanager
+async def refusing(database: Database, table: str, condition: str) -> AsyncIterator[None]:
+    """The database takes no row of a table that meets a condition, for the length of a block."""
+    await database.execute(f"alter table {table} add constraint odd check (not ({condition})) not valid")
+    try:
+        yield
+    finally:
+        await database.execute(f"alter table {table} drop constraint odd")

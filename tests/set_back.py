@@ -16,6 +16,8 @@ from tests.breaking import no_alarms, say
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.lifecycle import Subscription
 
 
 async def clock_runs_ahead(database: Database, merchant_id: int, ahead: timedelta) -> None:
@@ -186,3 +188,23 @@ async def nobody_tried(database: Database) -> None:
     """No card was ever tried anywhere, and no limit is set."""
     await database.execute("delete from card_try")
     await database.execute("delete from card_guard")
+
+
+async def card_replaced(desk: Desk, subscription: Subscription) -> None:
+    """A customer has given another card with the same number
+    (a new row, as the portal makes one).
+    """
+    merchant_id = subscription.merchant_id
+    card_id = await desk.database.fetchval("select nextval('card_id_seq')")
+    sealed = desk.vault.seal(b"4242424242424242", purpose="card number", merchant_id=merchant_id, row_id=card_id)
+    await desk.database.execute(
+        "with held as (select card_id from subscription"
+        " where merchant_id = $1 and id = $2 and date_next is not null for update)"
+        ", fresh as (insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint,"
+        " bin, last4, brand, exp_month, exp_year, holder, created_at)"
+        " select $1, false, $3, $4, $5, '', '424242', '4242', 'visa', 12, 2041, 'Ada', now() from held"
+        " returning id), old as (update card c set number_sealed = null from held"
+        " where c.merchant_id = $1 and c.id = held.card_id)"
+        " update subscription set card_id = fresh.id from fresh where merchant_id = $1 and subscription.id = $2",
+        merchant_id, subscription.id, card_id, sealed.blob, sealed.key_id,
+    )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 from tests import set_back
-from tests.domain.subscriptions.subscriber import Subscriber
+from tests.till import Till
 
 from paydesk import worker
 from paydesk.adapters.mail import Mailbox, SmtpMailer
@@ -123,7 +123,7 @@ async def test_a_worker_whose_clock_is_off_charges_voids_and_sends_nothing(
     months = timedelta(days=62)
     monkeypatch.setattr(worker, "ClockWatch", partial(ClockWatch, now=lambda: utc_now() + months))
     await ClockWatch(database, "another, which is right").look()
-    club = Subscriber(desk, shop)
+    club = Till(desk, shop)
     subscription = await club.subscribe()
     await set_back.renewal_due(database, subscription.id)
     stop = asyncio.Event()

@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import database_at
 from tests.database.statements import Reader, all_modules, all_statements
 from tests.databases import drop_database
-from tests.domain.subscriptions.subscriber import Subscriber
+from tests.till import Till
 
 import paydesk
 from paydesk.adapters.vault import Vault
@@ -174,7 +174,7 @@ async def test_old_code_sells_renews_and_refunds_on_a_schema_that_grew(
     await grow(grown)
     merchant = await create_merchant(grown, vault, name="Corner Shop", email="owner@shop.example", now=utc_now())
     shop = shop_of(merchant, live=False)
-    club = Subscriber(replace(desk, database=grown), shop)
+    club = Till(replace(desk, database=grown), shop)
     subscription = await club.subscribe()
     renewed = await club.charge_due(subscription)
     assert (renewed.counter, renewed.paid_number_counter) == (2, 2)

@@ -12,10 +12,11 @@ from typing import Any
 import asyncpg
 import pytest
 from tests import set_back, shopfront
+from tests.banks import ObedientBank
 from tests.conftest import database_at, template_at
 from tests.databases import drop_database
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.shopfront import GOOD
+from tests.till import Till
 
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.shop import Shop
@@ -59,12 +60,12 @@ async def copies(server_url: str) -> AsyncIterator[OpenCopy]:
 
 
 @pytest.fixture
-async def subscriber(desk: Desk, shop: Shop) -> Subscriber:
+async def subscriber(desk: Desk, shop: Shop) -> Till:
     """A merchant's customers; a janitor asks for all merchants,
     so what other tests have left is not asked about.
     """
     await set_back.nothing_to_look_up(desk.database)
-    return Subscriber(desk, shop)
+    return Till(desk, shop)
 
 
 @pytest.fixture

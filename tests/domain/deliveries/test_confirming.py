@@ -83,7 +83,7 @@ class TestShipping:
         assert entries == {
             "acquirer": row["amount"], "pending": -row["net"], "reserve": -row["reserve"], "fees": -row["fees"]
         }  # fmt: skip
-        assert await warehouse.told(payment_id) == ["payment"]
+        assert await warehouse.events(payment_id) == ["payment"]
         assert (await standing(warehouse, payment_id)).net == row["amount"]
 
     async def test_the_timeline_keeps_what_was_said(self, warehouse: Any) -> None:

@@ -117,14 +117,14 @@ class TestVoids:
         payment_id = await warehouse.sell()
         await change_merchant(database, warehouse.shop.merchant_id, muted=["refund"])
         await warehouse.act(days=7)
-        assert (await warehouse.state(payment_id), await warehouse.told(payment_id)) == ("voided", ["payment"])
+        assert (await warehouse.state(payment_id), await warehouse.events(payment_id)) == ("voided", ["payment"])
 
     async def test_many_workers_void_each_order_once(self, warehouse: Any) -> None:
         sold = [await warehouse.sell() for _ in range(12)]
         assert sum(await asyncio.gather(*(warehouse.act(days=7) for _ in range(6)))) == 12
         for payment_id in sold:
             assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.VOID]
-            assert await warehouse.told(payment_id) == ["payment", "refund"]
+            assert await warehouse.events(payment_id) == ["payment", "refund"]
 
     async def test_no_more_are_taken_at_once_than_was_asked_for(self, warehouse: Any) -> None:
         for _ in range(5):
@@ -174,7 +174,7 @@ class TestVoids:
         assert payment["funds_due_at"] == payment["captured_at"] + WEEK
         moved = [(row["kind"], row["state"]) for row in await warehouse.rows("movement", payment_id)]
         assert sorted(moved) == [("capture", "done"), ("void", "refused")]
-        assert await warehouse.told(payment_id) == ["payment"]
+        assert await warehouse.events(payment_id) == ["payment"]
         assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE]
         assert await warehouse.problems() == []
         (alarm,) = await database.fetch("select * from alarm where merchant_id = $1", warehouse.shop.merchant_id)
@@ -199,7 +199,7 @@ class TestVoids:
             ("refund", "done", Decimal("5.50")),
             ("void", "refused", Decimal(10)),
         ]
-        assert await warehouse.told(payment_id) == ["payment", "partial_refund"]
+        assert await warehouse.events(payment_id) == ["payment", "partial_refund"]
         (_, told) = await warehouse.rows("pingback", payment_id)
         order = json.loads(told["payload"])["payment_order"]
         assert (order["refund_amount"], order["total_refunded_amount"]) == (5.5, 5.5)
@@ -258,7 +258,7 @@ class TestVoids:
         assert await warehouse.act(days=8) == 0, "it is under way"
         assert await warehouse.finish(minutes=1) == 1
         assert await warehouse.state(payment_id) == "voided"
-        assert await warehouse.told(payment_id) == ["payment", "refund"]
+        assert await warehouse.events(payment_id) == ["payment", "refund"]
         assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.VOID]
 
 
@@ -322,7 +322,7 @@ class TestTheTestClock:
         assert (movement["kind"], movement["state"], movement["created_at"]) == ("void", "done", ship_by)
         assert (await warehouse.state(payment_id), await warehouse.state(shipped)) == ("voided", "captured")
         assert len(await mails(warehouse)) == 1
-        assert await warehouse.told(payment_id) == ["payment", "refund"]
+        assert await warehouse.events(payment_id) == ["payment", "refund"]
 
     async def test_a_bank_that_will_not_void_does_not_hold_it_up(self, warehouse: Any) -> None:
         payment_id = await warehouse.sell()
@@ -379,5 +379,5 @@ async def proves(warehouse: Any, payment_id: int, outcome: str) -> None:
     assert (movement["kind"], movement["state"]) == ("capture" if captured else "void", "done")
     assert await warehouse.at_the_bank(payment_id) == [Kind.AUTHORIZE, Kind.CAPTURE if captured else Kind.VOID]
     assert bool(await warehouse.rows("ledger_entry", payment_id)) is captured
-    assert await warehouse.told(payment_id) == (["payment"] if captured else ["payment", "refund"])
+    assert await warehouse.events(payment_id) == (["payment"] if captured else ["payment", "refund"])
     assert len(await warehouse.rows("delivery", payment_id)) == captured

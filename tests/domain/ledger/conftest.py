@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests import shopfront
 from tests.conftest import migrated_database
+from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
-from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -34,32 +32,6 @@ async def empty(server_url: str) -> AsyncIterator[Database]:
         yield database
 
 
-@dataclass(frozen=True, slots=True)
-class Till:
-    """A merchant in test mode, and the bank that its customers pay by."""
-
-    database: Database
-    vault: Vault
-    shop: Shop
-    acquirer: SimulatedAcquirer
-
-    @property
-    def record(self) -> Record:
-        return self.acquirer.bank.record
-
-    async def order(self, reference: str = "") -> Link:
-        """A checkout over 10 USD for a new order (or the one named); its link."""
-        return await shopfront.order(self.database, self.shop, reference)
-
-    @property
-    def desk(self) -> Desk:
-        return Desk(self.database, self.vault, {self.acquirer.name: self.acquirer})
-
-    async def pay(self, number: str, token: Link | None = None) -> None:
-        """Pay an order by card."""
-        await shopfront.pay(self.desk, token or await self.order(), number)
-
-
 OpenTill = Callable[[Database], Awaitable[Till]]
 
 
@@ -69,7 +41,7 @@ async def open_till(vault: Vault, tmp_path: Path) -> AsyncIterator[OpenTill]:
 
     async def make(database: Database) -> Till:
         merchant = await create_merchant(database, vault, name="Shop", email="o@shop.example", now=utc_now())
-        return Till(database, vault, Shop(merchant.id, live=False), acquirer)
+        return Till(Desk(database, vault, {"simulator": acquirer}), Shop(merchant.id, live=False))
 
     yield make
     await acquirer.close()

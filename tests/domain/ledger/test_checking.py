@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +12,6 @@ from tests.proving import check
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.adapters.acquirers.simulator.record import Operation
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger import checking
@@ -29,7 +27,7 @@ ANSWER_LOST = "4000000000009987"
 async def checked(till: Any, record: Record | None = None) -> dict[str, Finding]:
     """What each rule says of the till's merchant."""
     found = await check(
-        till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=record or till.record, most=20
+        till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=record or till.bank.record, most=20
     )
     return {finding.rule.statement: finding for finding in found}
 
@@ -45,11 +43,11 @@ def rows(finding: Finding) -> set[tuple[str, int | str]]:
 async def test_a_database_with_payments_of_every_outcome_is_clean(empty: Database, open_till: Any) -> None:
     till = await open_till(empty)
     for number in (APPROVED, DECLINED, CHALLENGED, ANSWER_LOST):
-        await till.pay(number)
+        await till.pay(await till.order(), number)
     token = await till.order()
     for number in (DECLINED, CHALLENGED, APPROVED):
-        await till.pay(number, token)
-    found = await check(empty, now=utc_now(), record=till.record)
+        await till.pay(token, number)
+    found = await check(empty, now=utc_now(), record=till.bank.record)
     assert [finding.rule for finding in found] == [*RULES, *BANK_RULES]
     assert [finding.differences for finding in found] == [()] * len(found)
     states = {row["state"] for row in await empty.fetch("select distinct state from payment")}
@@ -224,7 +222,7 @@ PARENTS = (
     "corruption", [*LEDGER, *ATTEMPTS, *PINGBACKS, *MODES, *PARENTS], ids=lambda it: f"{it.rule}-{it.table}"
 )
 async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corruption) -> None:
-    await till.pay(corruption.after or APPROVED)
+    await till.pay(await till.order(), corruption.after or APPROVED)
     assert not broken(await checked(till))
     sql = corruption.sql.replace("STATUS", "200").replace("BODY", "ok")
     named = await till.database.fetchval(sql, till.shop.merchant_id)
@@ -239,7 +237,7 @@ def test_every_rule_is_seen_to_fail() -> None:
 
 
 async def test_a_difference_says_in_words_what_is_wrong(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     payment_id = await till.database.fetchval(
         "update payment set state = 'declined' where merchant_id = $1 returning id", till.shop.merchant_id
     )
@@ -251,7 +249,7 @@ async def test_a_difference_says_in_words_what_is_wrong(till: Any) -> None:
 
 
 async def test_a_live_attempt_at_the_simulated_bank_is_named(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     for table in ("payment", "payment_attempt", "pingback", "customer", "card", "checkout"):
         await till.database.execute(f"update {table} set live = true where merchant_id = $1", till.shop.merchant_id)
     details = {difference.detail for difference in (await checked(till))["modes_apart"].differences}
@@ -262,7 +260,7 @@ async def test_another_merchants_difference_is_not_told_when_one_is_asked_for(
     till: Any, open_till: Any, corruptible: Database
 ) -> None:
     other = await open_till(corruptible)
-    await other.pay(APPROVED)
+    await other.sell()
     await corruptible.execute("delete from ledger_entry where merchant_id = $1", other.shop.merchant_id)
     assert not broken(await checked(till))
     assert broken(await checked(other)) == {"payments_posted", "funds_agree"}
@@ -270,7 +268,7 @@ async def test_another_merchants_difference_is_not_told_when_one_is_asked_for(
 
 async def test_only_the_first_differences_are_kept_but_all_are_counted(till: Any) -> None:
     for _ in range(3):
-        await till.pay(APPROVED)
+        await till.sell()
     await till.database.execute("delete from ledger_entry where merchant_id = $1", till.shop.merchant_id)
     found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id, most=2)
     finding = next(finding for finding in found if finding.rule.statement == "payments_posted")
@@ -278,7 +276,7 @@ async def test_only_the_first_differences_are_kept_but_all_are_counted(till: Any
 
 
 async def test_a_pingback_whose_attempts_were_forgotten_is_not_judged(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     await till.database.execute(
         "update pingback set attempts = 1, state = 'acknowledged', finished_at = now(),"
         " created_at = now() - interval '15 months' where merchant_id = $1",
@@ -290,7 +288,7 @@ async def test_a_pingback_whose_attempts_were_forgotten_is_not_judged(till: Any)
 async def test_every_state_of_a_payment_has_attempts_that_agree_with_it(
     till: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     # Of all rules this one alone is asked, of each pair of states.
     monkeypatch.setattr(checking, "RULES", [rule for rule in RULES if rule.statement == "attempts_agree"])
     monkeypatch.setattr(checking, "BANK_RULES", [])
@@ -311,7 +309,7 @@ async def test_every_state_of_a_payment_has_attempts_that_agree_with_it(
 
 async def test_money_at_the_bank_under_an_unknown_key_is_named(empty: Database, open_till: Any) -> None:
     till = await open_till(empty)
-    await till.acquirer.authorize(
+    await till.desk.acquirers["simulator"].authorize(
         Purchase(
             key="nobody-knows-me",
             amount=Decimal("7.50"),
@@ -321,22 +319,22 @@ async def test_money_at_the_bank_under_an_unknown_key_is_named(empty: Database, 
             not_after=utc_now() + timedelta(minutes=1),
         )
     )
-    found = {finding.rule.statement: finding for finding in await check(empty, now=utc_now(), record=till.record)}
+    found = {finding.rule.statement: finding for finding in await check(empty, now=utc_now(), record=till.bank.record)}
     assert broken(found) == {"bank_money_known"}
     assert rows(found["bank_money_known"]) == {("simulated bank", "nobody-knows-me")}
 
 
 async def test_an_approved_attempt_that_the_bank_has_voided_is_named(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     row = await till.database.fetchrow("select * from payment_attempt where merchant_id = $1", till.shop.merchant_id)
-    await till.acquirer.undo("another-key", row["idempotency_key"])
+    await till.desk.acquirers["simulator"].undo("another-key", row["idempotency_key"])
     found = await checked(till)
     assert broken(found) == {"approved_money_at_bank"}
     assert rows(found["approved_money_at_bank"]) == {("payment_attempt", row["id"])}
 
 
 async def test_an_approved_attempt_of_another_amount_than_the_banks_is_named(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     attempt_id = await till.database.fetchval(
         "update payment_attempt set amount = amount - 1 where merchant_id = $1 returning id", till.shop.merchant_id
     )
@@ -344,14 +342,14 @@ async def test_an_approved_attempt_of_another_amount_than_the_banks_is_named(til
 
 
 async def test_an_approved_attempt_that_the_bank_has_never_seen_is_named(till: Any, tmp_path: Path) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     found = await checked(till, Record(tmp_path / "forgetful.sqlite"))
     assert found["approved_money_at_bank"].differences[0].detail.endswith("but the bank does not know it")
 
 
 @pytest.mark.parametrize("state", ["declined", "failed", "abandoned", "voided"])
 async def test_an_attempt_given_up_with_money_at_the_bank_is_named(till: Any, state: str) -> None:
-    await till.pay(ANSWER_LOST)
+    await till.pay(await till.order(), ANSWER_LOST)
     assert not broken(await checked(till))
     await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, state="declined")
     attempt_id = await till.database.fetchval(
@@ -362,20 +360,15 @@ async def test_an_attempt_given_up_with_money_at_the_bank_is_named(till: Any, st
     assert rows(found["given_up_without_money"]) == {("payment_attempt", attempt_id)}
 
 
-class ReadEarlier(Record):
-    """A record that was read before anything happened, and asked again afterwards."""
-
-    def operations(self) -> Iterator[Operation]:
-        return iter(())
-
-
-async def test_what_is_paid_while_the_check_runs_is_no_difference(till: Any) -> None:
-    await till.pay(APPROVED)
-    assert not broken(await checked(till, ReadEarlier(till.record.path)))
+async def test_what_is_paid_while_the_check_runs_is_no_difference(till: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    await till.sell()
+    read_earlier = Record(till.bank.record.path)
+    monkeypatch.setattr(read_earlier, "operations", lambda: iter(()))
+    assert not broken(await checked(till, read_earlier))
 
 
 async def test_a_long_record_is_compared_in_batches(till: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paydesk.domain.ledger.checking._BATCH", 2)
     for number in (APPROVED, DECLINED, APPROVED, CHALLENGED, APPROVED):
-        await till.pay(number)
+        await till.pay(await till.order(), number)
     assert not broken(await checked(till))

@@ -26,7 +26,9 @@ CHARGED_BACK = "4000000000000259"
 
 
 async def checked(till: Any) -> dict[str, Finding]:
-    found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=till.record, most=20)
+    found = await check(
+        till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=till.bank.record, most=20
+    )
     return {finding.rule.statement: finding for finding in found}
 
 
@@ -41,23 +43,23 @@ async def payment_of(till: Any) -> int:
 
 
 async def captured(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
 
 
 async def refunded_in_part(till: Any) -> None:
-    await till.pay(APPROVED)
+    await till.sell()
     await refund(till.desk, till.shop, await payment_of(till), Decimal("4.00"), requested_by="api", now=utc_now())
 
 
 async def charged_back(till: Any) -> None:
     await set_back.banks_tell_again(till.database)
-    await till.pay(CHARGED_BACK)
+    await till.pay(await till.order(), CHARGED_BACK)
     await read_disputes(till.desk, now=utc_now())
 
 
 async def authorized(till: Any) -> None:
     await ships(till.database, till.shop)
-    await till.pay(APPROVED)
+    await till.sell()
 
 
 async def voided(till: Any) -> None:
@@ -186,7 +188,7 @@ def test_every_rule_is_seen_to_fail() -> None:
 
 async def test_a_chargeback_that_was_read_but_not_recorded_is_named(till: Any) -> None:
     await captured(till)
-    till.acquirer.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
+    till.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
     await set_back.banks_tell_again(till.database)
     assert await broken(till) == set(), "nobody has read the bank's news yet"
     await till.database.execute(

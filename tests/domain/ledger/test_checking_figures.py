@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests import breaking, set_back
+from tests.banks import ObedientBank
 from tests.domain.ledger.corruption import Corruption
 from tests.domain.ledger.paying_out import record_payout
 from tests.domain.ledger.test_checking_after import (
@@ -22,13 +23,11 @@ from tests.domain.ledger.test_checking_after import (
     refunded_in_part,
     voided,
 )
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.proving import check
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.ledger.checking import FIGURE_RULES
 from paydesk.domain.ledger.settling import settle_due
-from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
 
@@ -46,12 +45,12 @@ async def paid_out(till: Any) -> None:
 
 
 async def declined(till: Any) -> None:
-    await till.pay("4000000000000002")
+    await till.pay(await till.order(), "4000000000000002")
 
 
 async def subscribed(till: Any) -> None:
     """A subscription, and one that has ended: three pingbacks about them."""
-    await Subscriber(Desk(till.database, till.vault, {"simulator": ObedientBank()}), till.shop).subscribe()
+    await till.at(ObedientBank()).subscribe()
 
 
 def posting(kind: str, entries: str, *, of: str = "p.id, null::bigint", currency: str = "p.currency") -> str:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from tests.banks import ObedientBank
 from tests.domain.ledger.corruption import Corruption
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.proving import check
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -25,23 +26,23 @@ from paydesk.domain.subscriptions.subscription_terms import Trial
 
 
 @pytest.fixture
-async def subscriber(corruptible: Database, vault: Vault) -> Subscriber:
+async def subscriber(corruptible: Database, vault: Vault) -> Till:
     """A merchant with one subscription, renewed twice."""
     merchant = await create_merchant(corruptible, vault, name="Club", email="o@shop.example", now=utc_now())
     desk = Desk(corruptible, vault, {"simulator": ObedientBank()})
-    subscriber = Subscriber(desk, shop_of(merchant, live=False))
+    subscriber = Till(desk, shop_of(merchant, live=False))
     subscription = await subscriber.subscribe()
     for _ in range(2):
         await subscriber.charge_due(subscription)
     return subscriber
 
 
-async def checked(subscriber: Subscriber) -> dict[str, Finding]:
+async def checked(subscriber: Till) -> dict[str, Finding]:
     found = await check(subscriber.desk.database, now=utc_now(), merchant_id=subscriber.shop.merchant_id)
     return {finding.rule.statement: finding for finding in found}
 
 
-async def details(subscriber: Subscriber) -> list[str]:
+async def details(subscriber: Till) -> list[str]:
     return [one.detail for finding in (await checked(subscriber)).values() for one in finding.differences]
 
 
@@ -115,7 +116,7 @@ CORRUPTIONS = (
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda it: f"{it.rule}-{it.sql[7:60]}")
-async def test_a_corrupted_subscription_is_named_by_its_rule(subscriber: Subscriber, corruption: Corruption) -> None:
+async def test_a_corrupted_subscription_is_named_by_its_rule(subscriber: Till, corruption: Corruption) -> None:
     assert await details(subscriber) == []
     named = await subscriber.desk.database.fetchval(corruption.sql, subscriber.shop.merchant_id)
     finding = (await checked(subscriber))[corruption.rule]
@@ -126,7 +127,7 @@ def test_every_rule_for_subscriptions_is_seen_to_fail() -> None:
     assert {corruption.rule for corruption in CORRUPTIONS} == {rule.statement for rule in SUBSCRIPTION_RULES}
 
 
-async def test_a_cancellation_that_is_reported_as_a_stop_is_named(subscriber: Subscriber) -> None:
+async def test_a_cancellation_that_is_reported_as_a_stop_is_named(subscriber: Till) -> None:
     database, shop = subscriber.desk.database, subscriber.shop
     found = await database.fetchval("select id from subscription where merchant_id = $1", shop.merchant_id)
     await cancel(database, shop, found, by="api", now=utc_now())
@@ -138,7 +139,7 @@ async def test_a_cancellation_that_is_reported_as_a_stop_is_named(subscriber: Su
     assert "subscription_stopped is reported" in (await details(subscriber))[0]
 
 
-async def test_subscriptions_of_every_kind_are_clean(subscriber: Subscriber) -> None:
+async def test_subscriptions_of_every_kind_are_clean(subscriber: Till) -> None:
     free = replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day")), limit=2)
     subscription = await subscriber.subscribe(free, order="club-2")
     assert await details(subscriber) == []

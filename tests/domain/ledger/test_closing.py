@@ -13,9 +13,9 @@ from typing import Any
 import asyncpg
 import pytest
 from tests.conftest import database_at
-from tests.domain.ledger.conftest import Till
 from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict

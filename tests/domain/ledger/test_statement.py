@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 from tests import set_back
 from tests.conftest import database_at
-from tests.domain.ledger.conftest import Till
 from tests.domain.ledger.paying_out import record_payout
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests import breaking, set_back
 from tests.adapters.mail.post_offices import PostOffice, post_office
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.sweeping import database, database_url
+from tests.till import Till
 
 from paydesk.adapters.mail import Letter, SmtpMailer, parse_smtp_url
 from paydesk.adapters.vault import Vault
@@ -108,7 +108,7 @@ def mails(database: Database, vault: Vault, shop: Shop) -> Desk:
 
 
 @pytest.fixture
-async def subscriber(desk: PaymentDesk, shop: Shop) -> Subscriber:
+async def subscriber(desk: PaymentDesk, shop: Shop) -> Till:
     """The merchant's customers."""
     await set_back.nothing_to_look_up(desk.database)
-    return Subscriber(desk, shop)
+    return Till(desk, shop)

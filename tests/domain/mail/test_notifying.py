@@ -6,114 +6,92 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from tests import breaking, set_back
 from tests.conftest import accept_waiting
+from tests.domain.mail.conftest import Desk
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profile_changes import refuse, seen_now
 from paydesk.domain.mail.kinds import Kind
 from paydesk.domain.mail.notifying import tell_owners
-from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.web.mails.writing import write
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
-    database: Database
-    shop: Shop
-
-    async def join(self, name: str, role: str, language: str, *, confirmed: bool = True) -> str:
-        """A colleague in the team; returns their address."""
-        email = f"{name}.{secrets.token_hex(4)}@team.example"
-        person = await set_back.somebody(self.database, email, name=name, language=language, confirmed=confirmed)
-        await set_back.member(self.database, self.shop.merchant_id, person, role)
-        return email
-
-    async def hand_in(self) -> None:
-        """A profile that waits for the operator."""
-        await set_back.profile(self.database, self.shop.merchant_id, "submitted", submitted_at=utc_now())
-
-    async def mails(self) -> list[Any]:
-        return list(
-            await self.database.fetch("select * from mail where merchant_id = $1 order by id", self.shop.merchant_id)
-        )
+async def join(mails: Desk, name: str, role: str, language: str, *, confirmed: bool = True) -> str:
+    """A colleague in the team; returns their address."""
+    email = f"{name}.{secrets.token_hex(4)}@mails.example"
+    person = await set_back.somebody(mails.database, email, name=name, language=language, confirmed=confirmed)
+    await set_back.member(mails.database, mails.shop.merchant_id, person, role)
+    return email
 
 
-@pytest.fixture
-def team(database: Database, shop: Shop) -> Team:
-    return Team(database, shop)
-
-
-async def test_each_owner_with_a_confirmed_address_reads_it_in_their_language(team: Team) -> None:
-    ford = await team.join("Ford", "owner", "de")
-    trillian = await team.join("Trillian", "owner", "ja")
-    await team.join("Zaphod", "owner", "fr", confirmed=False)
-    await team.join("Arthur", "developer", "es")
+async def test_each_owner_with_a_confirmed_address_reads_it_in_their_language(mails: Desk) -> None:
+    ford = await join(mails, "Ford", "owner", "de")
+    trillian = await join(mails, "Trillian", "owner", "ja")
+    await join(mails, "Zaphod", "owner", "fr", confirmed=False)
+    await join(mails, "Arthur", "developer", "es")
     now = utc_now()
     for _ in range(2):
         await tell_owners(
-            team.database, team.shop.merchant_id, Kind.merchant_suspended, now=now, reason="You sell <b>towels</b>"
+            mails.database, mails.shop.merchant_id, Kind.merchant_suspended, now=now, reason="You sell <b>towels</b>"
         )
-    mails = await team.mails()
-    assert {(mail["recipient"], mail["language"]) for mail in mails} == {(ford, "de"), (trillian, "ja")}
-    assert len(mails) == 2
-    facts = json.loads(next(mail["facts"] for mail in mails if mail["recipient"] == ford))
+    told = await mails.mails()
+    assert {(mail["recipient"], mail["language"]) for mail in told} == {(ford, "de"), (trillian, "ja")}
+    assert len(told) == 2
+    facts = json.loads(next(mail["facts"] for mail in told if mail["recipient"] == ford))
     letter = write(mail_of(Kind.merchant_suspended, "de", facts=facts), ADDRESSES)
     assert "Guten Tag Ford," in letter.text
     assert "You sell <b>towels</b>" in letter.text
     assert "<b>" not in letter.html
-    assert f"/account/{team.shop.merchant_id}/overview" in letter.text
+    assert f"/account/{mails.shop.merchant_id}/overview" in letter.text
 
 
-async def test_without_such_an_owner_the_merchants_own_address_is_told(team: Team) -> None:
-    await team.join("Zaphod", "owner", "fr", confirmed=False)
-    await tell_owners(team.database, team.shop.merchant_id, Kind.profile_accepted, now=utc_now())
-    (mail,) = await team.mails()
+async def test_without_such_an_owner_the_merchants_own_address_is_told(mails: Desk) -> None:
+    await join(mails, "Zaphod", "owner", "fr", confirmed=False)
+    await tell_owners(mails.database, mails.shop.merchant_id, Kind.profile_accepted, now=utc_now())
+    (mail,) = await mails.mails()
     assert mail["recipient"] == "owner@shop.example"
 
 
-async def test_what_is_rolled_back_is_not_told(team: Team) -> None:
-    async with team.database.acquire() as connection:
+async def test_what_is_rolled_back_is_not_told(mails: Desk) -> None:
+    async with mails.database.acquire() as connection:
         change = connection.transaction()
         await change.start()
-        await tell_owners(connection, team.shop.merchant_id, Kind.profile_accepted, now=utc_now())
+        await tell_owners(connection, mails.shop.merchant_id, Kind.profile_accepted, now=utc_now())
         await change.rollback()
-    assert await team.mails() == []
+    assert await mails.mails() == []
 
 
-async def test_a_profiles_answers_are_told(team: Team) -> None:
-    await team.hand_in()
-    merchant_id = team.shop.merchant_id
-    seen, now = await seen_now(team.database, merchant_id), utc_now()
-    await refuse(team.database, COMMAND_LINE, merchant_id, seen=seen, reason="Name your towels.", now=now)
-    await breaking.say(team.database, "business_profile", {"merchant_id": team.shop.merchant_id}, status="submitted")
-    await accept_waiting(team.database, merchant_id, seen=seen)
-    refused, accepted = await team.mails()
+async def test_a_profiles_answers_are_told(mails: Desk) -> None:
+    await set_back.profile(mails.database, mails.shop.merchant_id, "submitted", submitted_at=utc_now())
+    merchant_id = mails.shop.merchant_id
+    seen, now = await seen_now(mails.database, merchant_id), utc_now()
+    await refuse(mails.database, COMMAND_LINE, merchant_id, seen=seen, reason="Name your towels.", now=now)
+    await breaking.say(mails.database, "business_profile", {"merchant_id": mails.shop.merchant_id}, status="submitted")
+    await accept_waiting(mails.database, merchant_id, seen=seen)
+    refused, accepted = await mails.mails()
     assert (refused["kind"], json.loads(refused["facts"])["reason"]) == ("profile_refused", "Name your towels.")
     assert accepted["kind"] == "profile_accepted"
     with pytest.raises(Conflict):
-        await accept_waiting(team.database, merchant_id, seen=seen)
-    assert len(await team.mails()) == 2
+        await accept_waiting(mails.database, merchant_id, seen=seen)
+    assert len(await mails.mails()) == 2
 
 
-async def test_a_suspension_and_its_end_are_told(team: Team) -> None:
-    merchant_id = team.shop.merchant_id
+async def test_a_suspension_and_its_end_are_told(mails: Desk) -> None:
+    merchant_id = mails.shop.merchant_id
     with pytest.raises(Malformed):
-        await suspend_merchant(team.database, COMMAND_LINE, merchant_id, reason=" ", now=utc_now())
-    await suspend_merchant(team.database, COMMAND_LINE, merchant_id, reason="Too many disputes.", now=utc_now())
+        await suspend_merchant(mails.database, COMMAND_LINE, merchant_id, reason=" ", now=utc_now())
+    await suspend_merchant(mails.database, COMMAND_LINE, merchant_id, reason="Too many disputes.", now=utc_now())
     with pytest.raises(Conflict):
-        await suspend_merchant(team.database, COMMAND_LINE, merchant_id, reason="Again.", now=utc_now())
-    await resume_merchant(team.database, COMMAND_LINE, merchant_id, now=utc_now())
-    suspended, restored = await team.mails()
+        await suspend_merchant(mails.database, COMMAND_LINE, merchant_id, reason="Again.", now=utc_now())
+    await resume_merchant(mails.database, COMMAND_LINE, merchant_id, now=utc_now())
+    suspended, restored = await mails.mails()
     assert (suspended["kind"], json.loads(suspended["facts"])["reason"]) == (
         "merchant_suspended",
         "Too many disputes.",

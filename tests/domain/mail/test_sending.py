@@ -5,7 +5,9 @@ import json
 import logging
 from datetime import timedelta
 from email.message import EmailMessage
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from structlog.testing import capture_logs
@@ -119,28 +121,22 @@ async def test_one_mail_that_hangs_holds_up_no_other(mails: Desk) -> None:
     for _ in range(5):
         await mails.queue()
 
-    class Mailer:
-        def __init__(self) -> None:
-            self.sent: list[str] = []
-            self.let_go = asyncio.Event()
+    sent, let_go, stop = list[str](), asyncio.Event(), asyncio.Event()
 
-        async def send(self, letter: Any) -> None:
-            if letter.recipient.startswith("slow"):
-                await self.let_go.wait()
-            self.sent.append(letter.recipient)
-            if len(self.sent) == 5:
-                self.let_go.set()
+    async def send(letter: Any) -> None:
+        if letter.recipient.startswith("slow"):
+            await let_go.wait()
+        sent.append(letter.recipient)
+        if len(sent) == 5:
+            let_go.set()
 
-        async def rest(self) -> None:
-            """Nothing to close."""
-
-    mailer, stop = Mailer(), asyncio.Event()
-    sender = MailSender(mails.database, mails.vault, mailer, lambda mail: mail, in_flight=2)  # type: ignore[arg-type, return-value]
+    mailer: Any = SimpleNamespace(send=send, rest=AsyncMock())
+    sender = MailSender(mails.database, mails.vault, mailer, lambda mail: mail, in_flight=2)  # type: ignore[return-value]
     running = asyncio.create_task(sender.run(stop))
-    await asyncio.wait_for(mailer.let_go.wait(), 30)
+    await asyncio.wait_for(let_go.wait(), 30)
     stop.set()
     await running
-    assert mailer.sent == [*["ada@people.example"] * 5, "slow@people.example"]
+    assert sent == [*["ada@people.example"] * 5, "slow@people.example"]
 
 
 async def test_a_process_that_dies_before_it_records_sends_the_same_mail_again(mails: Desk, office: PostOffice) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests import set_back
-from tests.domain.deliveries.conftest import Warehouse, warehouse
+from tests.domain.deliveries.conftest import Till, warehouse
 from tests.domain.mail.test_telling import buy, tell
 from tests.shopfront import choose_mails
 from tests.web.mails.every_mail import ADDRESSES, mail_of
@@ -44,7 +44,7 @@ async def told(database: Database, shop: Shop, kind: Kind) -> list[Mapping[str, 
     return [{**json.loads(row["facts"]), "recipient": row["recipient"]} for row in rows]
 
 
-async def test_each_refund_is_told_to_the_customer_once(warehouse: Warehouse) -> None:
+async def test_each_refund_is_told_to_the_customer_once(warehouse: Till) -> None:
     database = warehouse.desk.database
     payment_id = await warehouse.sell("A1")
     await warehouse.confirm(payment_id)
@@ -58,14 +58,14 @@ async def test_each_refund_is_told_to_the_customer_once(warehouse: Warehouse) ->
     assert (mails[0]["recipient"], mails[0]["last4"]) == ("ada@example.com", "4242")
 
 
-async def test_a_void_is_no_refund(warehouse: Warehouse) -> None:
+async def test_a_void_is_no_refund(warehouse: Till) -> None:
     payment_id = await warehouse.sell()
     await refund(warehouse.desk, warehouse.shop, payment_id, None, requested_by="api", now=utc_now())
     await tell(warehouse.desk.database)
     assert await told(warehouse.desk.database, warehouse.shop, Kind.refund) == []
 
 
-async def test_an_order_to_be_shipped_is_confirmed_as_reserved_and_then_as_shipped(warehouse: Warehouse) -> None:
+async def test_an_order_to_be_shipped_is_confirmed_as_reserved_and_then_as_shipped(warehouse: Till) -> None:
     database = warehouse.desk.database
     payment_id = await warehouse.sell("A1")
     await tell(database)
@@ -82,14 +82,14 @@ async def test_an_order_to_be_shipped_is_confirmed_as_reserved_and_then_as_shipp
     assert "10.00" in text
 
 
-async def test_a_shop_that_tells_its_customers_itself_is_left_to_it(warehouse: Warehouse) -> None:
+async def test_a_shop_that_tells_its_customers_itself_is_left_to_it(warehouse: Till) -> None:
     payment_id = await warehouse.sell()
     await warehouse.confirm(payment_id, notify_user=False)
     await tell(warehouse.desk.database)
     assert await told(warehouse.desk.database, warehouse.shop, Kind.shipment) == []
 
 
-async def test_the_reminder_that_deliveries_queue_can_be_read(warehouse: Warehouse) -> None:
+async def test_the_reminder_that_deliveries_queue_can_be_read(warehouse: Till) -> None:
     await warehouse.sell("A1")
     await warehouse.act(days=6, hours=1)
     (facts,) = await told(warehouse.desk.database, warehouse.shop, Kind.void_reminder)
@@ -99,7 +99,7 @@ async def test_the_reminder_that_deliveries_queue_can_be_read(warehouse: Warehou
     assert "Ship by: " in written.text
 
 
-async def test_a_void_for_want_of_a_shipment_is_told_to_the_owners_once(warehouse: Warehouse) -> None:
+async def test_a_void_for_want_of_a_shipment_is_told_to_the_owners_once(warehouse: Till) -> None:
     database = warehouse.desk.database
     payment_id = await warehouse.sell("A1")
     await warehouse.act(days=7, hours=1)
@@ -112,7 +112,7 @@ async def test_a_void_for_want_of_a_shipment_is_told_to_the_owners_once(warehous
     assert f"/account/{warehouse.shop.merchant_id}/payments/{payment_id}" in written.text
 
 
-async def test_a_void_that_somebody_asked_for_needs_no_mail(warehouse: Warehouse) -> None:
+async def test_a_void_that_somebody_asked_for_needs_no_mail(warehouse: Till) -> None:
     payment_id = await warehouse.sell()
     await refund(warehouse.desk, warehouse.shop, payment_id, None, requested_by="api", now=utc_now())
     await tell(warehouse.desk.database)
@@ -138,7 +138,7 @@ async def test_a_merchant_that_writes_its_own_mails_still_hears_of_chargebacks(d
 
 
 @pytest.mark.parametrize("late", [True, False])
-async def test_test_data_and_old_events_are_marked_and_told_to_nobody(warehouse: Warehouse, *, late: bool) -> None:
+async def test_test_data_and_old_events_are_marked_and_told_to_nobody(warehouse: Till, *, late: bool) -> None:
     database = warehouse.desk.database
     payment_id = await warehouse.sell()
     await warehouse.confirm(payment_id)

@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from tests import shopfront
-from tests.domain.payments.conftest import Till
 from tests.proving import check
 from tests.standings import standings
+from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now

@@ -14,8 +14,8 @@ import pytest
 from tests import breaking
 from tests.banks import answering, ending_in
 from tests.domain.operations.forgetting import MASTERCARD, VISA, Desks, Forgetful
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY, buy, ship, ships, subscribe
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
@@ -67,7 +67,7 @@ async def _join(till: Desks) -> None:
 
 
 async def _renew(till: Desks, times: int = 1) -> None:
-    club = Subscriber(till.desk, till.shop)
+    club = Till(till.desk, till.shop)
     found = await till.database.fetchval("select id from subscription")
     for _ in range(times):
         due = await till.database.fetchval("select date_next from subscription where id = $1", found)

@@ -17,10 +17,9 @@ from tests.adapters.mail.post_offices import PostOffice, post_office
 from tests.banks import LiveBank
 from tests.conftest import OpenWeb, SignedForm, accept_waiting, submit_profile
 from tests.domain.mail.rounds import send_due
-from tests.domain.payments.conftest import Till
 from tests.domain.pingbacks.receiver import Receiver, receiving
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.proving import check
+from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
@@ -153,7 +152,7 @@ async def _fill(deployment: Deployment) -> None:
     database, shop, desk = deployment.desk.database, deployment.shop, deployment.desk
     till = Till(desk, shop)
     await tell_events(database, real_now=utc_now(), keep_test=False)
-    await Subscriber(desk, shop).subscribe()
+    await Till(desk, shop).subscribe()
     url = f"{deployment.receiver.base}/pingback"
     assert await till.pay(await till.order("unshipped", pingback_url=url), APPROVED) == Paid()
     paid = await database.fetchval("select id from payment where state = 'captured'")

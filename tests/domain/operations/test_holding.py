@@ -17,7 +17,7 @@ import pytest
 from tests import breaking, set_back
 from tests.banks import answering, ending_in
 from tests.conftest import migrated_database
-from tests.domain.subscriptions.subscriber import Subscriber
+from tests.till import Till
 
 from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
@@ -265,13 +265,13 @@ class TestHeld:
     async def test_no_payment_refund_renewal_or_deadline_is_begun(
         self, paid: int, desk: Desk, gated: Desk, history: History, shop: Shop, bank: Bank
     ) -> None:
-        club = Subscriber(desk, shop)
+        club = Till(desk, shop)
         subscription = await club.subscribe()
         history.gate.say(Standing.HELD, "restored")
         before = len(list(bank.record.operations()))
         due = (await club.now(subscription)).date_next
         refused: list[Callable[[], Awaitable[Any]]] = [
-            lambda: Subscriber(gated, shop).subscribe(order="club-2"),
+            lambda: Till(gated, shop).subscribe(order="club-2"),
             lambda: refund(gated, shop, paid, Decimal(4), requested_by="api", now=utc_now()),
             lambda: BillingRun(gated).charge_due(merchant_id=shop.merchant_id, at=due),
             lambda: act_on_due(gated, real_now=utc_now()),
@@ -293,7 +293,7 @@ class TestHeld:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         history.gate.say(Standing.OPEN)
-        club = Subscriber(gated, shop)
+        club = Till(gated, shop)
         subscription = await club.subscribe()
         charged = charges()
         due = (await club.now(subscription)).date_next
@@ -308,7 +308,7 @@ class TestHeld:
 
         monkeypatch.setattr(run, "claim", claim_and_be_held)
         assert await run.charge_due(merchant_id=shop.merchant_id, at=due) == 1
-        await club.settle(minutes=3)
+        await club.settle_all(minutes=3)
         after = await club.now(subscription)
         assert (after.paid_number_counter, after.failures, after.state) == (1, 0, subscription.state)
         assert charges() == charged
@@ -319,7 +319,7 @@ class TestHeld:
         self, gated: Desk, history: History, shop: Shop, charges: Callable[[], list[AtTheBank]]
     ) -> None:
         history.gate.say(Standing.OPEN)
-        club = Subscriber(gated, shop)
+        club = Till(gated, shop)
         subscription = await club.subscribe()
         assert (await club.charge_due(subscription)).paid_number_counter == 2
         before, charged = await club.now(subscription), charges()

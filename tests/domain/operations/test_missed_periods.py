@@ -10,10 +10,11 @@ from decimal import Decimal
 
 import pytest
 from tests import set_back
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.banks import ObedientBank
 from tests.domain.subscriptions.test_lifecycle import START, started
 from tests.proving import check
 from tests.shopfront import MONTHLY, find_subscription
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
@@ -36,13 +37,13 @@ def bank() -> ObedientBank:
 
 
 @pytest.fixture
-def club(desk: Desk, shop: Shop, bank: ObedientBank) -> Subscriber:
-    return Subscriber(desk, shop).at(bank)
+def club(desk: Desk, shop: Shop, bank: ObedientBank) -> Till:
+    return Till(desk, shop).at(bank)
 
 
 @PLANS
 async def test_one_period_is_charged_and_the_calendar_moves_on(
-    club: Subscriber, bank: ObedientBank, terms: Terms, in_90_days: int
+    club: Till, bank: ObedientBank, terms: Terms, in_90_days: int
 ) -> None:
     before = await club.subscribe(terms)
     assert before.date_next is not None
@@ -62,7 +63,7 @@ async def test_one_period_is_charged_and_the_calendar_moves_on(
     assert [row["merchant_order_id"] for row in await club.payments()] == ["club-1", "club-1:2", "club-1:3"]
 
 
-async def test_what_was_skipped_agrees_with_the_check(club: Subscriber, database: Database) -> None:
+async def test_what_was_skipped_agrees_with_the_check(club: Till, database: Database) -> None:
     subscription = await club.subscribe(replace(DAILY, limit=5))
     assert subscription.date_next is not None
     await club.charge(subscription.date_next + timedelta(days=40))
@@ -74,7 +75,7 @@ async def test_what_was_skipped_agrees_with_the_check(club: Subscriber, database
 
 
 @PLANS
-async def test_an_operator_may_want_all_that_was_missed(club: Subscriber, terms: Terms, in_90_days: int) -> None:
+async def test_an_operator_may_want_all_that_was_missed(club: Till, terms: Terms, in_90_days: int) -> None:
     before = await club.subscribe(terms)
     assert before.date_next is not None
     back = before.date_next + timedelta(days=90)
@@ -88,7 +89,7 @@ async def test_an_operator_may_want_all_that_was_missed(club: Subscriber, terms:
     assert (await club.now(before)).skipped == 0
 
 
-async def test_what_falls_due_after_the_choice_is_skipped_again(club: Subscriber) -> None:
+async def test_what_falls_due_after_the_choice_is_skipped_again(club: Till) -> None:
     before = await club.subscribe(DAILY)
     assert before.date_next is not None
     await charge_all_missed(club.desk.database, COMMAND_LINE, club.shop.merchant_id, now=before.date_next)
@@ -97,7 +98,7 @@ async def test_what_falls_due_after_the_choice_is_skipped_again(club: Subscriber
     assert (await club.now(before)).skipped == 10
 
 
-async def test_the_preview_says_what_each_choice_costs_the_customers(club: Subscriber, database: Database) -> None:
+async def test_the_preview_says_what_each_choice_costs_the_customers(club: Till, database: Database) -> None:
     first = await club.subscribe(DAILY, order="a")
     await club.subscribe(replace(DAILY, price=Decimal("2.50"), sku_id="small"), order="b")
     await club.subscribe(replace(DAILY, currency="EUR", sku_id="euro"), order="c")
@@ -149,7 +150,7 @@ def test_a_charge_on_its_day_skips_nothing() -> None:
     assert (fresh.skipped, fresh.counter) == (0, 29)
 
 
-async def test_the_version_that_was_read_is_the_version_that_was_written(club: Subscriber) -> None:
+async def test_the_version_that_was_read_is_the_version_that_was_written(club: Till) -> None:
     subscription = await club.subscribe(DAILY)
     assert subscription.date_next is not None
     await club.charge(subscription.date_next + timedelta(days=5))

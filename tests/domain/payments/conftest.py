@@ -5,22 +5,14 @@ don't allow.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
-from tests import set_back, shopfront
+from tests import set_back
+from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import Acquirer
-from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Result
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 
 GUARDED = (
@@ -28,53 +20,6 @@ GUARDED = (
     ("payment_attempt", ATTEMPT_TRANSITIONS),
     ("movement", MOVEMENT_TRANSITIONS),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Till:
-    """One merchant's test side, a desk, and what its customers do."""
-
-    desk: Desk
-    shop: Shop
-
-    def at(self, acquirer: Acquirer) -> Till:
-        """The same till with another acquirer behind it."""
-        return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
-
-    async def order(self, reference: str = "", **changes: Any) -> Link:
-        """Open a checkout for a new order, or for the one named; its link."""
-        return await shopfront.order(self.desk.database, self.shop, reference, **changes)
-
-    async def find(self, token: Link, now: datetime | None = None) -> Checkout:
-        """The checkout as it stands."""
-        return await find_checkout(self.desk.database, token, now=now or utc_now())
-
-    async def pay(self, token: Link, number: str, **who: Any) -> Result:
-        """A customer types a card and presses the button."""
-        return await shopfront.pay(self.desk, token, number, **who)
-
-    async def settle(self, **later: float) -> int:
-        """The janitor's round, some time from now."""
-        return await settle_due(self.desk, now=utc_now() + timedelta(**later))
-
-    async def attempts(self) -> list[Any]:
-        """The merchant's attempts, oldest first."""
-        return list(
-            await self.desk.database.fetch(
-                "select * from payment_attempt where merchant_id = $1 order by id", self.shop.merchant_id
-            )
-        )
-
-    async def attempt_states(self) -> list[str]:
-        """The states of the merchant's attempts, oldest first."""
-        return [row["state"] for row in await self.attempts()]
-
-    async def state(self) -> str:
-        """The state of the merchant's only payment."""
-        (row,) = await self.desk.database.fetch(
-            "select state from payment where merchant_id = $1", self.shop.merchant_id
-        )
-        return str(row["state"])
 
 
 @pytest.fixture

@@ -15,10 +15,9 @@ import pytest
 from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering
-from tests.domain.payments.conftest import Till
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
 from tests.standings import standings
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import (
     CardDetails,
@@ -103,7 +102,7 @@ async def test_an_id_that_is_anothers_by_now_stays_theirs(till: Till) -> None:
 
 
 async def test_a_renewal_that_is_adopted_has_its_id_again(till: Till) -> None:
-    club = Subscriber(till.desk, till.shop)
+    club = Till(till.desk, till.shop)
     subscription = await club.subscribe()
     due = subscription.date_next
     assert due is not None
@@ -257,7 +256,7 @@ async def charged_before(till: Till, bank: Bank, number: str, terms: str | None 
     """A subscription whose first renewal, due then, was put to the bank before,
     which we have forgotten.
     """
-    subscription = await Subscriber(till.desk, till.shop).subscribe()
+    subscription = await Till(till.desk, till.shop).subscribe()
     key = await till.desk.database.fetchval(
         "select idempotency_key from payment_attempt where merchant_id = $1", till.shop.merchant_id
     )
@@ -276,7 +275,7 @@ async def charged_before(till: Till, bank: Bank, number: str, terms: str | None 
 
 async def test_a_renewal_that_was_declined_before_takes_the_next_number(till: Till, bank: Bank) -> None:
     due = await charged_before(till, bank, DECLINED)
-    await Subscriber(till.desk, till.shop).charge(due)
+    await Till(till.desk, till.shop).charge(due)
     row = (await till.attempts())[-1]
     assert (row["state"], row["number"]) == ("approved", 2)
 
@@ -288,7 +287,7 @@ async def test_a_renewal_of_other_terms_is_held_and_not_adopted(
 ) -> None:
     due = await charged_before(till, bank, VISA, terms)
     dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
-    await Subscriber((dying if dies else till).desk, till.shop).charge(due)
+    await Till((dying if dies else till).desk, till.shop).charge(due)
     await till.settle(minutes=5)
     row = (await till.attempts())[-1]
     assert (row["state"], row["number"]) == (state, 1)
@@ -311,7 +310,7 @@ async def test_an_old_order_is_looked_for_before_it_is_sent(till: Till, bank: Ba
 
 
 async def test_a_renewal_long_due_is_looked_for_before_it_is_sent(till: Till, bank: Bank) -> None:
-    club = Subscriber(till.desk, till.shop)
+    club = Till(till.desk, till.shop)
     subscription = await club.subscribe()
     due = subscription.date_next
     assert due is not None
@@ -320,7 +319,7 @@ async def test_a_renewal_long_due_is_looked_for_before_it_is_sent(till: Till, ba
     assert len(taken(bank)) == 2
     await _forget_renewal(till, subscription.id, due)
     aged = till.at(SimulatedAcquirer(later, base_url="http://pay.test"))
-    await Subscriber(aged.desk, till.shop).charge(due + timedelta(hours=25))
+    await Till(aged.desk, till.shop).charge(due + timedelta(hours=25))
     assert len(taken(bank)) == 2
     row = (await till.attempts())[-1]
     assert row["state"] == "approved"

@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 from tests import breaking
 from tests.domain.conftest import OpenCopy
-from tests.domain.payments.conftest import Till
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import buy, ship, ships
 from tests.standings import standings
+from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -133,10 +132,10 @@ async def test_each_attempt_of_an_order_has_its_number(forgetful: Forgetful) -> 
 
 async def test_a_renewal_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
     async def begin(till: Till) -> Any:
-        return await Subscriber(till.desk, till.shop).subscribe()
+        return await Till(till.desk, till.shop).subscribe()
 
     async def renew(till: Till, subscription: Any) -> None:
-        await Subscriber(till.desk, till.shop).charge_due(subscription)
+        await Till(till.desk, till.shop).charge_due(subscription)
 
     first, second = await forgetful.twice(begin, renew)
     assert first == second

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tests.domain.payments.conftest import Till
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
@@ -50,7 +49,7 @@ async def test_an_order_with_the_number_of_its_attempt(till: Till, bank: Bank) -
 
 
 async def test_a_subscription_with_its_terms_and_its_renewal_with_the_period(till: Till, bank: Bank) -> None:
-    club = Subscriber(till.desk, till.shop)
+    club = Till(till.desk, till.shop)
     subscription = await club.subscribe()
     await club.charge_due(subscription)
     first, renewal = await till.attempts()
@@ -69,7 +68,7 @@ async def test_a_subscription_with_its_terms_and_its_renewal_with_the_period(til
 
 
 async def test_a_new_card_with_its_subscription(till: Till, bank: Bank) -> None:
-    subscription = await Subscriber(till.desk, till.shop).subscribe()
+    subscription = await Till(till.desk, till.shop).subscribe()
     new = NewCard(CardDetails(VISA, 12, 2041, "Ada", "123"), "192.0.2.1", "https://pay.test/back")
     await replace_card(till.desk, subscription, None, new, now=utc_now() + timedelta(seconds=1))
     key = await till.desk.database.fetchval(

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from tests.domain.payments.conftest import Till
 from tests.shopfront import buy, give_back
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.housekeeping import forget_past_entries

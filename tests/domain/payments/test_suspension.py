@@ -14,8 +14,8 @@ import pytest
 from tests import set_back
 from tests.banks import HeldBank, LiveBank
 from tests.domain.ledger.paying_out import record_payout
-from tests.domain.payments.conftest import Till
 from tests.proving import check
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank

@@ -16,9 +16,9 @@ import pytest
 from tests import breaking, set_back, shopfront
 from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.proving import check
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_secret
@@ -432,7 +432,7 @@ async def test_no_mail_goes_to_who_was_erased(scene: Scene) -> None:
 
 
 async def test_a_subscriber_of_another_shop_with_the_same_address_is_left_alone(scene: Scene, other_shop: Shop) -> None:
-    club = Subscriber(scene.desk, other_shop)
+    club = Till(scene.desk, other_shop)
     there = replace(scene, shop=club.shop)
     assert await there.buy("z-once") == Paid()
     await end_club(scene)

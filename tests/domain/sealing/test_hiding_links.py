@@ -10,8 +10,8 @@ import httpx
 import pytest
 from tests import breaking
 from tests.domain.payments.test_card_secrecy import dump
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.links import newest_portal
+from tests.till import Till
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -67,7 +67,7 @@ class Before:
 
 @pytest.fixture
 async def before(desk: Desk, shop: Shop, vault: Vault) -> Before:
-    await Subscriber(desk, shop).subscribe()
+    await Till(desk, shop).subscribe()
     left = Before(desk.database, vault, shop)
     await left.leave()
     return left
@@ -78,7 +78,7 @@ async def test_no_link_rests_anywhere_that_this_version_makes(
 ) -> None:
     opened = await web.post("/payment/form", data=signed_form())
     await web.get(opened.headers["location"])
-    await Subscriber(desk, shop).subscribe()
+    await Till(desk, shop).subscribe()
     await tell_events(desk.database, real_now=utc_now(), keep_test=True)
     portal = (await newest_portal(desk.database, shop.merchant_id)).token(vault)
     text = await dump(database_url)

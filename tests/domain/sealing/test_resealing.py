@@ -10,10 +10,11 @@ from datetime import timedelta
 
 import pytest
 from tests import breaking, set_back
+from tests.banks import ObedientBank
 from tests.conftest import propose_change
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
 from tests.domain.subscriptions.test_card_numbers import buy, challenging
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting
@@ -62,9 +63,9 @@ async def _sealed_as_before(database: Database, new_key: str, deployment_keys: d
 
 
 @pytest.fixture
-async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop, desk: Desk) -> Subscriber:
+async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop, desk: Desk) -> Till:
     """One sealed value in each place, of the merchant or of a person of this test's own."""
-    club = Subscriber(desk, shop).at(ObedientBank())
+    club = Till(desk, shop).at(ObedientBank())
     await club.subscribe()
     person = await set_back.somebody(database)
     totp = vault.seal(b"SECRET", purpose="second factor", merchant_id=0, row_id=person)
@@ -110,7 +111,7 @@ async def test_the_places_are_all_the_columns_that_hold_sealed_values(database: 
     assert all(place.needed.startswith("to ") for place in PLACES)
 
 
-async def test_who_needs_what_is_kept(database: Database, whole: Subscriber, merchant: Merchant) -> None:
+async def test_who_needs_what_is_kept(database: Database, whole: Till, merchant: Merchant) -> None:
     """One customer subscribed; others paid once, were declined, left their bank or ended:
     one number is there.
     """
@@ -151,7 +152,7 @@ async def test_who_needs_what_is_kept(database: Database, whole: Subscriber, mer
 
 async def test_everything_moves_to_the_newest_key_and_still_opens(
     database: Database,
-    whole: Subscriber,
+    whole: Till,
     merchant: Merchant,
     newer: Vault,
     new_key: str,
@@ -210,7 +211,7 @@ async def test_it_goes_on_where_it_was_stopped(
 
 
 async def test_what_is_erased_meanwhile_stays_erased(
-    database: Database, whole: Subscriber, merchant: Merchant, newer: Vault
+    database: Database, whole: Till, merchant: Merchant, newer: Vault
 ) -> None:
     """Between reading a batch and writing it, the subscription is cancelled."""
     (place,) = (place for place in PLACES if place.name == "card_numbers")
@@ -226,7 +227,7 @@ async def test_what_is_erased_meanwhile_stays_erased(
 
 
 async def test_numbers_that_an_older_process_left_are_erased(
-    database: Database, whole: Subscriber, merchant: Merchant
+    database: Database, whole: Till, merchant: Merchant
 ) -> None:
     await cancel(database, whole.shop, (await whole.subscribe(order="ended")).id, by="api", now=utc_now())
     await breaking.say(database, "card", {"merchant_id": merchant.id}, number_sealed=bytes.fromhex("01"))

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from tests import shopfront
-from tests.banks import HeardBank, answering
-from tests.domain.subscriptions.subscriber import APPROVED, ObedientBank, Subscriber
+from tests.banks import HeardBank, ObedientBank, answering
 from tests.links import newest_portal
+from tests.shopfront import GOOD as APPROVED
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import (
     CardDetails,
@@ -42,7 +43,7 @@ TWICE = replace(MONTHLY, limit=2)
 ONCE = replace(MONTHLY, limit=1)
 
 
-def challenging(club: Subscriber) -> Subscriber:
+def challenging(club: Till) -> Till:
     """The same with a bank that asks to see each customer, who never comes back."""
     bank = ObedientBank()
 
@@ -62,11 +63,11 @@ def bank_of_club() -> ObedientBank:
 
 
 @pytest.fixture
-def club(desk: Desk, shop: Shop, bank_of_club: ObedientBank) -> Subscriber:
-    return Subscriber(desk, shop).at(bank_of_club)
+def club(desk: Desk, shop: Shop, bank_of_club: ObedientBank) -> Till:
+    return Till(desk, shop).at(bank_of_club)
 
 
-async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tuple[Link, Any]:
+async def buy(club: Till, terms: Terms | None, *, again: Any = None) -> tuple[Link, Any]:
     """A customer pays for a thing, or for a subscription;
     the checkout's link and what came of it.
     """
@@ -74,12 +75,12 @@ async def buy(club: Subscriber, terms: Terms | None, *, again: Any = None) -> tu
     return link, await shopfront.pay(club.desk, link)
 
 
-async def give_card(club: Subscriber, subscription: Subscription, change: CardChange | None = None) -> Any:
+async def give_card(club: Till, subscription: Subscription, change: CardChange | None = None) -> Any:
     new = NewCard(CardDetails(APPROVED, 12, 2040, "Ada Lovelace", "123"), "192.0.2.1", "https://pay.test/back")
     return await replace_card(club.desk, await club.now(subscription), change, new, now=utc_now())
 
 
-async def kept(club: Subscriber) -> tuple[int, int]:
+async def kept(club: Till) -> tuple[int, int]:
     """How many card numbers of the shop are there, of how many cards."""
     row = await club.desk.database.fetchrow(
         "select count(number_sealed) as numbers, count(*) as cards from card where merchant_id = $1",
@@ -91,26 +92,26 @@ async def kept(club: Subscriber) -> tuple[int, int]:
     return row["numbers"], row["cards"]
 
 
-async def test_what_is_paid_once_needs_no_number(club: Subscriber) -> None:
+async def test_what_is_paid_once_needs_no_number(club: Till) -> None:
     assert (await buy(club, None))[1] == Paid()
     assert await kept(club) == (0, 1)
 
 
 async def test_not_even_an_unknown_outcome_needs_the_number_of_what_is_paid_once(
-    club: Subscriber, bank_of_club: ObedientBank
+    club: Till, bank_of_club: ObedientBank
 ) -> None:
     bank_of_club.lose = "answer"
     assert (await buy(club, None))[1] == Unsettled()
     assert await kept(club) == (0, 1)
 
 
-async def test_a_running_subscription_keeps_one_number(club: Subscriber) -> None:
+async def test_a_running_subscription_keeps_one_number(club: Till) -> None:
     subscription = await club.subscribe()
     await club.charge_due(subscription)
     assert await kept(club) == (1, 1)
 
 
-async def test_a_declined_first_payment_erases_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+async def test_a_declined_first_payment_erases_its_number(club: Till, bank_of_club: ObedientBank) -> None:
     bank_of_club.refuse = DeclineReason.INSUFFICIENT_FUNDS
     token, result = await buy(club, MONTHLY)
     assert result == Refused("insufficient_funds")
@@ -120,7 +121,7 @@ async def test_a_declined_first_payment_erases_its_number(club: Subscriber, bank
     assert await kept(club) == (1, 2)
 
 
-async def test_a_question_that_never_arrived_erases_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+async def test_a_question_that_never_arrived_erases_its_number(club: Till, bank_of_club: ObedientBank) -> None:
     bank_of_club.lose = "question"
     assert (await buy(club, MONTHLY))[1] == Unsettled()
     assert await kept(club) == (1, 1), "it may still have been approved"
@@ -128,14 +129,14 @@ async def test_a_question_that_never_arrived_erases_its_number(club: Subscriber,
     assert await kept(club) == (0, 1)
 
 
-async def test_an_answer_that_is_found_later_keeps_the_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+async def test_an_answer_that_is_found_later_keeps_the_number(club: Till, bank_of_club: ObedientBank) -> None:
     bank_of_club.lose = "answer"
     await buy(club, MONTHLY)
     await settle_due(club.desk, now=utc_now() + timedelta(minutes=3))
     assert await kept(club) == (1, 1)
 
 
-async def test_a_challenge_that_is_left_erases_its_number(club: Subscriber) -> None:
+async def test_a_challenge_that_is_left_erases_its_number(club: Till) -> None:
     club = challenging(club)
     token, _ = await buy(club, MONTHLY)
     assert await kept(club) == (1, 1)
@@ -147,14 +148,14 @@ async def test_a_challenge_that_is_left_erases_its_number(club: Subscriber) -> N
     assert await kept(club) == (0, 1)
 
 
-async def test_a_cancelled_subscription_erases_its_number(club: Subscriber) -> None:
+async def test_a_cancelled_subscription_erases_its_number(club: Till) -> None:
     subscription = await club.subscribe()
     await cancel(club.desk.database, club.shop, subscription.id, by="api", now=utc_now())
     assert await kept(club) == (0, 1)
 
 
 async def test_a_charge_in_flight_when_it_is_cancelled_stands_without_the_number(
-    club: Subscriber, bank_of_club: ObedientBank
+    club: Till, bank_of_club: ObedientBank
 ) -> None:
     subscription = await club.subscribe()
     bank_of_club.lose = "answer"
@@ -163,12 +164,12 @@ async def test_a_charge_in_flight_when_it_is_cancelled_stands_without_the_number
     await club.charge(due)
     await cancel(club.desk.database, club.shop, subscription.id, by="customer", now=due)
     assert await kept(club) == (0, 1)
-    await club.settle(minutes=3)
+    await club.settle_all(minutes=3)
     assert (await club.now(subscription)).counter == 2
     assert len(bank_of_club.kept) == 2
 
 
-async def test_one_that_stops_after_its_retries_erases_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+async def test_one_that_stops_after_its_retries_erases_its_number(club: Till, bank_of_club: ObedientBank) -> None:
     subscription = await club.subscribe()
     bank_of_club.refuse = DeclineReason.INSUFFICIENT_FUNDS
     for failures in range(1, 4):
@@ -179,7 +180,7 @@ async def test_one_that_stops_after_its_retries_erases_its_number(club: Subscrib
 
 
 async def test_a_card_that_was_refused_for_good_loses_its_number_at_once(
-    club: Subscriber, bank_of_club: ObedientBank
+    club: Till, bank_of_club: ObedientBank
 ) -> None:
     subscription = await club.subscribe()
     bank_of_club.refuse = DeclineReason.STOLEN_CARD
@@ -195,7 +196,7 @@ async def test_a_card_that_was_refused_for_good_loses_its_number_at_once(
     assert [row["decline_reason"] for row in reasons] == ["stolen_card"]
 
 
-async def test_the_last_payment_that_was_agreed_erases_the_number(club: Subscriber) -> None:
+async def test_the_last_payment_that_was_agreed_erases_the_number(club: Till) -> None:
     subscription = await club.subscribe(TWICE)
     assert await kept(club) == (1, 1)
     after = await club.charge_due(subscription)
@@ -205,12 +206,12 @@ async def test_the_last_payment_that_was_agreed_erases_the_number(club: Subscrib
     assert not (await club.now(subscription)).running
 
 
-async def test_a_subscription_of_one_payment_keeps_no_number(club: Subscriber) -> None:
+async def test_a_subscription_of_one_payment_keeps_no_number(club: Till) -> None:
     await club.subscribe(ONCE)
     assert await kept(club) == (0, 1)
 
 
-async def test_a_replaced_card_loses_its_number(club: Subscriber) -> None:
+async def test_a_replaced_card_loses_its_number(club: Till) -> None:
     subscription = await club.subscribe()
     assert await give_card(club, subscription) == Replaced()
     assert await kept(club) == (1, 2)
@@ -221,7 +222,7 @@ async def test_a_replaced_card_loses_its_number(club: Subscriber) -> None:
 
 @pytest.mark.parametrize("terms", [ONCE, MONTHLY], ids=["nothing left to charge", "ended meanwhile"])
 async def test_a_new_card_that_nothing_will_charge_keeps_no_number(
-    club: Subscriber, bank_of_club: ObedientBank, terms: Terms
+    club: Till, bank_of_club: ObedientBank, terms: Terms
 ) -> None:
     subscription = await club.subscribe(terms)
     if terms is MONTHLY:
@@ -236,14 +237,14 @@ async def test_a_new_card_that_nothing_will_charge_keeps_no_number(
     assert await kept(club) == (0, 2)
 
 
-async def test_a_new_card_that_the_bank_refuses_loses_its_number(club: Subscriber, bank_of_club: ObedientBank) -> None:
+async def test_a_new_card_that_the_bank_refuses_loses_its_number(club: Till, bank_of_club: ObedientBank) -> None:
     subscription = await club.subscribe()
     bank_of_club.refuse = DeclineReason.INSUFFICIENT_FUNDS
     assert await give_card(club, subscription) == Refused("insufficient_funds")
     assert await kept(club) == (1, 2)
 
 
-async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club: Subscriber) -> None:
+async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club: Till) -> None:
     subscription = await club.subscribe()
     await give_card(challenging(club), subscription)
     assert await kept(club) == (2, 2)
@@ -255,7 +256,7 @@ async def test_a_new_card_whose_customer_never_comes_back_loses_its_number(club:
     assert holding.change.state == "abandoned"
 
 
-async def test_an_acquirer_that_keeps_cards_is_sent_no_number_to_renew(club: Subscriber) -> None:
+async def test_an_acquirer_that_keeps_cards_is_sent_no_number_to_renew(club: Till) -> None:
     bank = HeardBank(ObedientBank(keeps_cards=True))
     club = club.at(bank)
     subscription = await club.subscribe()

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests import set_back
+from tests.banks import ObedientBank
 from tests.domain.chargebacks.telling import TellingBank
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.till import Till
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
@@ -36,7 +37,7 @@ OPEN, WON, LOST, INQUIRY = DisputeStatus.OPEN, DisputeStatus.WON, DisputeStatus.
     ],
 )
 async def test_a_subscription_ends_for_a_chargeback_that_is_not_won(
-    subscriber: Subscriber, database: Database, steps: list[DisputeStatus], ends: bool
+    subscriber: Till, database: Database, steps: list[DisputeStatus], ends: bool
 ) -> None:
     await set_back.banks_tell_again(database)
     bank = TellingBank(ObedientBank())
@@ -51,7 +52,7 @@ async def test_a_subscription_ends_for_a_chargeback_that_is_not_won(
     assert (now.state is SubscriptionState.CANCELLED, now.date_next is None) == (ends, ends)
 
 
-async def test_a_partly_won_chargeback_ends_it_too(subscriber: Subscriber, database: Database) -> None:
+async def test_a_partly_won_chargeback_ends_it_too(subscriber: Till, database: Database) -> None:
     await set_back.banks_tell_again(database)
     bank = TellingBank(ObedientBank())
     club = subscriber.at(bank)
@@ -66,7 +67,7 @@ async def test_a_partly_won_chargeback_ends_it_too(subscriber: Subscriber, datab
 
 
 async def test_one_that_can_not_be_ended_stops_no_reading_and_is_ended_later(
-    subscriber: Subscriber, database: Database, monkeypatch: pytest.MonkeyPatch
+    subscriber: Till, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await set_back.banks_tell_again(database)
     bank = TellingBank(ObedientBank())

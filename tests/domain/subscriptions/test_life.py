@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
@@ -19,7 +19,7 @@ from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.subscription_terms import Trial
 
 
-async def test_a_year_of_renewals(subscriber: Subscriber, charges: Callable[[], list[Standing]]) -> None:
+async def test_a_year_of_renewals(subscriber: Till, charges: Callable[[], list[Standing]]) -> None:
     subscription = await subscriber.subscribe(MONTHLY)
     assert subscription.state == "Active"
     for _ in range(2, 13):
@@ -40,7 +40,7 @@ async def test_a_year_of_renewals(subscriber: Subscriber, charges: Callable[[], 
     assert told[5]["subscription"]["paid_number_counter"] == 6
 
 
-async def test_a_trial_ends_with_the_first_regular_charge(subscriber: Subscriber) -> None:
+async def test_a_trial_ends_with_the_first_regular_charge(subscriber: Till) -> None:
     terms = replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day")))
     subscription = await subscriber.subscribe(terms)
     assert subscription.state == "Trial"
@@ -53,7 +53,7 @@ async def test_a_trial_ends_with_the_first_regular_charge(subscriber: Subscriber
     assert [one["payment_order"]["merchant_order_id"] for one in told] == ["club-1", "club-1:2"]
 
 
-async def test_three_failed_retries_stop_it(subscriber: Subscriber) -> None:
+async def test_three_failed_retries_stop_it(subscriber: Till) -> None:
     subscription = await subscriber.subscribe(MONTHLY, "4000000000000341")
     at = subscription.date_next
     assert at is not None
@@ -74,7 +74,7 @@ async def test_three_failed_retries_stop_it(subscriber: Subscriber) -> None:
     assert [one["event"] for one in await subscriber.told()] == ["payment", "subscription_stopped"]
 
 
-async def test_a_limit_ends_it(subscriber: Subscriber, desk: Desk, shop: Shop) -> None:
+async def test_a_limit_ends_it(subscriber: Till, desk: Desk, shop: Shop) -> None:
     subscription = await subscriber.subscribe(replace(MONTHLY, limit=2))
     assert subscription.date_next is not None
     await subscriber.charge(subscription.date_next)
@@ -86,7 +86,7 @@ async def test_a_limit_ends_it(subscriber: Subscriber, desk: Desk, shop: Shop) -
     assert (await subscriber.now(subscription)).state == "Expired"
 
 
-async def test_cancelling_twice_tells_the_merchant_once(subscriber: Subscriber, desk: Desk, shop: Shop) -> None:
+async def test_cancelling_twice_tells_the_merchant_once(subscriber: Till, desk: Desk, shop: Shop) -> None:
     subscription = await subscriber.subscribe(MONTHLY)
     for _ in range(2):
         assert (await cancel(desk.database, shop, subscription.id, by="api", now=utc_now())).state == "Cancelled"

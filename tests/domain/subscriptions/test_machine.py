@@ -12,10 +12,11 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import set_back
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.banks import ObedientBank
 from tests.lengths import at_length
 from tests.proving import check
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Vault
@@ -57,7 +58,7 @@ agreed = st.builds(
 class World:
     """A merchant with two subscriptions, its clock, and the bank."""
 
-    subscriber: Subscriber
+    subscriber: Till
     bank: ObedientBank
     subscriptions: list[Subscription] = field(default_factory=list)
     ahead: timedelta = timedelta()
@@ -89,17 +90,17 @@ class World:
                 self.bank.refuse, self.bank.lose, self.bank.hide = None, "", False
             case ("give up",):
                 await self.take(("charge", None, "answer", True))
-                await self.subscriber.settle(minutes=3)
+                await self.subscriber.settle_all(minutes=3)
             case ("wait", int(hours)):
                 await self.move_clock(hours)
                 await expire_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=self.now)
             case ("settle", int(minutes)):
-                await self.subscriber.settle(minutes=minutes)
+                await self.subscriber.settle_all(minutes=minutes)
             case ("die",):
                 await self.move_to_next()
                 await self.subscriber.die_after_claim(self.now)
             case ("replace card",):
-                await self.subscriber.replace_card(self.subscriptions[0])
+                await set_back.card_replaced(self.subscriber.desk, self.subscriptions[0])
             case ("cancel", int(which)) if which < len(self.subscriptions):
                 await cancel(database, shop, self.subscriptions[which].id, by="api", now=self.now)
             case ("reveal",):
@@ -159,7 +160,7 @@ async def test_any_interleaving_keeps_every_promise(
     await set_back.nothing_to_look_up(database)
     merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=utc_now())
     bank = ObedientBank()
-    world = World(Subscriber(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False)), bank)
+    world = World(Till(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False)), bank)
     for other in (terms, replace(MONTHLY, sku_id=secrets.token_hex(4))):
         world.subscriptions.append(await world.subscriber.subscribe(other, order=f"order-{len(world.subscriptions)}"))
     for step in plan:
@@ -167,6 +168,6 @@ async def test_any_interleaving_keeps_every_promise(
         await world.assert_true()
     bank.hidden.clear()
     for minutes in (1, 3, 70, 150):
-        await world.subscriber.settle(minutes=minutes)
+        await world.subscriber.settle_all(minutes=minutes)
     await world.assert_true()
     await world.assert_settled()

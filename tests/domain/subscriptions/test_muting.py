@@ -5,8 +5,8 @@ they stay in its log, unsent.
 from __future__ import annotations
 
 import pytest
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
@@ -37,22 +37,20 @@ async def states(database: Database, shop: Shop) -> list[tuple[str, str]]:
     return [(row["event"], row["state"]) for row in rows]
 
 
-async def stop(subscriber: Subscriber) -> None:
+async def stop(subscriber: Till) -> None:
     """A subscription ends because its card fails too often."""
     subscription = await subscriber.subscribe(MONTHLY, FAILS_LATER)
     for _ in range(4):
         await subscriber.charge_due(subscription)
 
 
-async def test_both_are_sent_unless_they_are_muted(subscriber: Subscriber, database: Database, shop: Shop) -> None:
+async def test_both_are_sent_unless_they_are_muted(subscriber: Till, database: Database, shop: Shop) -> None:
     await cancel(database, shop, (await subscriber.subscribe()).id, by="api", now=utc_now())
     assert dict(await states(database, shop))[CANCELLED] != "muted"
 
 
 @pytest.mark.usefixtures("muting")
-async def test_a_muted_cancellation_is_kept_and_not_sent(
-    subscriber: Subscriber, database: Database, shop: Shop
-) -> None:
+async def test_a_muted_cancellation_is_kept_and_not_sent(subscriber: Till, database: Database, shop: Shop) -> None:
     ended = await cancel(database, shop, (await subscriber.subscribe()).id, by="api", now=utc_now())
     assert ended.state == "Cancelled"
     payment, cancelled = await states(database, shop)
@@ -61,7 +59,7 @@ async def test_a_muted_cancellation_is_kept_and_not_sent(
 
 
 @pytest.mark.usefixtures("muting")
-async def test_a_muted_stop_is_kept_and_not_sent(subscriber: Subscriber, database: Database, shop: Shop) -> None:
+async def test_a_muted_stop_is_kept_and_not_sent(subscriber: Till, database: Database, shop: Shop) -> None:
     await stop(subscriber)
     assert (await states(database, shop))[-1] == (STOPPED, "muted")
     for event in (None, STOPPED):
@@ -69,14 +67,14 @@ async def test_a_muted_stop_is_kept_and_not_sent(subscriber: Subscriber, databas
         assert found.event == STOPPED
 
 
-async def test_one_of_the_two_may_be_muted_alone(subscriber: Subscriber, database: Database, shop: Shop) -> None:
+async def test_one_of_the_two_may_be_muted_alone(subscriber: Till, database: Database, shop: Shop) -> None:
     await change_merchant(database, shop.merchant_id, muted=[CANCELLED])
     await stop(subscriber)
     assert dict(await states(database, shop))[STOPPED] != "muted"
 
 
 @pytest.mark.usefixtures("muting")
-async def test_the_customer_hears_of_it_all_the_same(subscriber: Subscriber, desk: Desk, shop: Shop) -> None:
+async def test_the_customer_hears_of_it_all_the_same(subscriber: Till, desk: Desk, shop: Shop) -> None:
     await cancel(desk.database, shop, (await subscriber.subscribe()).id, by="api", now=utc_now())
     await tell_events(desk.database, real_now=utc_now(), keep_test=True)
     kinds = await desk.database.fetch("select kind from mail where merchant_id = $1 order by id", shop.merchant_id)
@@ -85,7 +83,7 @@ async def test_the_customer_hears_of_it_all_the_same(subscriber: Subscriber, des
 
 @pytest.mark.usefixtures("muting")
 async def test_what_is_muted_counts_for_nothing_in_how_an_endpoint_stands(
-    subscriber: Subscriber, database: Database, shop: Shop
+    subscriber: Till, database: Database, shop: Shop
 ) -> None:
     await cancel(database, shop, (await subscriber.subscribe()).id, by="api", now=utc_now())
     await database.execute(
@@ -98,7 +96,7 @@ async def test_what_is_muted_counts_for_nothing_in_how_an_endpoint_stands(
 
 
 @pytest.mark.usefixtures("muting")
-async def test_the_merchant_may_have_it_sent_by_hand(subscriber: Subscriber, database: Database, shop: Shop) -> None:
+async def test_the_merchant_may_have_it_sent_by_hand(subscriber: Till, database: Database, shop: Shop) -> None:
     await change_merchant(database, shop.merchant_id, pingback_url="https://shop.example/pingback")
     await cancel(database, shop, (await subscriber.subscribe()).id, by="api", now=utc_now())
     muted = await database.fetchval(

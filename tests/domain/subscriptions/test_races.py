@@ -8,8 +8,9 @@ import asyncio
 from collections import Counter
 from random import Random
 
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.banks import ObedientBank
 from tests.proving import check
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.core.clock import utc_now
@@ -37,7 +38,7 @@ async def pause(chance: Random, turns: int = 40) -> None:
 
 
 async def test_what_was_charged_before_the_end_is_paid_and_told_and_nothing_is_charged_after_it(
-    subscriber: Subscriber,
+    subscriber: Till,
 ) -> None:
     bank = SlowBank()
     club, chance = subscriber.at(bank), Random(5)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.domain.subscriptions.subscriber import ObedientBank, Subscriber
+from tests.banks import ObedientBank
 from tests.proving import check
+from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -71,7 +72,7 @@ class Asking(ObedientBank):
         return self.decided.get(of_key, Voided())
 
 
-async def attempts(club: Subscriber) -> list[tuple[str, str]]:
+async def attempts(club: Till) -> list[tuple[str, str]]:
     """The state and reason of each renewal's attempt, oldest first."""
     rows = await club.desk.database.fetch(
         "select state, decline_reason from payment_attempt where merchant_id = $1 and checkout_id is null order by id",
@@ -80,7 +81,7 @@ async def attempts(club: Subscriber) -> list[tuple[str, str]]:
     return [(row["state"], row["decline_reason"]) for row in rows]
 
 
-async def alarms(club: Subscriber) -> list[Any]:
+async def alarms(club: Till) -> list[Any]:
     """What an operator sees of this merchant."""
     return list(
         await club.desk.database.fetch(
@@ -89,12 +90,12 @@ async def alarms(club: Subscriber) -> list[Any]:
     )
 
 
-async def events(club: Subscriber) -> list[str]:
+async def events(club: Till) -> list[str]:
     return [one["event"] for one in await club.told()]
 
 
 class TestRefusedRequests:
-    async def refused(self, subscriber: Subscriber, times: int) -> tuple[Subscriber, Subscription, Refusing]:
+    async def refused(self, subscriber: Till, times: int) -> tuple[Till, Subscription, Refusing]:
         bank = Refusing()
         club = subscriber.at(bank)
         subscription = await club.subscribe()
@@ -103,7 +104,7 @@ class TestRefusedRequests:
             subscription = await club.charge_due(subscription)
         return club, subscription, bank
 
-    async def test_however_late_it_is_tried_again_the_check_finds_nothing(self, subscriber: Subscriber) -> None:
+    async def test_however_late_it_is_tried_again_the_check_finds_nothing(self, subscriber: Till) -> None:
         club, subscription, _ = await self.refused(subscriber, 0)
         for _ in REFUSED_PAUSES:
             at = subscription.date_next
@@ -112,7 +113,7 @@ class TestRefusedRequests:
             found = await check(club.desk.database, now=at, merchant_id=club.shop.merchant_id)
             assert [one.differences for one in found if one.rule.statement == "dates_in_range" and one.found] == []
 
-    async def test_it_is_tried_again_ever_later_and_then_stops(self, subscriber: Subscriber) -> None:
+    async def test_it_is_tried_again_ever_later_and_then_stops(self, subscriber: Till) -> None:
         club, subscription, bank = await self.refused(subscriber, 0)
         first = subscription.date_next
         assert first is not None
@@ -127,7 +128,7 @@ class TestRefusedRequests:
         assert await attempts(club) == [("declined", "request_refused")] * 6
         assert len(bank.asked) == 1 + 6
 
-    async def test_the_cards_own_failures_are_not_counted_up(self, subscriber: Subscriber) -> None:
+    async def test_the_cards_own_failures_are_not_counted_up(self, subscriber: Till) -> None:
         club, subscription, bank = await self.refused(subscriber, 3)
         assert subscription.failures == 0
         bank.why_not, bank.refuse = None, DeclineReason.INSUFFICIENT_FUNDS
@@ -137,13 +138,13 @@ class TestRefusedRequests:
         assert due is not None
         assert subscription.date_next == due + timedelta(hours=6)
 
-    async def test_the_operator_sees_one_line_for_all_with_the_newest_reason(self, subscriber: Subscriber) -> None:
+    async def test_the_operator_sees_one_line_for_all_with_the_newest_reason(self, subscriber: Till) -> None:
         club, _, _ = await self.refused(subscriber, 3)
         (alarm,) = await alarms(club)
         assert (alarm["kind"], alarm["subject"], alarm["times"]) == ("request_refused", "requests to simulator", 3)
         assert "No such PaymentMethod" in alarm["reason"]
 
-    async def test_what_is_mended_in_time_is_charged_and_the_calendar_stays(self, subscriber: Subscriber) -> None:
+    async def test_what_is_mended_in_time_is_charged_and_the_calendar_stays(self, subscriber: Till) -> None:
         club, subscription, bank = await self.refused(subscriber, 2)
         bank.why_not = None
         renewed = await club.charge_due(subscription)
@@ -155,18 +156,18 @@ class TestRefusedRequests:
         again = await club.charge_due(renewed)
         assert again.date_next == due + timedelta(hours=1), "each period is counted anew"
 
-    async def test_a_key_that_was_used_before_is_looked_up(self, subscriber: Subscriber) -> None:
+    async def test_a_key_that_was_used_before_is_looked_up(self, subscriber: Till) -> None:
         club, subscription, bank = await self.refused(subscriber, 0)
         bank.why_not = KeyUsed("the key was used for another purchase before")
         assert (await club.charge_due(subscription)).date_next == subscription.date_next
         assert await attempts(club) == [("processing", "")]
         bank.decided[bank.asked[-1]] = Approved("payment-1")
-        await club.settle(seconds=6)
+        await club.settle_all(seconds=6)
         assert await attempts(club) == [("approved", "")]
 
 
 class TestChallenges:
-    async def asked(self, subscriber: Subscriber, **how: bool) -> tuple[Subscriber, Subscription, Asking]:
+    async def asked(self, subscriber: Till, **how: bool) -> tuple[Till, Subscription, Asking]:
         bank = Asking()
         club = subscriber.at(bank)
         subscription = await club.subscribe()
@@ -178,33 +179,33 @@ class TestChallenges:
         assert await club.charge(due) == 1
         return club, await club.now(subscription), bank
 
-    async def test_it_is_ended_at_the_bank_and_counts_as_a_decline(self, subscriber: Subscriber) -> None:
+    async def test_it_is_ended_at_the_bank_and_counts_as_a_decline(self, subscriber: Till) -> None:
         club, subscription, bank = await self.asked(subscriber)
         assert await attempts(club) == [("declined", "authentication_failed")]
         assert bank.ended == [(await club.desk.database.fetchval("select idempotency_key from payment_attempt"
                                " where merchant_id = $1 and checkout_id is null", club.shop.merchant_id))]  # fmt: skip
         assert subscription.failures == 1
 
-    async def test_a_challenge_that_nobody_heard_of_is_ended_when_it_is_looked_up(self, subscriber: Subscriber) -> None:
+    async def test_a_challenge_that_nobody_heard_of_is_ended_when_it_is_looked_up(self, subscriber: Till) -> None:
         club, subscription, bank = await self.asked(subscriber, unsaid=True)
         assert await attempts(club) == [("processing", "")]
-        await club.settle(seconds=6)
+        await club.settle_all(seconds=6)
         assert await attempts(club) == [("declined", "authentication_failed")]
         assert len(bank.ended) == 1
         assert (await club.now(subscription)).failures == 1
 
-    async def test_what_it_came_to_before_it_could_be_ended_counts(self, subscriber: Subscriber) -> None:
+    async def test_what_it_came_to_before_it_could_be_ended_counts(self, subscriber: Till) -> None:
         club, subscription, bank = await self.asked(subscriber, deaf=True)
         assert await attempts(club) == [("processing", "")]
         (key,) = [row["idempotency_key"] for row in await club.desk.database.fetch(
             "select idempotency_key from payment_attempt where merchant_id = $1 and checkout_id is null",
             club.shop.merchant_id)]  # fmt: skip
         bank.decided[key] = Approved("payment-2")
-        await club.settle(seconds=6)
+        await club.settle_all(seconds=6)
         assert await attempts(club) == [("approved", "")]
         assert (await club.now(subscription)).paid_number_counter == 2
 
-    async def test_one_that_was_recorded_as_open_is_ended_and_declined(self, subscriber: Subscriber) -> None:
+    async def test_one_that_was_recorded_as_open_is_ended_and_declined(self, subscriber: Till) -> None:
         """As earlier versions left them: in flight for ever,
         so that the subscription was never charged again.
         """
@@ -215,19 +216,19 @@ class TestChallenges:
                 f"update {table} set state = 'challenged' where merchant_id = $1 and state = 'processing'",
                 club.shop.merchant_id,
             )
-        await club.settle(seconds=6)
+        await club.settle_all(seconds=6)
         assert await attempts(club) == [("declined", "authentication_failed")]
         declined = await club.now(subscription)
         assert declined.failures == 1
         bank.asks = False
         assert (await club.charge_due(declined)).paid_number_counter == 2
 
-    async def test_a_bank_that_knows_nothing_of_its_own_question_leaves_it_open(self, subscriber: Subscriber) -> None:
+    async def test_a_bank_that_knows_nothing_of_its_own_question_leaves_it_open(self, subscriber: Till) -> None:
         club, _, bank = await self.asked(subscriber, unsaid=True)
 
         async def nothing(of_key: str) -> Finding:
             return NothingHeld()
 
         bank.end_challenge = nothing  # type: ignore[method-assign]
-        await club.settle(seconds=6)
+        await club.settle_all(seconds=6)
         assert await attempts(club) == [("processing", "")]

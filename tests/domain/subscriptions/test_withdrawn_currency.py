@@ -10,8 +10,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.domain.subscriptions.subscriber import Subscriber
 from tests.shopfront import MONTHLY
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.currencies import is_current
@@ -25,11 +25,11 @@ LEVA = replace(MONTHLY, currency="BGN", price=Decimal("9.90"))
 
 
 @pytest.fixture
-def club(desk: Desk, shop: Shop) -> Subscriber:
-    return Subscriber(desk, shop)
+def club(desk: Desk, shop: Shop) -> Till:
+    return Till(desk, shop)
 
 
-async def test_a_subscription_goes_on_as_long_as_the_acquirer_takes_it(club: Subscriber, database: Database) -> None:
+async def test_a_subscription_goes_on_as_long_as_the_acquirer_takes_it(club: Till, database: Database) -> None:
     assert not is_current("BGN")
     subscription = await club.subscribe(LEVA)
     renewed = await club.charge_due(subscription)
@@ -42,7 +42,7 @@ async def test_a_subscription_goes_on_as_long_as_the_acquirer_takes_it(club: Sub
     assert payload["subscription"]["price"] == "9.90"
 
 
-async def test_a_payment_is_refunded_to_the_digit(club: Subscriber, desk: Desk, database: Database) -> None:
+async def test_a_payment_is_refunded_to_the_digit(club: Till, desk: Desk, database: Database) -> None:
     await club.subscribe(LEVA)
     payment_id = await database.fetchval("select id from payment where merchant_id = $1", club.shop.merchant_id)
     now = utc_now() + timedelta(minutes=1)
