@@ -181,6 +181,25 @@ class Till:
         """A subscription as it stands."""
         return await shopfront.find_subscription(self.database, self.shop, subscription.id)
 
+    async def accounts(self) -> dict[str, Decimal]:
+        """What the ledger's accounts hold of the merchant's money, debits positive."""
+        asked = "select account, sum(amount) as amount from ledger_entry where merchant_id = $1 group by account"
+        rows = await self.database.fetch(asked, self.shop.merchant_id)
+        return {row["account"]: row["amount"] for row in rows if row["amount"]}
+
+    async def payments_owed(self) -> dict[int, Any]:
+        """The merchant's payments by their ids, each with its key at the bank
+        and what the acquirer owes for it by the ledger.
+        """
+        rows = await self.database.fetch(
+            "select p.*, a.idempotency_key, (select coalesce(sum(amount), 0) from ledger_entry e"
+            " where e.merchant_id = p.merchant_id and e.payment_id = p.id and e.account = 'acquirer') as owed"
+            " from payment p join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id"
+            " where p.merchant_id = $1",
+            self.shop.merchant_id,
+        )
+        return {row["id"]: row for row in rows}
+
     def standings(self) -> dict[str, Standing]:
         """How each purchase stands by the bank's own record, by its key."""
         return standings(self.bank.record.operations())

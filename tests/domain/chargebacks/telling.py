@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
-from tests import shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.proving import check
+from tests.till import Till
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
-from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.for_api import Chargeback, list_chargebacks, purchase_of
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.refunding import RefundStatus
 
 OPEN = DisputeStatus.OPEN
 
@@ -55,19 +52,15 @@ class TellingBank(LyingAcquirer):
         return self.stands.get(reference)
 
 
-@dataclass
-class Books:
-    """A shop's side of one payment with a bank that tells of disputes."""
+@dataclass(frozen=True, slots=True)
+class Books(Till):
+    """A till of one payment, with a bank that tells of disputes over it."""
 
-    desk: Desk
-    shop: Shop
-    bank: TellingBank
-    payment_id: int
-    key: str
+    key: str = ""
 
     @property
-    def database(self) -> Database:
-        return self.desk.database
+    def teller(self) -> TellingBank:
+        return cast("TellingBank", self.desk.acquirers["simulator"])
 
     def dispute(self, amount: str, status: DisputeStatus = OPEN, **changes: Any) -> Dispute:
         told = Dispute("dp_1", self.key, Decimal(amount), "USD", "fraudulent", status, utc_now())
@@ -75,17 +68,13 @@ class Books:
 
     async def hear(self, *disputes: Dispute, now: datetime | None = None) -> int:
         """The bank tells each on a page of its own, and a worker reads."""
-        self.bank.pages += [[dispute] for dispute in disputes]
+        self.teller.pages += [[dispute] for dispute in disputes]
         return await read_disputes(self.desk, now=now or utc_now())
 
-    async def payment(self) -> tuple[str, Decimal, Decimal]:
-        """Its state, what is refunded and what is charged back."""
-        row = await self.database.fetchrow(
-            "select state, refunded, charged_back from payment where merchant_id = $1 and id = $2",
-            self.shop.merchant_id,
-            self.payment_id,
-        )
-        return tuple(row)
+    async def taken_back(self) -> tuple[str, Decimal, Decimal]:
+        """The payment's state, what is refunded and what is charged back."""
+        row = await self.payment()
+        return row["state"], row["refunded"], row["charged_back"]
 
     async def owed(self) -> Decimal:
         """What the acquirer owes for it, by the ledger."""
@@ -107,13 +96,9 @@ class Books:
         """The shop's chargebacks, oldest first."""
         return (await list_chargebacks(self.database, self.shop, None, Page(10)))[::-1]
 
-    async def told(self) -> list[dict[str, Any]]:
-        """What the merchant was told of chargebacks, oldest first."""
-        rows = await self.database.fetch(
-            "select payload from pingback where merchant_id = $1 and event like 'chargeback%' order by id",
-            self.shop.merchant_id,
-        )
-        return [json.loads(row["payload"], parse_float=Decimal) for row in rows]
+    async def told_of_chargebacks(self) -> list[dict[str, Any]]:
+        """What the merchant was told of them, oldest first."""
+        return [one for one in await self.told() if one["event"].startswith("chargeback")]
 
     async def waiting(self) -> list[str]:
         """Why disputes wait."""
@@ -121,12 +106,9 @@ class Books:
             row["reason"] for row in await self.database.fetch("select reason from dispute_waiting order by first_at")
         ]
 
-    async def alarms(self) -> list[str]:
+    async def kinds(self) -> list[str]:
         """The kinds of the operator's open alarms."""
-        return [row["kind"] for row in await self.database.fetch("select kind from alarm where settled_at is null")]
-
-    async def refund(self, amount: str) -> RefundStatus:
-        return (await shopfront.give_back(self.desk, self.shop, self.payment_id, amount)).status
+        return [kind for kind, _ in await self.alarms()]
 
     async def in_order(self) -> None:
         """`paydesk check` finds nothing."""
@@ -138,4 +120,4 @@ async def beside_a_telling_bank(desk: Desk, shop: Shop, payment_id: int) -> Book
     """A shop's books of a payment, and the bank that may tell of disputes over it."""
     bank = TellingBank(desk.acquirers["simulator"])
     key = (await purchase_of(desk.database, payment_id)).key
-    return Books(replace(desk, acquirers={"simulator": bank}), shop, bank, payment_id, key)
+    return Books(replace(desk, acquirers={"simulator": bank}), shop, payment_id, key)

@@ -73,19 +73,19 @@ async def test_how_often_it_was_tried_and_when_next_is_listed(books: Books) -> N
 
 async def test_what_waits_stays_listed_while_the_bank_does_not_answer(books: Books) -> None:
     await books.hear(books.dispute("10.00", of_key="nobody's"))
-    books.bank.silent = OutcomeUnknown("no answer")
+    books.teller.silent = OutcomeUnknown("no answer")
     await read_disputes(books.desk, now=utc_now() + timedelta(minutes=1))
     assert len(await list_waiting(books.database, most=10)) == 1
 
 
 async def test_a_dispute_in_another_currency_is_worth_what_the_operator_says(books: Books) -> None:
     await books.hear(books.dispute("9.20", currency="EUR"))
-    assert await books.payment() == ("charged_back", Decimal(0), Decimal(10))
-    assert await books.alarms() == ["dispute_reckoned"]
+    assert await books.taken_back() == ("charged_back", Decimal(0), Decimal(10))
+    assert await books.kinds() == ["dispute_reckoned"]
     after = await reckoned(books, "9.90")
     assert (after.amount, after.currency) == (Decimal("9.90"), "USD")
     assert (after.disputed_amount, after.disputed_currency) == (Decimal("9.20"), "EUR")
-    assert (await books.payment(), await books.alarms()) == (("charged_back", Decimal(0), Decimal("9.90")), [])
+    assert (await books.taken_back(), await books.kinds()) == (("charged_back", Decimal(0), Decimal("9.90")), [])
     await books.in_order()
 
 
@@ -110,7 +110,7 @@ async def test_a_currency_without_decimals_is_reckoned_too(books: Books) -> None
 async def test_what_was_won_takes_nothing_whatever_it_is_worth(books: Books) -> None:
     await books.hear(books.dispute("9.20", currency="EUR"), books.dispute("9.20", WON, currency="EUR"))
     await reckoned(books, "9.90")
-    assert await books.payment() == ("captured", Decimal(0), Decimal(0))
+    assert await books.taken_back() == ("captured", Decimal(0), Decimal(0))
     await books.in_order()
 
 
@@ -124,13 +124,13 @@ async def test_a_chargeback_in_the_payments_own_currency_is_left_as_it_is(books:
 
 async def test_neither_another_merchant_nor_the_other_side_has_it(books: Books, other_shop: Shop) -> None:
     await books.hear(books.dispute("9.20", currency="EUR"))
-    before = await books.payment()
+    before = await books.taken_back()
     for stranger in (other_shop, replace(books.shop, live=True)):
         with pytest.raises(NotFound):
             await reckoned(books, "9.90", stranger)
     with pytest.raises(NotFound):
         await reckon(books.database, books.shop, 10**12, Decimal(1), now=utc_now())
-    assert await books.payment() == before
+    assert await books.taken_back() == before
 
 
 async def test_only_the_alarm_of_the_chargeback_that_was_reckoned_is_settled(
@@ -141,7 +141,7 @@ async def test_only_the_alarm_of_the_chargeback_that_was_reckoned_is_settled(
         told = each.dispute("9.20", OPEN, currency="EUR", reference=reference)
         await set_back.banks_tell_again(each.database)
         await each.hear(told)
-    assert await books.alarms() == ["dispute_reckoned"] * 2
+    assert await books.kinds() == ["dispute_reckoned"] * 2
     await reckoned(books, "9.90")
-    assert await books.alarms() == ["dispute_reckoned"]
-    assert await other.payment() == ("charged_back", Decimal(0), Decimal(10))
+    assert await books.kinds() == ["dispute_reckoned"]
+    assert await other.taken_back() == ("charged_back", Decimal(0), Decimal(10))

@@ -116,7 +116,7 @@ async def test_what_is_in_our_books_is_refunded_by_its_payment_instead(books: Bo
     with pytest.raises(Conflict, match="is in our books, or was given back: refund its payment instead"):
         await given(books, key)
     assert kept(books) == [TEN]
-    assert (await begun(books), await books.in_order()) == ([], True)
+    assert (await begun(books), await books.problems()) == ([], [])
 
 
 async def test_a_declined_purchase_has_nothing_to_give(books: Books) -> None:

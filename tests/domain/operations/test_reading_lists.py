@@ -10,7 +10,7 @@ import pytest
 from tests import breaking, shopfront
 from tests.banks import answering
 from tests.domain.operations.books import FOUR, Books
-from tests.domain.operations.forgetting import Desks, Forgetful
+from tests.domain.operations.conftest import After
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import CardDetails, OutcomeUnknown, Purchase
@@ -149,7 +149,7 @@ async def test_a_bank_that_falls_silent_in_the_middle_is_given_up_after_the_last
     with pytest.raises(Unavailable, match="too many requests"):
         await listing(books, page).compare()
     assert asked == ["", *["middle"] * 4]
-    assert await books.alarms() == []
+    assert await books.listed() == []
 
 
 @pytest.mark.usefixtures("no_pauses")
@@ -172,13 +172,13 @@ async def test_what_our_books_do_not_know_is_never_too_young(books: Books) -> No
     assert [one.kind for one in found.differences] == [Kind.UNKNOWN_HERE]
 
 
-async def test_a_database_that_went_back_is_known_by_what_the_bank_has_more(forgetful: Forgetful) -> None:
-    async def pay(till: Desks) -> None:
+async def test_a_database_that_went_back_is_known_by_what_the_bank_has_more(after: After) -> None:
+    async def pay(till: Books) -> None:
         await shopfront.buy(till.desk, till.shop, "forgotten", amount="25.00", currency="EUR")
 
-    async with forgetful.after(pay) as (till, before):
-        (found,) = (await till.reconcile(fix=False)).differences
-        (attempt,) = before.rows["attempts"]
+    async with after(pay) as (till, before):
+        (found,) = (await till.compare()).differences
+        (attempt,) = before["attempts"]
         assert (found.kind, found.key, found.merchant_id) == (Kind.UNKNOWN_HERE, attempt["idempotency_key"], None)
         assert "order forgotten, payment" in found.reason
         assert found.reason.endswith(" EUR)")

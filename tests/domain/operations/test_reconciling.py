@@ -27,7 +27,7 @@ async def test_books_that_agree_are_no_news(books: Books) -> None:
     await books.give(FOUR)
     found = await books.compare()
     assert (found.purchases, found.refunds, found.foreign, found.differences) == (1, 1, 0, [])
-    assert await books.alarms() == []
+    assert await books.listed() == []
 
 
 async def test_money_that_our_books_forgot_is_found_by_its_mark(books: Books) -> None:
@@ -36,7 +36,7 @@ async def test_money_that_our_books_forgot_is_found_by_its_mark(books: Books) ->
     (found,) = await books.differences()
     assert (found.what, found.key, found.merchant_id) == ("purchase", key, None)
     assert f"payment {books.payment_id}" in found.reason
-    assert await books.alarms() == [f"purchase {key} at simulator"]
+    assert await books.listed() == [f"purchase {key} at simulator"]
 
 
 async def test_what_the_bank_lacks_is_found_too(books: Books) -> None:
@@ -69,11 +69,11 @@ async def test_each_way_to_differ_is_named_and_settles_itself_once_mended(
     await breaking.say(books.database, table, {"merchant_id": books.shop.merchant_id}, **wrong)
     (said,) = await books.reasons()
     assert said.startswith(reason)
-    assert len(await books.alarms()) == 1
+    assert len(await books.listed()) == 1
     await breaking.say(
         books.database, table, {"merchant_id": books.shop.merchant_id}, **{name: row[name] for name in wrong}
     )
-    assert (await books.reasons(), await books.alarms()) == ([], [])
+    assert (await books.reasons(), await books.listed()) == ([], [])
 
 
 async def test_a_refund_that_our_books_don_t_know_is_found(books: Books) -> None:
@@ -86,7 +86,7 @@ async def test_a_refund_that_our_books_don_t_know_is_found(books: Books) -> None
 
 
 async def test_a_refund_that_failed_at_the_bank_and_not_here_is_found(books: Books) -> None:
-    movement = await books.give(FOUR)
+    movement = (await books.give(FOUR)).reference_id
     key = await books.database.fetchval(
         "select idempotency_key from movement where merchant_id = $1 and id = $2", books.shop.merchant_id, movement
     )

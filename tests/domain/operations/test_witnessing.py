@@ -100,9 +100,9 @@ async def test_no_more_are_kept_than_asked_for_and_all_are_counted(books: Books)
 
 async def test_looking_changes_nothing(books: Books, database: Database) -> None:
     await books.say(refunded=1)
-    before = await books.alarms(), await database.fetch("select * from reconciliation")
+    before = await books.listed(), await database.fetch("select * from reconciliation")
     assert await broken(books) == {AGREES: 1}
-    assert (await books.alarms(), await database.fetch("select * from reconciliation")) == before
+    assert (await books.listed(), await database.fetch("select * from reconciliation")) == before
     assert await books.states() == ["captured"]
 
 

@@ -14,10 +14,11 @@ from random import Random
 from typing import Any, TypeVar
 
 from tests import set_back, shopfront
-from tests.banks import WithoutPages
+from tests.banks import OwnBank
 from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
 from tests.standings import standings
+from tests.till import Till as Side
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
@@ -57,19 +58,13 @@ TOLD_OF = (
 _Answer = TypeVar("_Answer")
 
 
-class Teller(WithoutPages):
+class Teller(OwnBank):
     """The simulated bank in this very thread; each answer takes some turns of the event loop,
     left to chance.
 
     `lose` is what gets lost of a movement, "question" or "answer", and `refuse` why the bank will
     not make any.
     """
-
-    name = "simulator"
-    hold_period = timedelta(days=7)
-    key_lifetime = timedelta(hours=24)
-    keeps_cards = False
-    challenge_origins: tuple[str, ...] = ()
 
     def __init__(self, bank: Bank, chance: Random, turns: int = 30) -> None:
         self.bank, self.lose, self.refuse = bank, "", ""
@@ -122,9 +117,6 @@ class Teller(WithoutPages):
 
     async def submit_evidence(self, reference: str, text: str) -> None:
         await self._serve(lambda: self.bank.submit_evidence(reference, text))
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
     async def _move(self, call: Callable[[], _Answer]) -> _Answer:
         if self.refuse:
@@ -271,14 +263,7 @@ class Till:
         """The merchant's payments, each with its key at the bank and what the acquirer owes for it
         by the ledger.
         """
-        rows = await self.database.fetch(
-            "select p.*, a.idempotency_key, (select coalesce(sum(amount), 0) from ledger_entry e"
-            " where e.merchant_id = p.merchant_id and e.payment_id = p.id and e.account = 'acquirer') as owed"
-            " from payment p join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id"
-            " where p.merchant_id = $1",
-            self.shop.merchant_id,
-        )
-        return {row["id"]: row for row in rows}
+        return await Side(self.desk, self.shop).payments_owed()
 
     async def at_the_bank(self) -> dict[int, Standing]:
         """How each payment stands by the bank's own record."""

@@ -25,17 +25,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from random import Random
 
-from tests.banks import WithoutPages
+from tests.banks import OwnBank
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    Earlier,
     Finding,
     Moved,
     MovementFinding,
@@ -44,9 +43,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
     Refused,
-    Voided,
 )
-from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.core.clock import utc_now
 
 ZERO = Decimal(0)
@@ -74,16 +71,10 @@ class Account:
         return any(one.status in (DisputeStatus.OPEN, DisputeStatus.LOST) for one in self.disputes.values())
 
 
-class DocumentedBank(WithoutPages):
+class DocumentedBank(OwnBank):
     """One acquirer under the name of test mode's; `by` is whose documents it follows,
     "stripe" or "mollie".
     """
-
-    name = "simulator"
-    hold_period = timedelta(days=7)
-    key_lifetime = timedelta(hours=24)
-    keeps_cards = False
-    challenge_origins: tuple[str, ...] = ()
 
     def __init__(self, by: str, chance: Random) -> None:
         self.by, self.lose = by, ""
@@ -103,18 +94,6 @@ class DocumentedBank(WithoutPages):
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         return await self.authorize(purchase)
 
-    async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        raise AcquirerRefused("it was captured when it was paid")
-
-    async def void(self, key: str, of_key: str) -> Finding:
-        raise AcquirerRefused("it was captured when it was paid")
-
-    async def undo(self, key: str, of_key: str) -> Finding:
-        return Voided()
-
-    async def end_challenge(self, of_key: str) -> Finding:
-        return await self.find(of_key)
-
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         if self.lose == "question":
             raise OutcomeUnknown("the question was lost")
@@ -129,9 +108,6 @@ class DocumentedBank(WithoutPages):
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-    async def look_back(self, key: str) -> Earlier | None:
-        return None
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:
         account = self.accounts.get(key)
@@ -150,27 +126,12 @@ class DocumentedBank(WithoutPages):
         page = self.told[place : place + 3]
         return DisputePage(tuple(page), str(place + len(page)))
 
-    async def failed_refunds(self, after: str) -> FailedRefundPage:
-        return FailedRefundPage((), after)
-
-    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
-        raise AcquirerRefused("its list is not read here")
-
-    async def list_refunds(self, since: datetime, after: str) -> RefundPage:
-        raise AcquirerRefused("its list is not read here")
-
     async def find_dispute(self, reference: str) -> Dispute | None:
         await self.pause()
         for account in self.accounts.values():
             if reference in account.disputes:
                 return replace(account.disputes[reference], at=utc_now())
         return None
-
-    async def submit_evidence(self, reference: str, text: str) -> None:
-        """It is read by a person."""
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
     async def pause(self) -> None:
         """Let others go first, as many as chance says."""

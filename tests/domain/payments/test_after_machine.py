@@ -48,70 +48,67 @@ steps = st.one_of(
 )
 
 
-class Machine:
-    """Takes steps with one till."""
+async def take(till: Till, step: tuple[object, ...]) -> None:
+    """Do one step, and see that the books are in order."""
+    match step:
+        case ("sell", str(amount), bool(shipped)):
+            await till.sell(amount, shipped=shipped)
+        case ("do", tuple(deed), str(trouble)):
+            await _do(till, [deed], trouble)
+        case ("at once", list(several), str(trouble)):
+            await _do(till, several, trouble)
+        case ("wait", int(days)):
+            await till.wait(days=days)
+        case ("rest",):
+            await till.come_to_rest()
+            await till.agree()
+    await till.in_order()
 
-    def __init__(self, till: Till) -> None:
-        self.till = till
 
-    async def take(self, step: tuple[object, ...]) -> None:
-        """Do one step, and see that the books are in order."""
-        match step:
-            case ("sell", str(amount), bool(shipped)):
-                await self.till.sell(amount, shipped=shipped)
-            case ("do", tuple(deed), str(trouble)):
-                await self._do([deed], trouble)
-            case ("at once", list(several), str(trouble)):
-                await self._do(several, trouble)
-            case ("wait", int(days)):
-                await self.till.wait(days=days)
-            case ("rest",):
-                await self.till.come_to_rest()
-                await self.till.agree()
-        await self.till.in_order()
+async def _do(till: Till, several: list[tuple[object, ...]], trouble: str) -> None:
+    """Do one deed, or several at once, while the bank loses something or refuses."""
+    teller = till.teller
+    teller.lose, teller.refuse = ("", "not today") if trouble == "refuse" else (trouble, "")
+    await asyncio.gather(*(_deed(till, deed) for deed in several))
+    teller.lose = teller.refuse = ""
 
-    async def _do(self, several: list[tuple[object, ...]], trouble: str) -> None:
-        """Do one deed, or several at once, while the bank loses something or refuses."""
-        teller = self.till.teller
-        teller.lose, teller.refuse = ("", "not today") if trouble == "refuse" else (trouble, "")
-        await asyncio.gather(*(self._deed(deed) for deed in several))
-        teller.lose = teller.refuse = ""
 
-    async def _deed(self, deed: tuple[object, ...]) -> None:
-        till = self.till
-        workers: dict[str, Callable[[], Awaitable[object]]] = {
-            "read": till.read,
-            "deadlines": till.deadlines,
-            "settle": till.settle,
-            "pay out": till.pay_out,
-            "finish": partial(till.finish, minutes=1),
-        }
-        match deed:
-            case (str(name),):
-                await workers[name]()
-            case (str(name), int(number), *how):
-                paid = list(till.prices)
-                await self._with(name, paid[number % len(paid)], how)
+async def _deed(till: Till, deed: tuple[object, ...]) -> None:
+    workers: dict[str, Callable[[], Awaitable[object]]] = {
+        "read": till.read,
+        "deadlines": till.deadlines,
+        "settle": till.settle,
+        "pay out": till.pay_out,
+        "finish": partial(till.finish, minutes=1),
+    }
+    match deed:
+        case (str(name),):
+            await workers[name]()
+        case (str(name), int(number), *how):
+            paid = list(till.prices)
+            await _with(till, name, paid[number % len(paid)], how)
 
-    async def _with(self, name: str, payment_id: int, how: list[object]) -> None:
-        """Do something with one payment."""
-        match name, how:
-            case "ship", [int(parcel)]:
-                await self.till.ship(payment_id, parcel)
-            case "refund", [share]:
-                await self.till.refund(payment_id, self._part(payment_id, share))
-            case "repeat", [share]:
-                await self.till.refund(payment_id, self._part(payment_id, share), key=f"{payment_id}-{share}")
-            case "dispute", []:
-                await self.till.dispute(payment_id)
-            case "decide", [bool(won)]:
-                await self.till.decide(payment_id, won=won)
 
-    def _part(self, payment_id: int, share: object) -> str | None:
-        """A share of the price, None for what is left."""
-        if share is None:
-            return None
-        return str((self.till.prices[payment_id] * Decimal(str(share))).quantize(Decimal("0.01")))
+async def _with(till: Till, name: str, payment_id: int, how: list[object]) -> None:
+    """Do something with one payment."""
+    match name, how:
+        case "ship", [int(parcel)]:
+            await till.ship(payment_id, parcel)
+        case "refund", [share]:
+            await till.refund(payment_id, _part(till, payment_id, share))
+        case "repeat", [share]:
+            await till.refund(payment_id, _part(till, payment_id, share), key=f"{payment_id}-{share}")
+        case "dispute", []:
+            await till.dispute(payment_id)
+        case "decide", [bool(won)]:
+            await till.decide(payment_id, won=won)
+
+
+def _part(till: Till, payment_id: int, share: object) -> str | None:
+    """A share of the price, None for what is left."""
+    if share is None:
+        return None
+    return str((till.prices[payment_id] * Decimal(str(share))).quantize(Decimal("0.01")))
 
 
 @pytest.fixture(autouse=True)
@@ -148,12 +145,11 @@ async def test_any_interleaving_agrees_with_the_bank(
     record = Record(Path(tmp_path_factory.mktemp("bank")) / "record.sqlite")
     teller = Teller(Bank(record), Random(seed))
     till = Till(database, Desk(database, vault, {"simulator": teller}), shop_of(merchant, live=False), teller)
-    machine = Machine(till)
     await till.sell("10.00", shipped=True)
     await till.sell("10.00")
     try:
         for step in plan:
-            await machine.take(step)
+            await take(till, step)
         await till.come_to_rest()
         await till.agree()
         await till.wait(days=400)

@@ -10,7 +10,7 @@ import hmac
 import random
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -39,36 +39,8 @@ from paydesk.domain.test_clock.resetting import reset_test_side
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 
 
-@dataclass(frozen=True)
-class Forgetful:
-    """A deployment whose database is put back to what it was after `begin`,
-    and goes on as if nothing had been.
-    """
-
-    copies: Any
-    desk: Desk
-    bank: Bank
-
-    async def twice(
-        self, begin: Callable[[Till], Awaitable[Any]], go_on: Callable[[Till, Any], Awaitable[None]]
-    ) -> tuple[list[str], list[str]]:
-        """The keys of each time that `go_on` was played, of what it did."""
-        async with self.copies() as (name, database):
-            made = await create_merchant(database, self.desk.vault, name="Shop", email="o@shop.example", now=utc_now())
-            shop = shop_of(made, live=False)
-            known = await begin(Till(replace(self.desk, database=database), shop))
-        played = []
-        for _ in range(2):
-            async with self.copies(name) as (_, database):
-                till = Till(replace(self.desk, database=database), shop)
-                before = await _keys(database)
-                await go_on(till, known)
-                played.append(sorted(await _keys(database) - before))
-        return played[0], played[1]
-
-    def taken(self) -> list[Standing]:
-        """What took money at the bank."""
-        return [one for one in standings(self.bank.record.operations()).values() if one.captured]
+Twice = Callable[..., Awaitable[tuple[list[str], list[str]]]]
+Taken = Callable[[], list[Standing]]
 
 
 async def _keys(database: Database) -> set[str]:
@@ -79,41 +51,67 @@ async def _keys(database: Database) -> set[str]:
 
 
 @pytest.fixture
-def forgetful(copies: OpenCopy, desk: Desk, bank: Bank) -> Forgetful:
-    return Forgetful(copies, desk, bank)
+def twice(copies: OpenCopy, desk: Desk) -> Twice:
+    """Play something with a database that is put back to what it was after `begin`,
+    and goes on as if nothing had been; the keys of each time.
+    """
+
+    async def play(
+        begin: Callable[[Till], Awaitable[Any]], go_on: Callable[[Till, Any], Awaitable[None]]
+    ) -> tuple[list[str], list[str]]:
+        async with copies() as (name, database):
+            made = await create_merchant(database, desk.vault, name="Shop", email="o@shop.example", now=utc_now())
+            shop = shop_of(made, live=False)
+            known = await begin(Till(replace(desk, database=database), shop))
+        played = []
+        for _ in range(2):
+            async with copies(name) as (_, database):
+                till = Till(replace(desk, database=database), shop)
+                before = await _keys(database)
+                await go_on(till, known)
+                played.append(sorted(await _keys(database) - before))
+        return played[0], played[1]
+
+    return play
+
+
+@pytest.fixture
+def taken(bank: Bank) -> Taken:
+    """What took money at the bank."""
+    return lambda: [one for one in standings(bank.record.operations()).values() if one.captured]
 
 
 async def _paid(till: Till) -> int:
     return await buy(till.desk, till.shop, "mug")
 
 
-async def test_an_order_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
+async def test_an_order_that_was_forgotten_is_not_charged_again(twice: Twice, taken: Taken) -> None:
     async def begin(till: Till) -> Link:
         return await till.order("mug")
 
     async def pay(till: Till, token: Link) -> None:
         assert await till.pay(token, VISA) == Paid()
 
-    first, second = await forgetful.twice(begin, pay)
+    first, second = await twice(begin, pay)
     assert first == second
-    assert len(forgetful.taken()) == 1
+    assert len(taken()) == 1
 
 
-async def test_an_order_that_the_shop_asks_for_anew_is_not_charged_again(forgetful: Forgetful) -> None:
+async def test_an_order_that_the_shop_asks_for_anew_is_not_charged_again(twice: Twice, taken: Taken) -> None:
     async def begin(till: Till) -> None:
         """The order itself is forgotten too, and other orders come first: ids go to others."""
 
     async def pay(till: Till, _: None) -> None:
-        if forgetful.taken():
+        if taken():
             await till.order("other")
         assert await till.pay(await till.order("mug"), VISA) == Paid()
 
-    first, second = await forgetful.twice(begin, pay)
+    first, second = await twice(begin, pay)
     assert first == second
-    assert len(forgetful.taken()) == 1
+    assert len(taken()) == 1
 
 
-async def test_each_attempt_of_an_order_has_its_number(forgetful: Forgetful) -> None:
+async def test_each_attempt_of_an_order_has_its_number(twice: Twice, taken: Taken) -> None:
     async def begin(till: Till) -> Link:
         return await till.order("mug")
 
@@ -124,37 +122,39 @@ async def test_each_attempt_of_an_order_has_its_number(forgetful: Forgetful) -> 
         numbers = [row["number"] for row in await till.attempts()]
         assert numbers in ([1, 2, 3, 4], [4]), "what was forgotten is passed over at once"
 
-    first, second = await forgetful.twice(begin, pay)
+    first, second = await twice(begin, pay)
     assert len(set(first)) == 4
     assert set(second) < set(first)
-    assert len(forgetful.taken()) == 1
+    assert len(taken()) == 1
 
 
-async def test_a_renewal_that_was_forgotten_is_not_charged_again(forgetful: Forgetful) -> None:
+async def test_a_renewal_that_was_forgotten_is_not_charged_again(twice: Twice, taken: Taken) -> None:
     async def begin(till: Till) -> Any:
-        return await Till(till.desk, till.shop).subscribe()
+        return await till.subscribe()
 
     async def renew(till: Till, subscription: Any) -> None:
-        await Till(till.desk, till.shop).charge_due(subscription)
+        await till.charge_due(subscription)
 
-    first, second = await forgetful.twice(begin, renew)
+    first, second = await twice(begin, renew)
     assert first == second
     assert len(first) == 1
-    assert len(forgetful.taken()) == 2
+    assert len(taken()) == 2
 
 
 @pytest.mark.parametrize("request_key", ["K1", None])
-async def test_a_refund_that_was_forgotten_is_not_made_again(forgetful: Forgetful, request_key: str | None) -> None:
+async def test_a_refund_that_was_forgotten_is_not_made_again(
+    twice: Twice, taken: Taken, request_key: str | None
+) -> None:
     async def give_back(till: Till, payment_id: int) -> None:
         four = Decimal("4.00")
         await refund(till.desk, till.shop, payment_id, four, requested_by="api", request_key=request_key, now=utc_now())
 
-    first, second = await forgetful.twice(_paid, give_back)
+    first, second = await twice(_paid, give_back)
     assert first == second
-    assert [one.refunded for one in forgetful.taken()] == [Decimal("4.00")]
+    assert [one.refunded for one in taken()] == [Decimal("4.00")]
 
 
-async def test_a_void_and_a_capture_that_were_forgotten_have_the_same_keys(forgetful: Forgetful) -> None:
+async def test_a_void_and_a_capture_that_were_forgotten_have_the_same_keys(twice: Twice) -> None:
     async def begin(till: Till) -> list[int]:
         await ships(till.desk.database, till.shop)
         return [await buy(till.desk, till.shop, order) for order in ("kept", "left")]
@@ -163,7 +163,7 @@ async def test_a_void_and_a_capture_that_were_forgotten_have_the_same_keys(forge
         await ship(till.desk, till.shop, payments[0])
         await refund(till.desk, till.shop, payments[1], None, requested_by="api", now=utc_now())
 
-    first, second = await forgetful.twice(begin, ship_and_void)
+    first, second = await twice(begin, ship_and_void)
     assert first == second
     assert len(first) == 2
 
