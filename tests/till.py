@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from tests import shopfront
 from tests.proving import check
@@ -59,7 +59,7 @@ class Till:
         assert isinstance(acquirer, SimulatedAcquirer)
         return acquirer.bank
 
-    def at(self, acquirer: Acquirer) -> Till:
+    def at(self, acquirer: Acquirer) -> Self:
         """The same till with another acquirer behind it."""
         return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
 

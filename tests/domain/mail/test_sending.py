@@ -131,7 +131,7 @@ async def test_one_mail_that_hangs_holds_up_no_other(mails: Desk) -> None:
             let_go.set()
 
     mailer: Any = SimpleNamespace(send=send, rest=AsyncMock())
-    sender = MailSender(mails.database, mails.vault, mailer, lambda mail: mail, in_flight=2)  # type: ignore[return-value]
+    sender = MailSender(mails.database, mails.vault, mailer, lambda mail: mail, in_flight=2)  # type: ignore[arg-type, return-value]
     running = asyncio.create_task(sender.run(stop))
     await asyncio.wait_for(let_go.wait(), 30)
     stop.set()

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from tests import set_back
-from tests.domain.deliveries.conftest import Till, warehouse
+from tests.domain.deliveries.conftest import warehouse
 from tests.domain.mail.test_telling import buy, tell
 from tests.shopfront import choose_mails
+from tests.till import Till
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
