@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,3 +23,12 @@ long = pytest.mark.long
 def at_length(whole: T, short: T) -> T:
     """How much of something there is: the whole, or its short form."""
     return whole if WHOLE else short
+
+
+def one_of(every: int, examples: Iterable[Any]) -> list[Any]:
+    """Examples for `parametrize`: the first of every few, and the others for `make test-long`."""
+    return [one if place % every == 0 else _later(one) for place, one in enumerate(examples)]
+
+
+def _later(example: Any) -> Any:
+    return pytest.param(*(example if isinstance(example, tuple) else (example,)), marks=long)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
+from tests.lengths import long
 from tests.processes import Kept, environment, eventually, free_port
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
@@ -172,6 +173,7 @@ def test_commands_end_with_one_line(tmp_path: Path) -> None:
     )
 
 
+@long
 async def test_a_service_of_many_processes_takes_all_its_secrets_from_files(
     own_database_url: str, tmp_path: Path
 ) -> None:

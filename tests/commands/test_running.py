@@ -362,6 +362,7 @@ async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(r
         await paid_at_the_shop(browser, thanks.url)
 
 
+@long
 async def test_a_web_process_that_dies_is_started_again_on_its_ports(running: Program) -> None:
     async with a_browser() as browser:
         web = part(running, "web")
@@ -572,6 +573,7 @@ async def test_systemd_hears_that_a_service_is_ready_that_it_lives_and_that_it_s
         assert words_of_the_end[-1] == "STOPPING=1"
 
 
+@long
 async def test_all_processes_of_a_service_answer_for_its_metrics_and_end_with_it(
     own_database_url: str, tmp_path: Path
 ) -> None:

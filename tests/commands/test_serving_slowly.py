@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import psutil
+from tests.lengths import long
 from tests.processes import Kept, environment, eventually, free_port
 
 PAUSE = 8.0
@@ -12,6 +13,7 @@ PAUSE = 8.0
 less than we do."""
 
 
+@long
 async def test_processes_that_take_long_to_start_are_left_to_it(
     own_database_url: str, deployment_keys: dict[str, str], tmp_path: Path
 ) -> None:

@@ -171,6 +171,7 @@ async def test_the_log_shows_no_statement_and_no_value(tmp_path: Path) -> None:
     assert "tell-nobody" not in said
 
 
+@long
 async def test_two_data_directories_run_side_by_side(tmp_path: Path) -> None:
     async with server_for(tmp_path / "one") as one, server_for(tmp_path / "two") as two:
         await keep(one.url)
@@ -257,6 +258,7 @@ async def test_it_recovers_when_everything_was_killed(tmp_path: Path) -> None:
         assert await kept(server.url) == 7
 
 
+@long
 async def test_a_stale_pid_that_another_program_has_now_is_no_obstacle(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     user = cluster.server_user()
@@ -351,6 +353,7 @@ async def test_another_major_version_is_refused(tmp_path: Path, version: str, me
         await EmbeddedServer(tmp_path / "data").start()
 
 
+@long
 async def test_loosened_directories_are_restricted_again(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     async with server_for(data_dir):
@@ -387,7 +390,8 @@ async def test_a_strangers_socket_directory_is_not_used(tmp_path: Path) -> None:
         assert cluster.socket_directory(server.layout) != open_to_all
 
 
-@pytest.mark.parametrize("program_mode", [pytest.param(0o755, marks=long), 0o700])
+@long
+@pytest.mark.parametrize("program_mode", [0o755, 0o700])
 async def test_programs_and_data_below_an_unreachable_directory_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_mode: int
 ) -> None:

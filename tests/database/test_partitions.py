@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from tests.conftest import database_at
 from tests.databases import drop_database
+from tests.lengths import long
 
 from paydesk.database.migrating import migrate
 from paydesk.database.partitions import LOGS, keep_partitions
@@ -86,6 +87,7 @@ def go_on(task: asyncio.Task[None]) -> None:
         task.result()
 
 
+@long
 async def test_upkeep_beside_a_backup_that_reads_all_and_who_records_makes_neither_wait(database: Database) -> None:
     await keep_partitions(database, now=MAY, months=FOR_EVER)
     before, later, recorded = await made(database), MAY.replace(year=2042), 0

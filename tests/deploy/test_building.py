@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.lengths import long
 
 from deploy import building
 from paydesk.commands.settings_table import settings_table
@@ -89,6 +90,7 @@ def test_times_are_the_commits(built: Path, wheel: Path) -> None:
         assert {(entry.mtime, entry.uid, entry.gid) for entry in files} == {(EPOCH, 0, 0)}
 
 
+@long
 def test_it_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
     place = tmp_path / "installed"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(place)]

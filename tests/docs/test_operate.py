@@ -9,6 +9,7 @@ from shutil import which
 import pytest
 from prometheus_client import REGISTRY
 from tests import set_back
+from tests.lengths import long
 
 import paydesk.app  # for the metrics that it, the server around it and the worker register
 import paydesk.commands.serving
@@ -128,6 +129,7 @@ def test_the_commands_that_make_keys_make_working_ones() -> None:
     assert vault.open(sealed, purpose="test", merchant_id=1, row_id=1) == b"secret"
 
 
+@long
 async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: Path) -> None:
     backup, restore = (
         block.replace(RESTORED, str(tmp_path / "restored"))

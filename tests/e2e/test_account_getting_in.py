@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests import set_back
 from tests.conftest import accept_waiting, propose_change, submit_profile
 from tests.e2e.looks import flaws, violations
-from tests.lengths import long, longer
+from tests.lengths import long, one_of
 
 import paydesk.equipment
 from paydesk.adapters.vault import Vault
@@ -135,7 +135,7 @@ async def set_up_second_factor(page: Page, base: str) -> tuple[pyotp.TOTP, list[
     return app, await page.locator(".codes li").all_inner_texts()
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_a_merchant_signs_up_logs_out_and_comes_back(
     sign_up: SignUp, link_to: LinkTo, base: str, complaints: list[str], script: bool
 ) -> None:
@@ -196,7 +196,7 @@ async def test_what_matters_is_carried_out_after_the_password(sign_up: SignUp, d
     await expect(page.get_by_role("status")).to_contain_text("We have sent a link to new@shop.example")
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_a_colleague_joins_and_cannot_see_what_the_role_forbids(
     sign_up: SignUp, open_page: OpenPage, link_to: LinkTo, base: str, script: bool
 ) -> None:
@@ -220,7 +220,7 @@ async def test_a_colleague_joins_and_cannot_see_what_the_role_forbids(
     await expect(colleague.locator("main")).to_contain_text("Owner")
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_menus_work_on_a_phone(sign_up: SignUp, base: str, script: bool) -> None:
     page, _ = await sign_up(java_script_enabled=script, **PHONE)
     await page.goto(f"{base}/account/security")
@@ -247,7 +247,7 @@ async def test_the_keyboard_reaches_everything(sign_up: SignUp, base: str) -> No
     await expect(user).to_be_focused()
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_a_theme_is_chosen_whatever_the_system_has(sign_up: SignUp, script: bool) -> None:
     page, _ = await sign_up(color_scheme="dark", java_script_enabled=script)
     scheme = "getComputedStyle(document.documentElement).colorScheme"
@@ -258,6 +258,7 @@ async def test_a_theme_is_chosen_whatever_the_system_has(sign_up: SignUp, script
     assert await page.evaluate(scheme) == "light"
 
 
+@long
 async def test_who_waits_for_the_operator_sees_the_answer_without_asking(
     sign_up: SignUp, link_to: LinkTo, base: str, database: Database, complaints: list[str]
 ) -> None:
@@ -309,7 +310,7 @@ async def test_a_checkout_in_the_merchants_colours_can_be_read(
     assert complaints == []
 
 
-@longer
+@long
 async def test_everybody_can_use_the_account_whatever_state_it_is_in(
     sign_up: SignUp, base: str, database: Database
 ) -> None:
@@ -346,7 +347,7 @@ async def test_everybody_can_use_the_account_whatever_state_it_is_in(
     assert not found, "\n".join(found)
 
 
-@longer
+@long
 async def test_everybody_can_get_in(sign_up: SignUp, link_to: LinkTo, base: str) -> None:
     page, email = await sign_up()
     await page.goto(await link_to(email))

@@ -15,7 +15,7 @@ from aiohttp import web
 from playwright.async_api import Page, expect
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
-from tests.lengths import longer
+from tests.lengths import long
 from tests.web.account.selling import Seller
 
 from paydesk.adapters.outbound import OutboundClient
@@ -133,7 +133,7 @@ async def test_what_failed_is_understood_mended_tried_and_sent_again(
     assert complaints == []
 
 
-@longer
+@long
 async def test_every_page_can_be_used_by_everybody(
     sign_up: SignUp,
     desk: Desk,

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
-from tests.lengths import longer
+from tests.lengths import long
 from tests.shopfront import ships
 from tests.web.account.selling import POOR, Seller
 
@@ -83,7 +83,7 @@ async def test_a_part_is_given_back_and_a_parcel_confirmed(sign_up: SignUp, desk
     assert complaints == []
 
 
-@longer
+@long
 async def test_every_page_can_be_used_by_everybody(sign_up: SignUp, desk: Desk, complaints: list[str]) -> None:
     page, _ = await sign_up()
     path, ids = await sell_all_kinds(desk, page)

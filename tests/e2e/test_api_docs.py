@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from playwright.async_api import Page
 from starlette.types import Receive, Scope, Send
 from tests.e2e.looks import Look, flaws
-from tests.lengths import longer
+from tests.lengths import long
 
 from paydesk.web.api.routes import router
 from paydesk.web.assets import static_app
@@ -36,7 +36,7 @@ async def address(serve: Callable[[Any], AbstractAsyncContextManager[str]]) -> A
         yield f"{base}/api/docs"
 
 
-@longer
+@long
 async def test_everybody_can_use_it(look: Look, address: str) -> None:
     assert await flaws(await look(address)) == []
 

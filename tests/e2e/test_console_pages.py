@@ -19,7 +19,7 @@ from playwright.async_api import Page
 from starlette.routing import Route
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
-from tests.lengths import longer
+from tests.lengths import WHOLE, longer
 
 from paydesk.domain.accounts.roles import Permission
 from paydesk.web.account.routes import routes as account_routes
@@ -54,16 +54,18 @@ def _filled(path: str, known: Mapping[str, object]) -> str:
 async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
     """What is wrong with pages: for everybody to use, within the screen, without errors,
     one heading, a title.
+
+    In the short form axe looks at the first of every six.
     """
     wrong: list[str] = []
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    for path in paths:
+    for place, path in enumerate(paths):
         await page.goto(running.address + path)
         wrong += [f"{path} has not one heading"] if await page.locator("h1").count() != 1 else []
         wrong += [f"{path} has no title"] if not (await page.title()).split("·")[0].strip() else []
-        wrong += await flaws(page)
+        wrong += await flaws(page) if WHOLE or place % 6 == 0 else []
         wrong += [f"{path}: {one}" for one in complaints if "status of 4" not in one]
         complaints.clear()
     return wrong

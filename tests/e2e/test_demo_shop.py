@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import flaws
-from tests.lengths import longer
+from tests.lengths import long
 
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
@@ -166,6 +166,7 @@ async def test_a_subscriber_finds_the_portal_through_the_shops_server(page: Page
     assert "portal" not in thanks
 
 
+@long
 async def test_a_portal_that_paydesk_does_not_name_is_a_calm_page(page: Page, desk: Desk) -> None:
     desk.subscription_id = 32
     await page.goto(desk.shop)
@@ -175,7 +176,7 @@ async def test_a_portal_that_paydesk_does_not_name_is_a_calm_page(page: Page, de
     await expect(page.get_by_text("Paydesk did not say where the subscription is managed")).to_be_visible()
 
 
-@longer
+@long
 async def test_every_page_suits_everyone(page: Page, desk: Desk) -> None:
     await page.goto(f"{desk.shop}/orders")
     found = await flaws(page)

@@ -11,6 +11,7 @@ from playwright.async_api import Page, expect
 from tests.e2e.looks import violations
 from tests.e2e.running import OpenPage, Running, fill_in
 from tests.e2e.test_journey import expect_thanks, press_pay, to_the_page
+from tests.lengths import long, one_of
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +34,7 @@ async def expect_not_paid(page: Page) -> None:
     await expect(page.get_by_role("alert")).to_contain_text("You have not paid yet")
 
 
-@pytest.mark.parametrize("javascript", [True, False], ids=["with JavaScript", "without"])
+@pytest.mark.parametrize("javascript", one_of(2, [True, False]), ids=["with JavaScript", "without"])
 async def test_a_purchase_goes_by_their_page_to_a_verified_pingback(
     open_page: OpenPage, running: Running, javascript: bool
 ) -> None:
@@ -44,6 +45,7 @@ async def test_a_purchase_goes_by_their_page_to_a_verified_pingback(
     await expect_thanks(page, running)
 
 
+@long
 async def test_a_bank_that_answers_at_once(open_page: OpenPage, running: Running) -> None:
     page = await to_the_page(open_page, running)
     await to_their_page(page)
@@ -54,6 +56,7 @@ async def test_a_bank_that_answers_at_once(open_page: OpenPage, running: Running
     await expect(page.locator("body")).to_contain_text('"payment_system": 2')
 
 
+@long
 async def test_a_card_that_is_declined_there_is_followed_by_a_wallet(open_page: OpenPage, running: Running) -> None:
     page = await to_the_page(open_page, running)
     await to_their_page(page)
@@ -74,6 +77,7 @@ async def test_who_leaves_their_page_may_pay_by_card(open_page: OpenPage, runnin
     await expect_thanks(page, running)
 
 
+@long
 async def test_the_back_button_leads_to_our_page_and_on_to_the_same_one(open_page: OpenPage, running: Running) -> None:
     page = await to_the_page(open_page, running)
     await to_their_page(page)
@@ -86,6 +90,7 @@ async def test_the_back_button_leads_to_our_page_and_on_to_the_same_one(open_pag
     await expect_thanks(page, running)
 
 
+@long
 async def test_two_tabs_are_led_to_one_page_and_pay_once(open_page: OpenPage, running: Running) -> None:
     first = await to_the_page(open_page, running)
     second = await open_page(first.url)

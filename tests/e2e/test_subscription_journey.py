@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.looks import violations
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+from tests.lengths import long
 
 pytestmark = pytest.mark.browser
 
@@ -38,6 +39,7 @@ def advance(running: Running, length: str) -> Any:
     return running.command("clock", "advance", str(merchant["id"]), length)
 
 
+@long
 async def test_three_months_pass_and_the_customer_cancels(open_page: OpenPage, running: Running) -> None:
     page = await subscribe(open_page, running, "Coffee club", "Pay 5.00 USD", version="v2")
     summary = advance(running, "3m")

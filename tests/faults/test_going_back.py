@@ -92,6 +92,7 @@ class Ledger:
             raise KeyError(order["id"])
 
 
+@long
 async def test_a_failover_that_forgets_costs_nobody_money(tmp_path: Path) -> None:
     ledger = Ledger()
     async with staged(tmp_path, Cast(command=PAYDESK)) as stage:

@@ -24,7 +24,7 @@ from tests.faults.stage import PAYDESK, Cast, Stage, staged
 from tests.faults.test_plays import check, unforeseen
 from tests.faults.test_soak import order
 from tests.faults.verifying import contradictions, hear
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long
 from tests.processes import eventually
 from tests.standing_by import processes, promoted_without_what_it_had_not_written
 
@@ -69,7 +69,7 @@ class Seen:
     seconds: float = 0.0
 
 
-@longer
+@long
 async def test_a_standby_that_stands_still_for_seconds_loses_and_doubles_nothing(tmp_path: Path) -> None:
     seconds = os.environ.get("PAYDESK_FROZEN_SECONDS", at_length("8", "2"))
     customers, each = at_length((60, 2), (12, 1))

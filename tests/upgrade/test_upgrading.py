@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from tests.faults.test_plays import unforeseen
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long
 from tests.processes import PATIENCE, eventually
 from tests.standings import standings
 from tests.upgrade.code import NEW, ROOT, Code, code_before
@@ -55,7 +55,7 @@ EXPANDING, CONTRACTING = STEPS[:-1], STEPS[-1:]
 SEED = 12
 
 
-@longer
+@long
 async def test_an_upgrade_and_the_way_back_stop_nobody_who_pays(tmp_path: Path) -> None:
     old = code_before(tmp_path / "old")
     async with deployed(tmp_path, SEED) as here:
