@@ -355,12 +355,14 @@ class TestStatements:
                 asked.append(statement)
             return fetch(self, statement, *rest, **options)
 
-        monkeypatch.setattr(asyncpg.Connection, "_execute", counted)
-        counts = []
-        for limit in (1, 12):
+        async def questions(limit: int) -> int:
             asked.clear()
             assert len((await server.get(path, limit=limit))["data"]) == limit
-            counts.append(len(asked))
+            return len(asked)
+
+        monkeypatch.setattr(asyncpg.Connection, "_execute", counted)
+        # The fewest of three: what a connection is asked when it is new is not the page's.
+        counts = [min([await questions(limit) for _ in range(3)]) for limit in (1, 12)]
         # One finds the merchant, one the rows.
         assert counts == [2, 2]
 
