@@ -208,3 +208,15 @@ async def card_replaced(desk: Desk, subscription: Subscription) -> None:
         " update subscription set card_id = fresh.id from fresh where merchant_id = $1 and subscription.id = $2",
         merchant_id, subscription.id, card_id, sealed.blob, sealed.key_id,
     )  # fmt: skip
+
+
+async def session_used_long_ago(database: Database, merchant_id: int, ago: timedelta) -> None:
+    """The browsers that a shop's customers are known in last had a fresh token so long ago."""
+    await database.execute(
+        "update shopper_session set rotated_at = now() - $2::interval where merchant_id = $1", merchant_id, ago
+    )
+
+
+async def no_codes_counted(database: Database) -> None:
+    """Nobody has asked for codes lately."""
+    await database.execute("delete from shopper_count")

@@ -8,6 +8,7 @@ a table. What a browser does at the checkout's door is another thing (fields, re
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -18,6 +19,7 @@ from typing import Any
 import httpx
 
 from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
@@ -25,6 +27,7 @@ from paydesk.domain.business import shop_settings
 from paydesk.domain.business.shop_settings import find_shop_settings
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
+from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.customer_links import Link, OpenedLink
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
@@ -181,6 +184,23 @@ async def ships(database: Database, shop: Shop, *, shipped: bool = True) -> None
     new payments wait for the shipment.
     """
     await change_merchant(database, shop.merchant_id, shipped_goods=shipped)
+
+
+async def saves_cards(database: Database, shop: Shop) -> None:
+    """The merchant lets its customers save cards."""
+    before, _ = await find_shop_settings(database, shop.merchant_id)
+    await shop_settings.queries.save(
+        database, merchant_id=shop.merchant_id, **asdict(replace(before, saves_cards=True))
+    )
+
+
+async def mailed_code(database: Database, vault: Vault, shop: Shop) -> str:
+    """The newest code that was mailed in the shop's name."""
+    facts = await database.fetchval(
+        "select facts::text from mail where merchant_id = $1 and kind = 'shopper_code' order by id desc limit 1",
+        shop.merchant_id,
+    )
+    return str(open_facts(vault, json.loads(facts))["token"])
 
 
 async def payment_of(database: Database, shop: Shop, reference: str) -> int:

@@ -51,7 +51,7 @@ from paydesk.web.account import routes as account
 from paydesk.web.api import routes as api_routes
 from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
-from paydesk.web.checkout import routes
+from paydesk.web.checkout import routes, saved_cards
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.console.services import ConsoleServices
 from paydesk.web.console.shell import require_front_end
@@ -139,6 +139,7 @@ def create_app(settings: Settings) -> FastAPI:
             # application.
             *api_routes.router.routes,
             *routes.routes,
+            *saved_cards.routes,
             *portal.routes,
             *account.routes,
             *operator.routes,

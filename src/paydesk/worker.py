@@ -45,6 +45,8 @@ from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.pingbacks.resending_by_hand import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.sealing.hiding_links import hide_left_links
+from paydesk.domain.shoppers.instruments import remove_unneeded
+from paydesk.domain.shoppers.sessions import forget_past
 from paydesk.equipment import holds_without_standby, mailer_of, needs_standby, outbound_client, sender_settings
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
@@ -168,6 +170,8 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
         "forgetting of tries with cards": lambda: forget_tries(database, now=utc_now()),
         "forgetting of calls": lambda: forget_calls(database, before=utc_now() - KEPT),
         "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
+        "forgetting of shoppers' codes": lambda: forget_past(database, now=utc_now()),
+        "forgetting of saved cards": lambda: remove_unneeded(database, now=utc_now()),
         "hiding of older links": lambda: hide_left_links(database, vault),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }

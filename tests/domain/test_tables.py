@@ -33,8 +33,8 @@ WRITERS: dict[str, str] = {
     "balance_closing": "ledger",
     "branding": "business",
     "business_profile": "business sealing",  # bank accounts move to the newest key
-    # Its number is stored with a payment and erased when a subscription ends; adopted, too.
-    "card": "billing operations payments privacy sealing subscriptions test_clock",
+    # Its number is stored with a payment, erased when a subscription ends or it is no longer saved; adopted, too.
+    "card": "billing operations payments privacy sealing shoppers subscriptions test_clock",
     "card_change": "billing privacy",  # erased with its customer
     "card_guard": "business payments test_clock",  # the team sets limits, the guard acts
     "card_guard_minute": "business payments test_clock",  # the team forgets test tries
@@ -87,7 +87,12 @@ WRITERS: dict[str, str] = {
     "reconciliation": "operations",
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
+    "saved_instrument": "privacy shoppers test_clock",  # erased with its customer, or with the test side
     "share_of_work": "merchants",
+    "shopper": "privacy shoppers test_clock",  # erased with its customer, or with the test side
+    "shopper_code": "privacy shoppers test_clock",  # erased with its customer, or with the test side
+    "shopper_count": "shoppers",
+    "shopper_session": "privacy shoppers test_clock",  # erased with its customer, or with the test side
     # A payment begins it, billing charges it, an adopted renewal locks it; links are hidden.
     "subscription": "billing operations payments privacy sealing subscriptions test_clock",
     "subscription_package": "payments subscriptions test_clock",  # a paid order makes use of it

@@ -32,7 +32,8 @@ class ShopSettings:
     `email` is where the merchant is reached, `time_zone` decides calendar days; with
     `shipped_goods` new payments are only held until a shipment is confirmed (interface.md §7.4).
     `customer_mails`: customers get receipts and the like; `test_mails`: the merchant gets those
-    about test data. Customers are led into apps of `app_schemes` by themselves.
+    about test data. Customers are led into apps of `app_schemes` by themselves. With `saves_cards`
+    they may save a card for their next visit.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ShopSettings:
     customer_mails: bool
     test_mails: bool
     app_schemes: tuple[str, ...] = ()
+    saves_cards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class _Row:
     customer_mails: bool
     test_mails: bool
     app_schemes: Sequence[str]
+    saves_cards: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +133,5 @@ def _settings(row: _Row) -> ShopSettings:
         customer_mails=row.customer_mails,
         test_mails=row.test_mails,
         app_schemes=tuple(row.app_schemes),
+        saves_cards=row.saves_cards,
     )

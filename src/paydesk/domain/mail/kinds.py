@@ -17,6 +17,8 @@ class Kind(StrEnum):
     subscription_cancelled = "subscription_cancelled"
     refund = "refund"
     shipment = "shipment"
+    shopper_code = "shopper_code"
+    """Holds the code by which a shop's customer proves this address."""
     void_reminder = "void_reminder"
     chargeback_alert = "chargeback_alert"
     failing_endpoint = "failing_endpoint"
@@ -43,6 +45,7 @@ CUSTOMER_KINDS = frozenset(
         Kind.subscription_cancelled,
         Kind.refund,
         Kind.shipment,
+        Kind.shopper_code,
     }
 )
 """What a merchant's customers get, in the merchant's name."""

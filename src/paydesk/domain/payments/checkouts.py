@@ -23,6 +23,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
+from paydesk.domain.shoppers.instruments import LaterCharges
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.rows import package_in
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -105,7 +106,8 @@ class Checkout:
     subscription's; `now` is the shop's time when it was read: a test clock may run ahead.
     `branded_at` is when colour and logo were chosen; `app_schemes` are of the account's own apps;
     `merchant_confirmed` is whether somebody stands behind the account; `given_back` is whether the
-    order was paid once more, on a page that was given up, and that is given back.
+    order was paid once more, on a page that was given up, and that is given back. `saves_cards`:
+    customers may save cards at this shop; `later` is what the shop asks to be allowed then.
     """
 
     shop: Shop
@@ -131,6 +133,9 @@ class Checkout:
     merchant_confirmed: bool = False
     shipped_goods: bool = False
     given_back: bool = False
+    saves_cards: bool = False
+    later: LaterCharges | None = None
+    test_mail: str = ""
 
     @property
     def pages_allowed(self) -> bool:
@@ -230,6 +235,10 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     page_ends_at: datetime | None
     given_back: bool
     shipped_goods: bool
+    saves_cards: bool
+    charge_for: str | None
+    charge_limit: str | None
+    merchant_email: str
     entered_email: str
     entered_country: str
     entered_holder: str
@@ -272,6 +281,9 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         merchant_confirmed=row.merchant_confirmed,
         shipped_goods=row.shipped_goods,
         given_back=row.given_back,
+        saves_cards=row.saves_cards,
+        later=_later(row),
+        test_mail="" if row.live else row.merchant_email,
         merchant_order_id=row.merchant_order_id,
         amount=row.amount,
         currency=row.currency,
@@ -332,6 +344,13 @@ def _attempt(row: CheckoutRow) -> Attempt | None:
         reference=row.acquirer_reference,
         page_ends_at=row.page_ends_at,
     )
+
+
+def _later(row: CheckoutRow) -> LaterCharges | None:
+    """What the shop's form asks its customer to allow; it was checked when it came."""
+    if not row.charge_for or not row.charge_limit:
+        return None
+    return LaterCharges(row.charge_for, Decimal(row.charge_limit), row.currency)
 
 
 def _entered(row: CheckoutRow) -> Entered:

@@ -5,6 +5,7 @@ in this order and no other.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -31,6 +32,7 @@ from paydesk.core.errors import Conflict, Gone
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
@@ -50,6 +52,7 @@ from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
 from paydesk.domain.payments.stored_cards import card_row
+from paydesk.domain.shoppers.instruments import Agreed, save_instrument
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -61,7 +64,7 @@ class Payer:
     and the address they call from.
 
     `agreed` is the wording of a subscription's terms that they agreed to, `language` the page's, as
-    a tag: `de-CH`.
+    a tag: `de-CH`; `saving` is what they agreed to who want this card to be kept for the shop.
     """
 
     card: CardDetails
@@ -70,6 +73,7 @@ class Payer:
     client_address: str
     agreed: str = ""
     language: str = "en"
+    saving: Agreed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,31 +174,30 @@ async def _commit_intent(
     capture = checkout.terms is not None or not known.shipped_goods
     if not capture:
         require_holds(acquirer)
-    keep = checkout.terms is not None and not acquirer.keeps_cards
+    saving = payer.saving if takes_saved(checkout, acquirer) else None
+    charged_later = saving is not None and bool(saving.charge)
+    keep = (checkout.terms is not None or saving is not None) and not acquirer.keeps_cards
     attempt_id = known.attempt_id
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
-    begun = record_if_any(
-        BegunAttempt,
-        await queries.begin_attempt(
-            desk.database,
-            merchant_id=shop.merchant_id,
-            live=shop.live,
-            checkout_id=checkout.id,
-            terms_agreed=payer.agreed,
-            previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
-            attempt_id=attempt_id,
-            pads=desk.pads,
-            acquirer=acquirer.name,
-            capture=capture,
-            **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
-            **preparing.customer_row(checkout, payer.email, payer.country, payer.language, payer.card.holder),
-            client_address=payer.client_address,
-            not_after=not_after,
-            lookup_at=real_now + FIRST_LOOK,
-            now=now,
-        ),
-    )
+    intent = {
+        "merchant_id": shop.merchant_id,
+        "live": shop.live,
+        "checkout_id": checkout.id,
+        "terms_agreed": payer.agreed,
+        "previous_attempt_id": checkout.attempt.id if checkout.attempt else None,
+        "attempt_id": attempt_id,
+        "pads": desk.pads,
+        "acquirer": acquirer.name,
+        "capture": capture,
+        **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
+        **preparing.customer_row(checkout, payer.email, payer.country, payer.language, payer.card.holder),
+        "client_address": payer.client_address,
+        "not_after": not_after,
+        "lookup_at": real_now + FIRST_LOOK,
+        "now": now,
+    }
+    begun = await _begin(desk, shop, intent, saving)
     if begun is None:
         desk.later(card_guard.take_back(desk.database, shop, counts, counted_at=counted_at))
         raise Conflict("another attempt to pay this order is under way")
@@ -206,11 +209,28 @@ async def _commit_intent(
         capture=capture,
         not_after=not_after,
         return_url=return_url,
-        keep_card=checkout.terms is not None,
-        authenticate=known.authenticate,
+        keep_card=checkout.terms is not None or charged_later,
+        authenticate=known.authenticate or charged_later,
         mark=order_mark(begun, checkout.terms),
     )
     return _Intent(attempt_id, purchase, begun, counts)
+
+
+def takes_saved(checkout: Checkout, acquirer: Acquirer) -> bool:
+    """Whether a card that is typed at a checkout may be saved, and a saved one may pay it."""
+    return checkout.saves_cards and checkout.terms is None and not acquirer.keeps_cards
+
+
+async def _begin(desk: Desk, shop: Shop, intent: Mapping[str, object], saving: Agreed | None) -> BegunAttempt | None:
+    """Commit the intent, and with it what its customer agreed to; None if another was faster."""
+    if saving is None:
+        return record_if_any(BegunAttempt, await queries.begin_attempt(desk.database, **intent))
+    async with desk.database.acquire() as connection, connection.transaction():
+        begun = record_if_any(BegunAttempt, await queries.begin_attempt(connection, **intent))
+        if begun is not None:
+            names = {"card_id": begun.card_id, "attempt_id": begun.attempt_id, "acquirer": begun.acquirer}
+            await save_instrument(connection, shop, saving, **names, now=intent["now"])
+    return begun
 
 
 async def _call_and_record(

@@ -30,7 +30,11 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
        a.amount as attempt_amount, a.currency as attempt_currency, a.acquirer_reference, h.expires_at as page_ends_at,
-       m.shipped_goods,
+       m.shipped_goods, m.saves_cards, m.email as merchant_email,
+       case when jsonb_typeof(c.parameters -> 'later_charges') = 'string' then c.parameters ->> 'later_charges' end
+           as charge_for,
+       case when jsonb_typeof(c.parameters -> 'later_charges_limit') = 'string'
+            then c.parameters ->> 'later_charges_limit' end as charge_limit,
        exists (select from payment_attempt o
                  join hosted_page g on g.merchant_id = o.merchant_id and g.attempt_id = o.id
                 where o.merchant_id = p.merchant_id and o.live = p.live and o.payment_id = p.id

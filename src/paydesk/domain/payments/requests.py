@@ -36,6 +36,7 @@ LONGEST: Mapping[str, int] = {
     "pingback_url": LONGEST_URL,
     "first_name": 100,
     "last_name": 100,
+    "later_charges": 200,
 }
 """The most characters that a field may have."""
 
@@ -46,7 +47,10 @@ they never refuse a form."""
 RECURRING_FIELDS = (*REQUIRED, *OPTIONAL)
 
 KNOWN_FIELDS = (
-    CHECKOUT_FIELDS | LONGEST.keys() | PREFILLS.keys() | {"country", "country_code", "payment_flow", "quantity"}
+    CHECKOUT_FIELDS
+    | LONGEST.keys()
+    | PREFILLS.keys()
+    | {"country", "country_code", "payment_flow", "quantity", "later_charges_limit"}
 )
 """What means something here, by which name it comes first;
 all else is ignored, since plugins send more."""
@@ -109,6 +113,7 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
     """
     _refuse_nul(form)
     currency = parse_currency(read_required(form, "currency"))
+    _check_later_charges(form, currency)
     amount = parse_amount(read_required(form, "amount"), currency)
     return CheckoutRequest(
         merchant_order_id=_order_id(form),
@@ -125,6 +130,22 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
         wants_qr_code=_text(form, "payment_flow") == "user_qr",
         terms=read_terms(_recurring(form), amount, currency),
     )
+
+
+def _check_later_charges(form: Mapping[str, Value], currency: str) -> None:
+    """What a shop asks to charge later is for something, and has a limit, or it is not asked.
+
+    Raises: Malformed.
+    """
+    purpose, limit = _optional_line(form, "later_charges"), _text(form, "later_charges_limit")
+    if bool(purpose) != bool(limit):
+        missing = "later_charges_limit" if purpose else "later_charges"
+        raise Malformed(f"{missing} is missing: what may be charged later needs a purpose and a limit", missing)
+    if limit:
+        try:
+            parse_amount(limit, currency)
+        except Malformed as error:
+            raise Malformed(f"later_charges_limit: {error.message}", "later_charges_limit") from error
 
 
 def _recurring(form: Mapping[str, Value]) -> RecurringFields:

@@ -1,4 +1,4 @@
-"""How a card is stored: what shows which it was, its number only for a subscription,
+"""How a card is stored: what shows which it was, its number only to be charged again,
 its security code nowhere.
 """
 
@@ -16,8 +16,9 @@ CARD_NUMBER = "card number"
 def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *, keep: bool) -> dict[str, object]:
     """A card as it is stored: what shows which it was, and its security code nowhere.
 
-    Its number is stored only if `keep` says that a subscription will be charged by it, sealed for
-    this very row. No outcome needs it: what became of a call is asked by the call's key.
+    Its number is stored only if `keep` says that it will be charged again, for a subscription or
+    because its customer saved it, sealed for this very row. No outcome needs it: what became of a
+    call is asked by the call's key.
     """
     sealed = None
     if keep:

@@ -78,6 +78,8 @@ class Ids:
     deliveries: Sequence[int]
     chargebacks: Sequence[int]
     movements: Sequence[int]
+    shoppers: Sequence[int]
+    instruments: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,19 @@ with customers as (
       from checkout c
      where c.merchant_id = :merchant_id and c.live = :live
        and (lower(c.email) = any(:emails::text[]) or lower(c.parameters::text) like any(:patterns::text[]))
+), shoppers as (
+    select id
+      from shopper
+     where merchant_id = :merchant_id and live = :live and lower(email) = any(:emails::text[])
+), instruments as (
+    -- Those that they saved, and those of their own payments: whoever saved them paid with their card.
+    select s.id, s.card_id
+      from shoppers
+      join saved_instrument s on s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = shoppers.id
+     union
+    select s.id, s.card_id
+      from attempts a
+      join saved_instrument s on s.merchant_id = :merchant_id and s.live = :live and s.attempt_id = a.id
 ), paying as (
     select customer_id as id from payment
      where merchant_id = :merchant_id and live = :live and id in (select id from payments)
@@ -74,6 +87,8 @@ select array(select id from paying order by id) as customers,
        array(select card_id from attempts
               union
              select card_id from changes
+              union
+             select card_id from instruments
               union
              select card_id from payment
               where merchant_id = :merchant_id and live = :live and id in (select id from payments)
@@ -91,7 +106,9 @@ select array(select id from paying order by id) as customers,
               order by b.id) as chargebacks,
        array(select v.id from movement v
               where v.merchant_id = :merchant_id and v.live = :live and v.payment_id in (select id from payments)
-              order by v.id) as movements;
+              order by v.id) as movements,
+       array(select id from shoppers order by id) as shoppers,
+       array(select id from instruments order by id) as instruments;
 
 -- name: names_of(merchant_id, live, customers, cards, checkouts)
 -- The names that a person went by.
@@ -138,7 +155,9 @@ select lower(email) as email from customer where merchant_id = :merchant_id and 
  union
 select lower(email) from checkout where merchant_id = :merchant_id and email <> ''
  union
-select lower(recipient) from mail where merchant_id = :merchant_id;
+select lower(recipient) from mail where merchant_id = :merchant_id
+ union
+select lower(email) from shopper where merchant_id = :merchant_id and erased_at is null;
 
 -- name: orders_known(merchant_id)
 -- The orders of a merchant's checkouts.

@@ -11,6 +11,25 @@ update card
        holder = 'erased', erased_at = coalesce(erased_at, :now)
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
+-- name: erase_shoppers(merchant_id, live, ids, now)!
+-- No browser knows them any more, and their address may be proved anew, as another's.
+with gone as (
+    delete from shopper_session
+     where merchant_id = :merchant_id and live = :live and shopper_id = any(:ids::bigint[])
+)
+update shopper
+   set email = 'erased', seed = gen_random_uuid(), erased_at = coalesce(erased_at, :now)
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
+
+-- name: erase_codes(merchant_id, live, emails)!
+delete from shopper_code where merchant_id = :merchant_id and live = :live and lower(email) = any(:emails::text[]);
+
+-- name: erase_instruments(merchant_id, live, ids, now)!
+-- Their numbers go with the cards; that something was agreed to, and when, stays.
+update saved_instrument
+   set removed_at = coalesce(removed_at, :now)
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
+
 -- name: erase_checkouts(merchant_id, live, ids, kept, patterns, now)!
 -- Of what the shop sent, only the fields named in `kept` stay. The digest of the request would tell whoever guesses a
 -- person's values that they were these, so that it becomes another; an open checkout closes.

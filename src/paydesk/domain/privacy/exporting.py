@@ -19,7 +19,7 @@ queries = load_statements(__package__ or "", "exporting.sql")
 
 BY_ID = (
     "customers", "cards", "checkouts", "payments", "attempts", "subscriptions", "changes", "movements", "chargebacks",
-    "deliveries", "pingbacks",
+    "deliveries", "pingbacks", "shoppers", "instruments",
 )  # fmt: skip
 """Kinds of rows that are known by their ids."""
 

@@ -11,6 +11,19 @@ select to_jsonb(t) - '{number_sealed,vault_key_id,fingerprint}'::text[]
   from card t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
+-- name: export_shoppers(merchant_id, live, ids)
+select to_jsonb(t) - '{seed}'::text[]
+       || jsonb_build_object('browsers', (select coalesce(jsonb_agg(to_jsonb(b) - '{token,previous}'::text[]), '[]')
+                                            from shopper_session b
+                                           where b.merchant_id = t.merchant_id and b.live = t.live
+                                             and b.shopper_id = t.id)) as row
+  from shopper t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
+-- name: export_instruments(merchant_id, live, ids)
+select to_jsonb(t) as row from saved_instrument t
+ where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
+
 -- name: export_checkouts(merchant_id, live, ids)
 select to_jsonb(t) - '{token,token_hash,request_digest}'::text[] as row from checkout t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;

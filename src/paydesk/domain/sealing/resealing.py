@@ -49,7 +49,7 @@ class Place:
 
 PLACES: Final = (
     Place("private_keys", "merchant_key", "private_key_sealed", keys.PURPOSE, "to sign pingbacks and verify forms"),
-    Place("card_numbers", "card", "number_sealed", CARD_NUMBER, "to charge running subscriptions"),
+    Place("card_numbers", "card", "number_sealed", CARD_NUMBER, "to charge running subscriptions and saved cards"),
     Place("second_factors", "person", "totp_sealed", second_factor.PURPOSE, "to check the codes of a second factor"),
     Place("bank_accounts", "business_profile", "iban_sealed", profiles.PURPOSE, "to pay merchants out"),
     Place(

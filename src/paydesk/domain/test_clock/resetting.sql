@@ -74,6 +74,26 @@ delete from api_call
  where merchant_id = :merchant_id and live = false
    and request_key in (select request_key from api_call where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_shopper_sessions(merchant_id, most)!
+delete from shopper_session
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from shopper_session where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_shopper_codes(merchant_id, most)!
+delete from shopper_code
+ where merchant_id = :merchant_id and live = false
+   and address in (select address from shopper_code where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_saved_instruments(merchant_id, most)!
+delete from saved_instrument
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from saved_instrument where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_shoppers(merchant_id, most)!
+delete from shopper
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from shopper where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_payment_attempts(merchant_id, most)!
 -- The simulated bank remembers what it did for them: `paydesk check` must know their keys.
 with gone as (

@@ -48,6 +48,7 @@ async def save(visit: Visit) -> Response:
         shipped_goods=visit.form.has("shipped_goods"),
         customer_mails=visit.form.has("customer_mails"),
         test_mails=visit.form.has("test_mails"),
+        saves_cards=visit.form.has("saves_cards"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
     )
     desk = visit.services.desk

@@ -15,7 +15,7 @@ from paydesk.domain.payments.requests import prefill
 from paydesk.web.agreement import consent_in_words
 from paydesk.web.card_fields import WrongFields, checked, read_card, text_of
 from paydesk.web.checkout.pages import COUNTRIES, texts_for
-from paydesk.web.checkout.wording import AGREE, PAGE_EMAIL
+from paydesk.web.checkout.wording import AGREE, CHARGE, KEEP, PAGE_EMAIL
 from paydesk_client.signature import Value
 
 
@@ -30,6 +30,7 @@ class Typed:
     agreed: bool = False
     city: str = ""
     postal_code: str = ""
+    ticked: tuple[str, ...] = ()
 
 
 def typed(form: Mapping[str, Value]) -> Typed:
@@ -42,6 +43,7 @@ def typed(form: Mapping[str, Value]) -> Typed:
         agreed=bool(text_of(form, AGREE)),
         city=prefill(text_of(form, "city"), "city"),
         postal_code=prefill(text_of(form, "zip"), "zip"),
+        ticked=tuple(box for box in (KEEP, CHARGE) if text_of(form, box)),
     )
 
 

@@ -23,8 +23,13 @@ from babel import Locale
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
+from paydesk.core.cards import BRAND_RULES
 from paydesk.core.urls import source_of
 from paydesk.domain.payments.states import PAGE_LEFT
+from paydesk.domain.shoppers.counting import CODES_A_DAY
+from paydesk.domain.shoppers.instruments import SavedInstrument
+from paydesk.domain.shoppers.proving import CODE_LIFETIME, DIGITS
+from paydesk.domain.shoppers.sessions import REMEMBERED
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
@@ -34,7 +39,7 @@ from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
-_PAGES = Pages(_HERE / "templates")
+_PAGES = Pages(_HERE / "templates", brand_names={str(brand): rule.label for brand, rule in BRAND_RULES.items()})
 CATALOGUES = Catalogues(_HERE / "locale", "checkout")
 texts_for = CATALOGUES.texts_for
 
@@ -79,6 +84,10 @@ class CheckoutView:
     nobody stands behind the shop yet, so its page is only linked where the text says where that
     leads, once the order is paid. `continue_url` leads to the acquirer's page, as `pay_url` takes a
     card; each is empty where there is no such way. `given_back` as of a checkout.
+
+    `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
+    address that was proved in this browser, with the cards `saved` by it, and with the sentences
+    beside the boxes that save this one (`keep`, `charge`), of which some are `ticked`.
     """
 
     merchant_name: str
@@ -101,6 +110,12 @@ class CheckoutView:
     names_way: bool = False
     continue_url: str = ""
     given_back: bool = False
+    path: str = ""
+    known_as: str = ""
+    saved: Sequence[SavedInstrument] = ()
+    keep: str = ""
+    charge: str = ""
+    ticked: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +195,24 @@ def payment_step(url: str) -> JSONResponse:
     on to another page: `{"redirect": url}`.
     """
     return JSONResponse({"redirect": url}, headers={"Cache-Control": "no-store"})
+
+
+def address_page(
+    view: CheckoutView, texts: Texts, *, email: str = "", wrong: str = "", notice: str = "", status: int = 200
+) -> HTMLResponse:
+    """The page that asks for the address to send a code to, the same for everybody."""
+    error = texts.get(wording.FIELD_ERRORS["email"][wrong]) if wrong else ""
+    said = texts.get(wording.NOTICES[notice]) if notice else ""
+    html = _PAGES.render("address.html", texts, view=view, offer=None, email=email, error=error, notice=said)
+    return secured(html, status=status)
+
+
+def code_page(view: CheckoutView, texts: Texts, *, wrong: bool = False, status: int = 200) -> HTMLResponse:
+    """The page that asks for the code, the same whether one was sent or not."""
+    error = texts.get(wording.WRONG_CODE) if wrong else ""
+    facts = {"minutes": CODE_LIFETIME.seconds // 60, "days": REMEMBERED.days, "most": CODES_A_DAY}
+    html = _PAGES.render("code.html", texts, view=view, offer=None, error=error, digits=DIGITS, **facts)
+    return secured(html, status=status)
 
 
 def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLResponse:

@@ -7,7 +7,7 @@ decides nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -21,7 +21,16 @@ from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.hosting import give_back_older, go_to_page
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled, pay, settle_challenge
+from paydesk.domain.payments.paying import (
+    ConfirmWithBank,
+    Paid,
+    Refused,
+    Result,
+    Unsettled,
+    pay,
+    settle_challenge,
+    takes_saved,
+)
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
 from paydesk.domain.payments.states import PAGE_LEFT
@@ -29,6 +38,8 @@ from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
 from paydesk.web.checkout import branding, card_form, pages, payment_form, sample
 from paydesk.web.checkout.card_form import Typed
+from paydesk.web.checkout.consents import charge_in_words, keep_in_words, read_agreed
+from paydesk.web.checkout.known import Known, cookies_of, find_known
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
@@ -50,6 +61,7 @@ class Visit:
     checkout: Checkout
     texts: Texts
     token: str
+    known: Known | None = None
 
     @property
     def path(self) -> str:
@@ -62,6 +74,13 @@ class Visit:
         desk, live = self.services.desk, self.checkout.shop.live
         name = desk.live_acquirer if live else desk.test_acquirer
         return desk.acquirers[name].capabilities if name else Capabilities()
+
+    @property
+    def saves_cards(self) -> bool:
+        """Whether customers may save the card that they pay with here, and pay with a saved one."""
+        desk, live = self.services.desk, self.checkout.shop.live
+        name = desk.live_acquirer if live else desk.test_acquirer
+        return bool(name) and self.capabilities.cards and takes_saved(self.checkout, desk.acquirers[name])
 
     @property
     def has_page(self) -> bool:
@@ -81,6 +100,7 @@ class Visit:
         customer = pages.Customer(
             place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
         )
+        known, merchant = (self.known, checkout.merchant_name) if self.saves_cards else (None, "")
         acquirers, way = self.services.desk.acquirers.values(), way_back(checkout)
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
@@ -106,6 +126,12 @@ class Visit:
             entered_expiry=typed.expiry if typed else entered.expiry,
             terms=checkout.terms,
             agreed=typed is not None and typed.agreed,
+            path=self.path if self.saves_cards else "",
+            known_as=known.shopper.email if known else "",
+            saved=tuple(known.to_pay_with(checkout.now)) if known else (),
+            keep=keep_in_words(merchant, self.texts) if known else "",
+            charge=charge_in_words(merchant, checkout.later, self.texts) if known else "",
+            ticked=typed.ticked if typed else (),
         )
 
     async def thank(self, *, leads_back: bool = False) -> Response:
@@ -143,8 +169,9 @@ class Visit:
         return pages.payment_page(self.view(typed), self.texts, field_errors=errors, notice=notice, status=status)
 
 
-async def _visit(request: Request) -> Visit:
-    """Find the checkout that the link names; the sandbox base only knows test checkouts.
+async def find_visit(request: Request, *, renew: bool = False) -> Visit:
+    """Find the checkout that the link names, and who is known in the browser at its shop; the
+    sandbox base only knows test checkouts.
 
     Raises: NotFound.
     """
@@ -155,12 +182,20 @@ async def _visit(request: Request) -> Visit:
     if checkout.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
     texts = pages.texts_for(request.headers.get("accept-language", ""))
-    return Visit(request, services, checkout, texts, token)
+    known = await find_known(request, services, checkout, renew=renew) if checkout.saves_cards else None
+    return Visit(request, services, checkout, texts, token, known)
 
 
 async def show(request: Request) -> Response:
     """The checkout's page, as it stands now."""
-    visit = await _visit(request)
+    visit = await find_visit(request, renew=True)
+    response = await _shown(visit)
+    if visit.known is not None and visit.known.shopper.fresh is not None:
+        cookies_of(request, visit.services, visit.checkout.shop).know(response, visit.known.shopper.fresh)
+    return response
+
+
+async def _shown(visit: Visit) -> Response:
     if visit.checkout.standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
     if visit.checkout.standing is Standing.CHALLENGED:
@@ -175,7 +210,7 @@ def _left_open(visit: Visit) -> str:
 
 async def submit(request: Request) -> Response:
     """Take the payment: `POST /checkout/{token}/pay`. Moves money."""
-    visit = await _visit(request)
+    visit = await find_visit(request)
     standing = visit.checkout.standing
     if standing is Standing.PAID:
         return await visit.thank()
@@ -189,6 +224,8 @@ async def submit(request: Request) -> Response:
     try:
         caller = client_address(request.scope, services.trusted_proxies)
         payer = card_form.read_payer(form, visit.checkout, caller, visit.texts.mail_language)
+        if visit.known is not None:
+            payer = replace(payer, saving=read_agreed(form, visit.checkout, visit.known.shopper.id))
     except WrongFields as wrong:
         return visit.again(400, errors=wrong.errors, typed=typed)
     return_url = services.public_url(request, f"/checkout/{visit.token}/result")
@@ -198,14 +235,14 @@ async def submit(request: Request) -> Response:
         return visit.go(f"{visit.path}/result")
     except Gone:
         return visit.go(visit.path)
-    return await _follow(visit, result, typed)
+    return await follow(visit, result, typed)
 
 
 async def go_on(request: Request) -> Response:
     """Lead the customer to the acquirer's page: `POST /checkout/{token}/continue`.
     Moves no money.
     """
-    visit = await _visit(request)
+    visit = await find_visit(request)
     standing, services = visit.checkout.standing, visit.services
     if standing is Standing.PAID:
         return await visit.thank()
@@ -226,10 +263,10 @@ async def go_on(request: Request) -> Response:
         return visit.go(f"{visit.path}/result")
     except Gone:
         return visit.go(visit.path)
-    return await _follow(visit, result, card_form.typed(form))
+    return await follow(visit, result, card_form.typed(form))
 
 
-async def _follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
+async def follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
     """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
     match result:
         case Paid(leads_back):
@@ -251,9 +288,9 @@ async def show_result(request: Request) -> Response:
 
     The bank sends customers here.
     """
-    visit = await _visit(request)
+    visit = await find_visit(request)
     if await give_back_older(visit.services.desk, visit.checkout, real_now=visit.services.now()):
-        visit = await _visit(request)
+        visit = await find_visit(request)
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
         try:
@@ -263,7 +300,7 @@ async def show_result(request: Request) -> Response:
         if isinstance(result, ConfirmWithBank):
             return visit.again(200, notice=_left_open(visit))
         if not isinstance(result, Unsettled):
-            return await _follow(visit, result)
+            return await follow(visit, result)
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
         # A page that the customer has come back from must not be led to again.
         waits = "?waits" if checkout.standing is Standing.CHALLENGED and visit.is_on_page else ""
@@ -279,7 +316,7 @@ async def show_result(request: Request) -> Response:
 
 async def show_status(request: Request) -> Response:
     """For the waiting page: whether there is a result, and where it is."""
-    visit = await _visit(request)
+    visit = await find_visit(request)
     checkout = visit.checkout
     waits = checkout.standing is Standing.CHALLENGED and "waits" in request.query_params
     if checkout.standing is Standing.PROCESSING or waits:
@@ -311,7 +348,7 @@ def _ended(visit: Visit) -> Response | None:
 
 async def refuse_get(request: Request) -> Response:
     """Paying is a POST: a browser that reloads this address is sent back to the page."""
-    visit = await _visit(request)
+    visit = await find_visit(request)
     return visit.go(visit.path)
 
 

@@ -14,8 +14,14 @@ FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
 AGREE = "agree"
 """The box below them that agrees to a subscription's terms."""
 
+KEEP, CHARGE = "save", "charge"
+"""The boxes by which a card is saved; each sends the language in which its sentence was read."""
+
 PAGE_EMAIL = "page-email"
 """The address beside the way to the acquirer's page: its id, in a form of its own."""
+
+WRONG_CODE = mark("This code is not right, or its time is over. Check the newest mail, or have a new code sent.")
+"""What is said of a code, whatever is wrong with it."""
 
 FIELD_ERRORS: dict[str, dict[str, str]] = {
     "email": {
@@ -83,6 +89,7 @@ NOTICES: dict[str, str] = {
         "There were too many attempts to pay. For your safety no more are possible here. Go back to the shop, or ask "
         "your bank."
     ),
+    "too_many_codes": mark("Too many codes were asked for. Please wait an hour, or pay without one."),
     "suspended": mark("This shop can’t take payments at the moment. You have not been charged."),
     "unavailable": mark(
         "The payment service does not answer just now. You have not been charged. Try again in a minute."

@@ -1,6 +1,4 @@
-"""What a browser posts: fields as text, trimmed and bounded;
-and whether it came from one of our own pages.
-"""
+"""What a browser posts: fields as text, trimmed and bounded."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from paydesk.core.card_numbers import masked
-from paydesk.core.errors import Forbidden, Malformed
-from paydesk.web.console.return_paths import split_sent
+from paydesk.core.errors import Malformed
 from paydesk.web.visits import read_body, read_form_body
 
 LARGEST_FORM = 64 * 1024
@@ -125,16 +122,3 @@ def parse_parts(body: bytes, boundary: bytes) -> Form:
         else:
             pairs.append((text, content.decode("utf-8", "replace").replace("\x00", "")))
     return Form(tuple(pairs), files)
-
-
-def require_own_page(request: Request, address: str) -> None:
-    """Refuse what a browser says to come from another site; the form's token is checked besides.
-
-    Raises: Forbidden.
-    """
-    site = request.headers.get("sec-fetch-site")
-    origin = request.headers.get("origin")
-    own = {split_sent(address).netloc.lower(), request.headers.get("host", "").lower()} - {""}
-    foreign = origin is not None and split_sent(origin).netloc.lower() not in own
-    if foreign or site not in (None, "same-origin", "none"):
-        raise Forbidden("this form was sent by another site; open the page here and send it again")

@@ -40,13 +40,14 @@ from paydesk.domain.accounts.sessions import (
 from paydesk.domain.accounts.team import memberships_of
 from paydesk.web.console import shell
 from paydesk.web.console.cookies import Cookies, new_form_secret
-from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted, require_own_page
+from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted
 from paydesk.web.console.problems import problem, sentence
 from paydesk.web.console.return_paths import own_path, path_of, with_next
 from paydesk.web.console.services import ConsoleServices, client_of
 from paydesk.web.console.shell import Face
 from paydesk.web.console.visit import Visit
 from paydesk.web.ids import id_in_path
+from paydesk.web.same_site import require_own_page
 from paydesk.web.visits import in_sandbox
 
 Handler = Callable[[Visit], Awaitable[Response]]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote
+
+from paydesk.web.same_site import split_sent
 
 _OWN = re.compile(r"/(?:account|operator)(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~/?=&%+:@,-]*)?", re.ASCII)
 _LEADS_ROUND = ("/account/login", "/account/logout", "/account/second-factor", "/account/confirm")
@@ -24,16 +26,6 @@ def path_of(url: str) -> str:
     """The path and query of a whole address, such as a `Referer`, as `own_path` takes them."""
     parts = split_sent(url)
     return own_path(parts.path + (f"?{parts.query}" if parts.query else ""))
-
-
-def split_sent(url: str) -> SplitResult:
-    """An address in a header, such as `Origin`, in its parts; all empty if it is none:
-    anybody may send anything.
-    """
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return SplitResult("", "", "", "", "")
 
 
 def with_next(path: str, goal: str) -> str:

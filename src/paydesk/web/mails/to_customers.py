@@ -172,6 +172,24 @@ def shipment(telling: Telling) -> Content:
     )
 
 
+def shopper_code(telling: Telling) -> Content:
+    """The code by which who pays proves that this address is theirs."""
+    say = telling.say
+    return Content(
+        say(mark("Your code for %(merchant)s"), merchant=telling.merchant),
+        (
+            say(mark("Enter this code on the page on which you asked for it:")),
+            telling.fact("token"),
+            say(
+                mark("It is good for %(minutes)s minutes, and in that browser alone."), minutes=telling.fact("minutes")
+            ),
+        ),
+        notes=(
+            say(mark("We never ask you for this code. If you did not ask for it, ignore this mail: nothing happens.")),
+        ),
+    )
+
+
 def _paid(telling: Telling) -> tuple[tuple[str, str], ...]:
     """What a receipt shows."""
     say = telling.say

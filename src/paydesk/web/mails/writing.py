@@ -30,6 +30,7 @@ KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
     Kind.subscription_cancelled: to_customers.subscription_cancelled,
     Kind.refund: to_customers.refund,
     Kind.shipment: to_customers.shipment,
+    Kind.shopper_code: to_customers.shopper_code,
     Kind.void_reminder: to_merchants.void_reminder,
     Kind.chargeback_alert: to_merchants.chargeback_alert,
     Kind.failing_endpoint: to_merchants.failing_endpoint,

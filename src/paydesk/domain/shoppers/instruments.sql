@@ -1,0 +1,101 @@
+-- name: save_instrument(merchant_id, live, shopper_id, card_id, attempt_id, acquirer, keep_wording, charge_wording, charge_for, charge_limit, charge_currency, now)!
+-- Within the transaction that commits the intent of the payment. It is of use once that is approved; what comes to
+-- nothing erases the number itself (record_declines).
+insert into saved_instrument (merchant_id, live, shopper_id, card_id, attempt_id, acquirer, keep_wording,
+                              keep_agreed_at, charge_wording, charge_agreed_at, charge_for, charge_limit,
+                              charge_currency, created_at, used_at)
+select u.merchant_id, u.live, u.id, :card_id, :attempt_id, :acquirer, :keep_wording,
+       case when :keep_wording <> '' then :now::timestamptz end, :charge_wording,
+       case when :charge_wording <> '' then :now::timestamptz end, :charge_for, :charge_limit::numeric,
+       :charge_currency, :now, :now
+  from shopper u
+ where u.merchant_id = :merchant_id and u.live = :live and u.id = :shopper_id and u.erased_at is null;
+
+-- name: saved_by(merchant_id, live, shopper_id)
+-- The cards that a shopper has saved, the newest first; one that was saved again stands once.
+select *
+  from (select distinct on (c.brand, c.last4, c.exp_month, c.exp_year)
+               s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at, s.charge_wording, s.charge_agreed_at, s.used_at,
+               c.brand, c.last4, c.exp_month, c.exp_year
+          from saved_instrument s
+          join payment_attempt a
+            on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
+          join card c
+            on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
+         where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
+         order by c.brand, c.last4, c.exp_month, c.exp_year, s.keep_wording <> '' desc, s.id desc) each
+ order by id desc;
+
+-- name: to_pay_with(merchant_id, live, shopper_id, id, now)^
+-- A card as its own shopper pays with it, who agreed to find it again: its number, sealed, and what was typed with it.
+select s.id, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, u.country
+  from saved_instrument s
+  join payment_attempt a
+    on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
+  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+  join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+  join card c
+    on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
+   and c.refused_as = ''
+ where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.id = :id
+   and s.removed_at is null and s.keep_wording <> ''
+   and (c.exp_year, c.exp_month)
+       >= (extract(year from :now::timestamptz at time zone 'UTC'), extract(month from :now::timestamptz at time zone 'UTC'));
+
+-- name: mark_used(merchant_id, live, id, now)!
+update saved_instrument
+   set used_at = greatest(used_at, :now)
+ where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: remove(merchant_id, live, shopper_id, id, now)$
+-- A shopper takes a card away, with all that stand for the same one; its number is erased at once.
+with one as (
+    select c.brand, c.last4, c.exp_month, c.exp_year
+      from saved_instrument s
+      join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+     where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.id = :id
+       and s.removed_at is null
+), removed as (
+    update saved_instrument s
+       set removed_at = :now
+      from card c, one
+     where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
+       and c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+       and (c.brand, c.last4, c.exp_month, c.exp_year) = (one.brand, one.last4, one.exp_month, one.exp_year)
+ returning s.merchant_id, s.live, s.card_id
+), forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from removed
+     where c.merchant_id = removed.merchant_id and c.live = removed.live and c.id = removed.card_id
+       and c.number_sealed is not null
+)
+select count(*) from removed;
+
+-- name: remove_unneeded(unused_since, now, most)$
+-- Cards whose purpose is over: not used for too long, past their last month, or never paid with. Times of a test side are
+-- its own, which runs ahead: it keeps them the longer.
+with over as materialized (
+    select s.merchant_id, s.id, s.card_id
+      from saved_instrument s
+      join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+      left join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
+     where s.removed_at is null
+       and (s.used_at < :unused_since or c.number_sealed is null and a.state <> 'processing' and a.state <> 'challenged'
+            or a.state in ('declined', 'failed', 'abandoned', 'voiding', 'voided')
+            or (c.exp_year, c.exp_month) < (extract(year from :now::timestamptz at time zone 'UTC'),
+                                            extract(month from :now::timestamptz at time zone 'UTC')))
+     limit :most
+       for update of s skip locked
+), removed as (
+    update saved_instrument s
+       set removed_at = :now
+      from over
+     where s.merchant_id = over.merchant_id and s.id = over.id
+), forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from over
+     where c.merchant_id = over.merchant_id and c.id = over.card_id and c.number_sealed is not null
+)
+select count(*) from over;
