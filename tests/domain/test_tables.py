@@ -33,7 +33,8 @@ WRITERS: dict[str, str] = {
     "balance_closing": "ledger",
     "branding": "business",
     "business_profile": "business sealing",  # bank accounts move to the newest key
-    # Its number is stored with a payment, erased when a subscription ends or it is no longer saved; adopted, too.
+    # Its number is stored with a payment, and erased when a subscription ends or nobody keeps it;
+    # adopted, too.
     "card": "billing operations payments privacy sealing shoppers subscriptions test_clock",
     "card_change": "billing privacy",  # erased with its customer
     "card_guard": "business payments test_clock",  # the team sets limits, the guard acts

@@ -16,11 +16,13 @@ from paydesk.core.periods import Period
 from paydesk.domain.billing.for_customer import Holding, PastPayment, PastPayments, StoredCard
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording
+from paydesk.web.checkout.consents import charge_in_words, keep_in_words
 from paydesk.web.portal import pages as portal
 from paydesk.web.portal import wording as portal_wording
 
@@ -40,6 +42,13 @@ PAYMENT = checkout.CheckoutView(
     shop_url="https://zyx.example/",
     form_action="",
     expires_at=NOW,
+)
+SAVED = SavedInstrument(1, 1, "Qvorp", NOW, "", None, NOW, "visa", "4242", 12, 2040)
+KNOWN = replace(
+    PAYMENT,
+    path="/checkout/t1",
+    known_as="q@zyx.example",
+    saved=[SAVED, replace(SAVED, id=2, brand="unknown")],
 )
 SUBSCRIBING = replace(PAYMENT, terms=YEARLY)
 TRYING = replace(PAYMENT, terms=TRIED, amount=Decimal(0))
@@ -103,6 +112,13 @@ def _portal(page: Callable[..., Response], holding: Holding, *args: object, **sa
     return lambda header: page(portal.PortalView(holding, portal.texts_for(header), "/portal/t1"), *args, **said)
 
 
+def _agreeing(header: str) -> checkout.CheckoutView:
+    """The form of somebody who is known, with the boxes that save a card."""
+    texts = checkout.texts_for(header)
+    later = LaterCharges("Blorp", Decimal(50), "USD")
+    return replace(KNOWN, keep=keep_in_words("Zyx", texts), charge=charge_in_words("Zyx", later, texts))
+
+
 def _field_errors(errors: dict[str, dict[str, str]]) -> list[dict[str, str]]:
     """All codes of all fields, each field with one code at a time."""
     most = max(map(len, errors.values()))
@@ -121,6 +137,11 @@ PAGES: dict[str, Page] = {
        for status in wording.ERRORS},
     "paying elsewhere too": _paying(replace(PAYMENT, continue_url="/checkout/abc/continue")),
     "paying elsewhere": _paying(replace(PAYMENT, pay_url="", continue_url="/checkout/abc/continue", given_back=True)),
+    "may save": _paying(replace(PAYMENT, path="/checkout/t1")),
+    "known": lambda header: checkout.payment_page(_agreeing(header), checkout.texts_for(header)),
+    "address": lambda header: checkout.address_page(KNOWN, checkout.texts_for(header), wrong="invalid"),
+    "too many codes": lambda header: checkout.address_page(KNOWN, checkout.texts_for(header), notice="too_many_codes"),
+    "code": lambda header: checkout.code_page(KNOWN, checkout.texts_for(header), wrong=True),
     "unpayable": lambda header: checkout.unpayable_page(PAYMENT, checkout.texts_for(header)),
     "paid twice": lambda header: checkout.already_paid_page(
         replace(PAYMENT, given_back=True), checkout.texts_for(header)

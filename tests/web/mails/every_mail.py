@@ -34,6 +34,7 @@ FACTS: dict[Kind, dict[str, Any]] = {
         "tracking_id": "Z1",
         "tracking_url": "https://zoomr.example/Z1",
     },
+    Kind.shopper_code: {"token": "042137", "minutes": 10},
     Kind.void_reminder: {
         "merchant_id": 7,
         "merchant_order_id": "1701",

@@ -5,7 +5,8 @@ in this order and no other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -29,10 +30,9 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone
-from paydesk.database.pool import AWAY
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
-from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.shop import Shop
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
@@ -180,24 +180,38 @@ async def _commit_intent(
     attempt_id = known.attempt_id
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
-    intent = {
-        "merchant_id": shop.merchant_id,
-        "live": shop.live,
-        "checkout_id": checkout.id,
-        "terms_agreed": payer.agreed,
-        "previous_attempt_id": checkout.attempt.id if checkout.attempt else None,
-        "attempt_id": attempt_id,
-        "pads": desk.pads,
-        "acquirer": acquirer.name,
-        "capture": capture,
-        **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
-        **preparing.customer_row(checkout, payer.email, payer.country, payer.language, payer.card.holder),
-        "client_address": payer.client_address,
-        "not_after": not_after,
-        "lookup_at": real_now + FIRST_LOOK,
-        "now": now,
-    }
-    begun = await _begin(desk, shop, intent, saving)
+    async with _together_if(desk.database, saving is not None) as database:
+        begun = record_if_any(
+            BegunAttempt,
+            await queries.begin_attempt(
+                database,
+                merchant_id=shop.merchant_id,
+                live=shop.live,
+                checkout_id=checkout.id,
+                terms_agreed=payer.agreed,
+                previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
+                attempt_id=attempt_id,
+                pads=desk.pads,
+                acquirer=acquirer.name,
+                capture=capture,
+                **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
+                **preparing.customer_row(checkout, payer.email, payer.country, payer.language, payer.card.holder),
+                client_address=payer.client_address,
+                not_after=not_after,
+                lookup_at=real_now + FIRST_LOOK,
+                now=now,
+            ),
+        )
+        if begun is not None and saving is not None:
+            await save_instrument(
+                database,
+                shop,
+                saving,
+                card_id=known.card_id,
+                attempt_id=attempt_id,
+                acquirer=acquirer.name,
+                now=now,
+            )
     if begun is None:
         desk.later(card_guard.take_back(desk.database, shop, counts, counted_at=counted_at))
         raise Conflict("another attempt to pay this order is under way")
@@ -221,16 +235,14 @@ def takes_saved(checkout: Checkout, acquirer: Acquirer) -> bool:
     return checkout.saves_cards and checkout.terms is None and not acquirer.keeps_cards
 
 
-async def _begin(desk: Desk, shop: Shop, intent: Mapping[str, object], saving: Agreed | None) -> BegunAttempt | None:
-    """Commit the intent, and with it what its customer agreed to; None if another was faster."""
-    if saving is None:
-        return record_if_any(BegunAttempt, await queries.begin_attempt(desk.database, **intent))
-    async with desk.database.acquire() as connection, connection.transaction():
-        begun = record_if_any(BegunAttempt, await queries.begin_attempt(connection, **intent))
-        if begun is not None:
-            names = {"card_id": begun.card_id, "attempt_id": begun.attempt_id, "acquirer": begun.acquirer}
-            await save_instrument(connection, shop, saving, **names, now=intent["now"])
-    return begun
+@asynccontextmanager
+async def _together_if(database: Database, several: bool) -> AsyncIterator[Connection]:
+    """One transaction if several statements are to be committed together; one needs none."""
+    if not several:
+        yield database
+        return
+    async with database.acquire() as connection, connection.transaction():
+        yield connection
 
 
 async def _call_and_record(

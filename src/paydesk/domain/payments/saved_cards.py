@@ -42,5 +42,5 @@ async def pay_with_saved(
     card = CardDetails(number, saved.exp_month, saved.exp_year, saved.holder)
     payer = Payer(card, shopper.email, saved.country, client_address, language=language)
     result = await pay(desk, checkout, payer, return_url=return_url, now=now)
-    await mark_used(desk.database, checkout.shop, saved.id, now=now)
+    desk.later(mark_used(desk.database, checkout.shop, saved.id, now=now))
     return result

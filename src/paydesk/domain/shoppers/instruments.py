@@ -149,8 +149,10 @@ async def remove(database: Database, shop: Shop, shopper_id: int, instrument_id:
 
     What is being paid with it goes on: its number is not needed for that.
     """
-    names = {"merchant_id": shop.merchant_id, "live": shop.live, "shopper_id": shopper_id, "id": instrument_id}
-    return bool(await queries.remove(database, **names, now=now))
+    removed = await queries.remove(
+        database, merchant_id=shop.merchant_id, live=shop.live, shopper_id=shopper_id, id=instrument_id, now=now
+    )
+    return bool(removed)
 
 
 async def remove_unneeded(database: Database, *, now: datetime) -> int:

@@ -67,15 +67,21 @@ async def ask_for_code(
     Raises: TooManyCodes for the caller or the shop.
     """
     browser, code = secrets.token_urlsafe(32), f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
+    address, asking = _address(vault, shop, email), _browser(vault, shop, browser)
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
-    keys = {"address": _address(vault, shop, email), "browser": _browser(vault, shop, browser)}
     try:
         async with database.acquire() as connection, connection.transaction():
             await count_code(connection, vault, shop, mail_to, client, now=now)
-            await queries.end_codes(connection, **side, **keys)
+            await queries.end_codes(connection, **side, address=address, browser=asking)
             hashed = code_hash(vault, shop, browser, email, code)
             await queries.begin_code(
-                connection, **side, **keys, email=email, code=hashed, expires_at=now + CODE_LIFETIME
+                connection,
+                **side,
+                address=address,
+                browser=asking,
+                email=email,
+                code=hashed,
+                expires_at=now + CODE_LIFETIME,
             )
             await _send(connection, vault, shop, mail_to, code, language=language, once=hashed.hex()[:32], now=now)
     except TooManyCodes as error:
@@ -106,13 +112,6 @@ async def _send(
         once=f"shopper code {once}",
         now=now,
     )
-
-
-async def address_asked(database: Database, vault: Vault, shop: Shop, browser: str, *, now: datetime) -> str:
-    """The address for which a browser waits for a code; empty if there is none."""
-    hashed = _browser(vault, shop, browser)
-    side = {"merchant_id": shop.merchant_id, "live": shop.live}
-    return str(await queries.asked_for(database, **side, browser=hashed, now=now) or "")
 
 
 async def prove(

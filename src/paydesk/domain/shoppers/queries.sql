@@ -17,12 +17,6 @@ delete from shopper_code
 insert into shopper_code (merchant_id, live, address, browser, email, code, expires_at)
 values (:merchant_id, :live, :address, :browser, :email, :code, :expires_at);
 
--- name: asked_for(merchant_id, live, browser, now)$
--- The address for which a browser has asked for a code.
-select email
-  from shopper_code
- where merchant_id = :merchant_id and live = :live and browser = :browser and expires_at > :now;
-
 -- name: count_try(merchant_id, live, browser, most, now)^
 -- A try is counted before it is judged; there is nothing to compare with once there were too many.
 update shopper_code

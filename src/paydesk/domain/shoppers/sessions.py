@@ -85,7 +85,8 @@ async def find_shopper(
 
     With `renew` a token that was used for a while is exchanged for a fresh one.
     """
-    side, hashed = {"merchant_id": shop.merchant_id, "live": shop.live}, token_hash(vault, shop, token)
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    hashed = token_hash(vault, shop, token)
     row = record_if_any(_Session, await queries.find_session(database, **side, token=hashed, now=now))
     if row is None:
         return None
@@ -97,8 +98,8 @@ async def find_shopper(
         fresh = NewSession(
             secrets.token_urlsafe(32), int((row.expires_at - now).total_seconds()) if row.remembered else None
         )
-        names = {"id": row.id, "token": hashed, "fresh": token_hash(vault, shop, fresh.token)}
-        if await queries.rotate(database, **side, **names, now=now) is None:
+        successor = token_hash(vault, shop, fresh.token)
+        if await queries.rotate(database, **side, id=row.id, token=hashed, fresh=successor, now=now) is None:
             fresh = None
     return Shopper(shop, row.shopper_id, row.id, row.email, row.seed, fresh)
 

@@ -23,7 +23,7 @@ from babel import Locale
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
-from paydesk.core.cards import BRAND_RULES
+from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.urls import source_of
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.counting import CODES_A_DAY
@@ -39,7 +39,8 @@ from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
-_PAGES = Pages(_HERE / "templates", brand_names={str(brand): rule.label for brand, rule in BRAND_RULES.items()})
+_BRAND_NAMES = {str(brand): rule.label for brand, rule in BRAND_RULES.items() if brand is not Brand.UNKNOWN}
+_PAGES = Pages(_HERE / "templates", brand_names=_BRAND_NAMES)
 CATALOGUES = Catalogues(_HERE / "locale", "checkout")
 texts_for = CATALOGUES.texts_for
 
@@ -201,7 +202,7 @@ def address_page(
     view: CheckoutView, texts: Texts, *, email: str = "", wrong: str = "", notice: str = "", status: int = 200
 ) -> HTMLResponse:
     """The page that asks for the address to send a code to, the same for everybody."""
-    error = texts.get(wording.FIELD_ERRORS["email"][wrong]) if wrong else ""
+    error = _errors({"email": wrong} if wrong else None, None, texts).get("email", "")
     said = texts.get(wording.NOTICES[notice]) if notice else ""
     html = _PAGES.render("address.html", texts, view=view, offer=None, email=email, error=error, notice=said)
     return secured(html, status=status)

@@ -80,7 +80,9 @@ class Visit:
         """Whether customers may save the card that they pay with here, and pay with a saved one."""
         desk, live = self.services.desk, self.checkout.shop.live
         name = desk.live_acquirer if live else desk.test_acquirer
-        return bool(name) and self.capabilities.cards and takes_saved(self.checkout, desk.acquirers[name])
+        if not name or not self.capabilities.cards:
+            return False
+        return takes_saved(self.checkout, desk.acquirers[name])
 
     @property
     def has_page(self) -> bool:
