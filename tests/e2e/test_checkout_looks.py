@@ -19,9 +19,11 @@ from tests.e2e.looks import Look, violations
 from tests.lengths import long, one_of
 
 from paydesk.core.periods import Period
+from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
+from paydesk.web.checkout.consents import charge_in_words, keep_in_words
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
 from paydesk.web.texts import Texts
 
@@ -54,6 +56,19 @@ def subscribing(view: CheckoutView, *, free: bool) -> CheckoutView:
     return replace(view, terms=replace(FREE, name=name, trial=None, price=view.amount))
 
 
+def known(view: CheckoutView, texts: Texts) -> CheckoutView:
+    """The view of somebody who has proved an address, and may pay at once or save this card."""
+    later = LaterCharges(view.description, view.amount, view.currency)
+    return replace(
+        view,
+        path="/checkout/t",
+        known_as=f"{view.description[:200]}@example.com",
+        saved=[SavedInstrument(1, 1, "ok", view.expires_at, "", None, view.expires_at, "visa", "4242", 12, 2040)],
+        keep=keep_in_words(view.merchant_name, texts),
+        charge=charge_in_words(view.merchant_name, later, texts),
+    )
+
+
 STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "payment": pages.payment_page,
     "live": lambda view, texts: pages.payment_page(replace(view, live=True, entered=Customer()), texts),
@@ -70,6 +85,10 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "checking": lambda view, texts: pages.checking_page(view, texts, status_url="/pending"),
     "paid": pages.already_paid_page,
     "thanks": lambda view, texts: pages.already_paid_page(replace(view, shop_url="", payment_id=13338), texts),
+    "may-save": lambda view, texts: pages.payment_page(replace(view, path="/checkout/t"), texts),
+    "known": lambda view, texts: pages.payment_page(known(view, texts), texts),
+    "address": lambda view, texts: pages.address_page(known(view, texts), texts, wrong="invalid"),
+    "code": lambda view, texts: pages.code_page(known(view, texts), texts, wrong=True),
     "place": lambda view, texts: pages.payment_page(replace(view, entered=PLACED), texts),
     "expired": pages.expired_page,
     "closed": pages.closed_page,
