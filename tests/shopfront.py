@@ -120,11 +120,13 @@ async def pay(
     return await pay_at(desk, checkout, somebody, return_url="https://pay.test/back", now=at)
 
 
-async def go_on(desk: Desk, link: Link | OpenedLink, *, email: str = "ada@example.com") -> Result:
-    """A customer types an address at a checkout, and goes on to the acquirer's page."""
+async def go_on(desk: Desk, link: Link | OpenedLink, *, email: str = "ada@example.com", agreed: str = "") -> Result:
+    """A customer types an address at a checkout, agrees to a subscription's terms, and goes on to
+    the acquirer's page.
+    """
     now = await shop_time(desk.database, link.shop, real_now=utc_now())
     checkout = await find_checkout(desk.database, link, now=utc_now())
-    guest = Guest(email, "192.0.2.1")
+    guest = Guest(email, "192.0.2.1", agreed=agreed or ("ok" if checkout.terms else ""))
     return await go_to_page(desk, checkout, guest, base="https://pay.test", now=now)
 
 

@@ -34,6 +34,7 @@ ACROSS = {
     ),
     "domain/pingbacks": ("crowds", "fairness"),
     "domain/subscriptions": (
+        "on_pages",
         *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),
         "withdrawn_currency",
     ),

@@ -219,8 +219,8 @@ class Settings(BaseSettings):
     )
     stripe_checkout: bool = Field(
         False,
-        description="Whether customers pay on Stripe's own page, for accounts that may not send card numbers: one-time "
-        "payments of goods that are not shipped.",
+        description="Whether customers pay on Stripe's own page, for accounts that may not send card numbers: all but "
+        "goods that are shipped.",
     )
     stripe_checkout_domain: str = Field(
         "",

@@ -1,18 +1,21 @@
 """A stand-in for Stripe's Checkout Sessions, written from Stripe's documents: what a session goes
-through, idempotency keys, and the payment that comes of it, with its refunds.
+through, idempotency keys, the payment that comes of it, with its refunds, and what is kept with a
+customer and charged again without them.
 
 It is not Stripe. Each request is compared with the parameter types of the installed library; a
 wrong one is answered 400, and kept in `wrong`.
 
 Source: docs.stripe.com/api/checkout/sessions (create, retrieve, expire),
-    docs.stripe.com/api/idempotent_requests, docs.stripe.com/api/refunds/create.
+    docs.stripe.com/api/idempotent_requests, docs.stripe.com/api/refunds/create,
+    docs.stripe.com/payments/save-during-payment, docs.stripe.com/payments/save-and-reuse,
+    "Charge the payment method later".
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,7 +23,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from aiohttp import web
-from stripe.params import PaymentIntentCreateParams, RefundCreateParams
+from stripe.params import CustomerCreateParams, PaymentIntentCreateParams, RefundCreateParams
 from stripe.params.checkout import SessionCreateParams
 from tests.standins.parameters import nested, problems
 
@@ -29,9 +32,11 @@ _KEY_REUSED = {
     "type": "idempotency_error",
     "message": "Keys for idempotent requests can only be used with the same parameters they were first used with.",
 }
+_OWN = {"payment_metadata", "keeps", "excluded"}
 _MISSING = 404, {"error": {"type": "invalid_request_error", "message": "No such object"}}
 _SHAPES = {
     "/v1/checkout/sessions": SessionCreateParams,
+    "/v1/customers": CustomerCreateParams,
     "/v1/payment_intents": PaymentIntentCreateParams,
     "/v1/refunds": RefundCreateParams,
 }
@@ -40,13 +45,19 @@ _SHAPES = {
 @dataclass
 class StripeCheckout:
     """Sessions, their payments and refunds; `loses` as many answers as it is told to, once it has
-    acted, and `stuck` sessions can't be expired.
+    acted, and `stuck` sessions can't be expired. Of kept methods, those in `asking` want to see
+    their customer, and those in `failing` are declined.
     """
 
     now: Callable[[], datetime]
     base_url: str = ""
     sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     intents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    setups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    customers: list[dict[str, Any]] = field(default_factory=list)
+    methods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    asking: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set)
     refunds: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[str, tuple[str, int, Any]] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -92,8 +103,16 @@ class StripeCheckout:
                 return self._create(asked)
             case ["checkout", "sessions", name, "expire"] if name in self.sessions:
                 return self._expire(name)
+            case ["customers"]:
+                self.customers.append({"id": f"cus_{len(self.customers) + 1}", "object": "customer", **asked})
+                return 200, self.customers[-1]
+            case ["payment_intents"] if asked.get("confirm") == "true":
+                return self._charge(asked)
             case ["payment_intents"]:
                 return 200, self._intent(int(asked["amount"]), asked["currency"], asked.get("metadata", {}))
+            case ["setup_intents", name] if name in self.setups:
+                self.setups[name]["metadata"] |= asked.get("metadata", {})
+                return 200, self.setups[name]
             case ["refunds"]:
                 return self._refund(asked)
         return _MISSING
@@ -101,9 +120,15 @@ class StripeCheckout:
     def _look(self, parts: list[str], query: Mapping[str, str]) -> tuple[int, Any]:
         match parts:
             case ["checkout", "sessions", name] if name in self.sessions:
-                return 200, self._shown(self._of_now(name))
-            case ["payment_intents", "search"] | ["setup_intents"]:
+                return 200, self._shown(
+                    self._of_now(name), [text for field, text in query.items() if "expand" in field]
+                )
+            case ["payment_intents", "search"]:
                 return 200, self._list([])
+            case ["setup_intents"]:
+                return 200, self._list(list(self.setups.values()))
+            case ["setup_intents", name] if name in self.setups:
+                return 200, self.setups[name]
             case ["payment_intents"]:
                 return 200, self._list(list(self.intents.values()))
             case ["payment_intents", name] if name in self.intents:
@@ -118,8 +143,14 @@ class StripeCheckout:
         left = int(asked["expires_at"]) - self.now().timestamp()
         if not _SHORTEST <= left <= _LONGEST:
             return _refused("The `expires_at` timestamp must be between 30 minutes and 24 hours from creation.")
-        price = asked["line_items"]["0"]["price_data"]
-        name = f"cs_test_{len(self.sessions) + 1}"
+        if asked.get("customer", "cus_") not in {"cus_", *(one["id"] for one in self.customers)}:
+            return _refused("No such customer")
+        name, setup = f"cs_test_{len(self.sessions) + 1}", asked["mode"] == "setup"
+        if setup and (problem := _why_no_setup(asked)):
+            return _refused(problem)
+        price = {"unit_amount": 0, "currency": asked["currency"]} if setup else asked["line_items"]["0"]["price_data"]
+        count = 1 if setup else int(asked["line_items"]["0"]["quantity"])
+        data = asked.get("setup_intent_data" if setup else "payment_intent_data", {})
         self.sessions[name] = {
             "id": name,
             "object": "checkout.session",
@@ -128,12 +159,16 @@ class StripeCheckout:
             "mode": asked["mode"],
             "url": f"{self.base_url}/c/pay/{name}",
             "client_reference_id": asked.get("client_reference_id"),
-            "amount_total": int(price["unit_amount"]) * int(asked["line_items"]["0"]["quantity"]),
+            "amount_total": None if setup else int(price["unit_amount"]) * count,
             "currency": price["currency"],
             "expires_at": int(asked["expires_at"]),
             "metadata": asked.get("metadata", {}),
             "payment_intent": None,
-            "payment_metadata": asked["payment_intent_data"].get("metadata", {}),
+            "setup_intent": None,
+            "customer": asked.get("customer"),
+            "payment_metadata": data.get("metadata", {}),
+            "keeps": setup or data.get("setup_future_usage") == "off_session",
+            "excluded": list(asked.get("excluded_payment_method_types", {}).values()),
         }
         return 200, self._shown(self.sessions[name])
 
@@ -151,11 +186,41 @@ class StripeCheckout:
         session |= {"status": "expired", "url": None}
         return 200, self._shown(session)
 
-    def _shown(self, session: dict[str, Any]) -> dict[str, Any]:
-        """A session with its payment, without what only the stand-in knows."""
-        shown = {name: value for name, value in session.items() if name != "payment_metadata"}
-        intent = self.intents.get(session["payment_intent"] or "")
-        return shown | {"payment_intent": intent and {**intent}}
+    def _shown(self, session: dict[str, Any], expanded: Sequence[str] = ()) -> dict[str, Any]:
+        """A session without what only the stand-in knows, with what was asked to be expanded."""
+        shown = {name: value for name, value in session.items() if name not in _OWN}
+        if "payment_intent.latest_charge" in expanded:
+            intent = self.intents.get(session["payment_intent"] or "")
+            shown["payment_intent"] = intent and {**intent}
+        setup = self.setups.get(session["setup_intent"] or "")
+        if setup is not None and "setup_intent.payment_method" in expanded:
+            shown["setup_intent"] = setup | {"payment_method": self.methods[setup["payment_method"]]}
+        return shown
+
+    def _keep(self, customer: str | None, method: dict[str, Any]) -> dict[str, str | None]:
+        """Attach a method to a customer; how an intent then names both."""
+        name = f"pm_{len(self.methods) + 1}"
+        self.methods[name] = {"id": name, "object": "payment_method", "customer": customer, **method}
+        return {"customer": customer, "payment_method": name}
+
+    def _charge(self, asked: dict[str, Any]) -> tuple[int, Any]:
+        """Charge a method that is kept with a customer, who is not there."""
+        name, method = asked["payment_method"], self.methods.get(asked["payment_method"])
+        if method is None or method["customer"] != asked.get("customer") or asked.get("off_session") != "true":
+            return _refused("The PaymentMethod does not belong to the Customer.")
+        if method["type"] not in asked.get("allowed_payment_method_types", {}).values():
+            return _refused("The PaymentMethod type is not among allowed_payment_method_types.")
+        amount = int(asked["amount"])
+        intent = self._intent(amount, asked["currency"], asked.get("metadata", {}), payment_method=name)
+        code = "authentication_required" if name in self.asking else "card_declined" if name in self.failing else ""
+        if code:
+            problem = {"type": "card_error", "code": code, "decline_code": code, "message": "Declined."}
+            intent |= {"status": "requires_payment_method", "last_payment_error": problem}
+            return 402, {"error": problem | {"payment_intent": intent}}
+        charge = {"id": f"ch_{intent['id']}", "object": "charge", "amount_refunded": 0}
+        charge["payment_method_details"] = {key: method[key] for key in ("type", "card") if key in method}
+        intent |= {"status": "succeeded", "amount_received": amount, "latest_charge": charge}
+        return 200, intent
 
     def _intent(self, amount: int, currency: str, metadata: dict[str, str], **more: Any) -> dict[str, Any]:
         name = f"pi_{len(self.intents) + 1}"
@@ -192,8 +257,16 @@ class StripeCheckout:
     def pay(self, name: str, method: dict[str, Any], *, sure: bool = True) -> bool:
         """A customer pays on the page of a session; whether that was possible."""
         session = self._of_now(name)
-        if session["status"] != "open":
+        if session["status"] != "open" or method["type"] in session["excluded"]:
             return False
+        kept = self._keep(session["customer"], method) if session["keeps"] else {}
+        if session["mode"] == "setup":
+            made = {"object": "setup_intent", "status": "succeeded", "metadata": session["payment_metadata"], **kept}
+            setup = f"seti_{len(self.setups) + 1}"
+            self.setups[setup] = {"id": setup, "created": int(self.now().timestamp()), **made}
+            session |= {"status": "complete", "url": None, "payment_status": "no_payment_required"}
+            session["setup_intent"] = setup
+            return True
         charge = {"id": f"ch_{name}", "object": "charge", "amount_refunded": 0, "payment_method_details": method}
         intent = self._intent(
             session["amount_total"],
@@ -202,6 +275,7 @@ class StripeCheckout:
             status="succeeded" if sure else "processing",
             amount_received=session["amount_total"] if sure else 0,
             latest_charge=charge,
+            **kept,
         )
         session |= {"status": "complete", "url": None, "payment_intent": intent["id"]}
         session["payment_status"] = "paid" if sure else "unpaid"
@@ -214,6 +288,14 @@ class StripeCheckout:
         ]
         back = sum(one["amount"] for one in self.refunds if one["payment_intent"] in {each["id"] for each in of_key})
         return int(sum(one["amount_received"] for one in of_key) - back)
+
+
+def _why_no_setup(asked: dict[str, Any]) -> str:
+    """What a session in setup mode may not have, or lacks."""
+    if not asked.get("currency"):
+        return "You must provide `currency` in `setup` mode."
+    wrong = [name for name in ("line_items", "payment_intent_data", "submit_type") if name in asked]
+    return f"You can not pass `{wrong[0]}` in `setup` mode." if wrong else ""
 
 
 def _refused(message: str) -> tuple[int, Any]:

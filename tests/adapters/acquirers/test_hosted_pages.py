@@ -8,6 +8,7 @@ Stripe does what they say is not proven here.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -21,13 +22,24 @@ from tests.standins.stripe_checkout import StripeCheckout, running
 
 from paydesk.adapters.acquirers.hosted_pages import PageRequest, PageState
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Approved, KeyUsed, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    AcquirerRefused,
+    Approved,
+    CardDetails,
+    Declined,
+    DeclineReason,
+    KeyUsed,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.server import bank_app
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
-VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None}}
+VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None, "exp_month": 12, "exp_year": 2031}}
 IN_WALLET = {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": {"type": "apple_pay"}}}
 IDEAL = {"type": "ideal", "ideal": {"bank": "ing"}}
 
@@ -63,6 +75,28 @@ class Window:
     def go_to_bank(self, reference: str) -> None:
         """Let the page come to where it can't be ended."""
         raise NotImplementedError
+
+    async def kept(self, **changes: Any) -> Instrument:
+        """What the customer of a page has left to be charged again."""
+        wanted = self.wanted(keep=True, **changes)
+        opened = await self.acquirer.open_page(wanted)
+        assert self.pay(opened.reference)
+        instrument = (await self.acquirer.find_page(wanted.key, opened.reference)).instrument
+        assert instrument is not None
+        return instrument
+
+    def charge(self, reference: str, **changes: Any) -> Purchase:
+        """A later charge of what is kept under a reference."""
+        asked: dict[str, Any] = {
+            "key": f"charge-{self.keys}",
+            "amount": Decimal(7),
+            "currency": "EUR",
+            "card": CardDetails("", 0, 0, ""),
+            "capture": True,
+            "not_after": self.clock.now + timedelta(minutes=1),
+            "stored_reference": reference,
+        }
+        return Purchase(**(asked | changes))
 
     def taken(self, key: str) -> Decimal:
         raise NotImplementedError
@@ -242,6 +276,67 @@ class TestEnding:
                 await ask("key", "cs_none")
 
 
+class TestKeeping:
+    async def test_what_was_paid_with_is_kept_and_charged_again(self, window: Window) -> None:
+        kept = await window.kept()
+        assert window.taken("key-1") == 10
+        assert (kept.kind, kept.brand, kept.last4, kept.exp_month) == (InstrumentKind.CARD, "visa", "4242", 12)
+        assert kept.reference
+        charge = window.charge(kept.reference)
+        first = await window.acquirer.charge_stored(charge)
+        assert isinstance(first, Approved)
+        assert await window.acquirer.charge_stored(charge) == first
+        assert window.taken(charge.key) == 7
+        found = await window.acquirer.find(charge.key)
+        assert isinstance(found, Approved)
+        assert found.reference == first.reference
+
+    async def test_it_is_kept_for_nothing_at_all(self, window: Window) -> None:
+        kept = await window.kept(amount=Decimal(0))
+        assert window.taken("key-1") == 0
+        assert kept.last4 == "4242"
+        charge = window.charge(kept.reference)
+        assert isinstance(await window.acquirer.charge_stored(charge), Approved)
+        assert window.taken(charge.key) == 7
+
+    async def test_a_page_that_only_keeps_is_asked_for_again_and_says_what_it_is_for(self, window: Window) -> None:
+        wanted = window.wanted(keep=True, amount=Decimal(0), currency="USD")
+        first = await window.acquirer.open_page(wanted)
+        assert await window.acquirer.open_page(wanted) == first
+        assert (first.state, first.key, first.amount, first.currency) == (PageState.OPEN, wanted.key, Decimal(0), "USD")
+
+    async def test_nothing_is_kept_unless_asked_for(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        assert window.pay(opened.reference)
+        instrument = (await window.acquirer.find_page(wanted.key, opened.reference)).instrument
+        assert instrument is not None
+        assert instrument.reference == ""
+
+    async def test_what_is_not_kept_takes_nothing(self, window: Window) -> None:
+        charge = window.charge("kept_elsewhere")
+        with suppress(AcquirerRefused):
+            assert isinstance(await window.acquirer.charge_stored(charge), Declined)
+        assert window.taken(charge.key) == 0
+
+    async def test_the_key_of_a_charge_is_for_one_instrument(self, window: Window) -> None:
+        first, other = await window.kept(), await window.kept()
+        charge = window.charge(first.reference)
+        await window.acquirer.charge_stored(charge)
+        with pytest.raises(KeyUsed):
+            await window.acquirer.charge_stored(replace(charge, stored_reference=other.reference))
+        assert window.taken(charge.key) == 7
+
+    async def test_a_page_without_an_amount_is_for_keeping_alone(self, window: Window) -> None:
+        with pytest.raises(AcquirerRefused):
+            await window.acquirer.open_page(window.wanted(amount=Decimal(0)))
+
+    async def test_keeping_that_must_not_be_is_undone(self, window: Window) -> None:
+        await window.kept(amount=Decimal(0))
+        assert await window.acquirer.undo("key-1:void", "key-1") == Voided()
+        assert await window.acquirer.find("key-1") == Voided()
+
+
 class TestStripesOwn:
     """What only Stripe's adapter shows: what it sends, and how it reads sessions."""
 
@@ -295,6 +390,56 @@ class TestStripesOwn:
         (intent,) = stripes.standin.intents.values()
         intent["status"] = "requires_payment_method"
         assert (await stripes.acquirer.find_page(wanted.key, opened.reference)).state is PageState.ENDED
+
+    @pytest.mark.parametrize("amount", [Decimal(10), Decimal(0)], ids=["paid", "set up"])
+    async def test_a_lost_answer_to_keeping_is_asked_for_again_byte_for_byte(
+        self, stripes: StripesWindow, amount: Decimal
+    ) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted(keep=True, amount=amount)
+        for _ in range(2):
+            stripes.standin.loses = 1
+            with pytest.raises(OutcomeUnknown):
+                await stripes.acquirer.open_page(wanted)
+            await stripes.acquirer.open_page(wanted)
+        sent = stripes.standin.asked
+        assert len(set(sent)) == 2, "a customer and a session, each of them always the same"
+        assert (len(stripes.standin.customers), len(stripes.standin.sessions)) == (1, 1)
+
+    @pytest.mark.parametrize("method", ["ideal", "sepa_debit"])
+    async def test_what_would_be_kept_as_a_debit_is_not_offered(self, stripes: StripesWindow, method: str) -> None:
+        assert stripes.standin is not None
+        opened = await stripes.acquirer.open_page(stripes.wanted(keep=True))
+        assert not stripes.standin.pay(opened.reference, {"type": method})
+
+    async def test_another_method_is_kept_and_charged_as_what_it_is(self, stripes: StripesWindow) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted(keep=True)
+        opened = await stripes.acquirer.open_page(wanted)
+        assert stripes.standin.pay(opened.reference, {"type": "paypal", "paypal": {}})
+        kept = (await stripes.acquirer.find_page(wanted.key, opened.reference)).instrument
+        assert kept is not None
+        assert kept.kind is InstrumentKind.OTHER
+        assert isinstance(await stripes.acquirer.charge_stored(stripes.charge(kept.reference)), Approved)
+
+    @pytest.mark.parametrize(
+        ("trouble", "reason"),
+        [("asking", DeclineReason.AUTHENTICATION_FAILED), ("failing", DeclineReason.DECLINED)],
+    )
+    async def test_a_later_charge_that_fails_is_a_decline(
+        self, stripes: StripesWindow, trouble: str, reason: DeclineReason
+    ) -> None:
+        assert stripes.standin is not None
+        kept = await stripes.kept()
+        getattr(stripes.standin, trouble).add(kept.reference.split("/")[1])
+        answer = await stripes.acquirer.charge_stored(stripes.charge(kept.reference))
+        assert answer == Declined(reason)
+
+    async def test_what_was_kept_with_a_typed_card_is_charged_as_before(self, stripes: StripesWindow) -> None:
+        kept = await stripes.kept()
+        charge = stripes.charge("", network_reference=kept.reference)
+        assert isinstance(await stripes.acquirer.charge_stored(charge), Approved)
+        assert stripes.taken(charge.key) == 7
 
     @pytest.mark.parametrize(("language", "sent"), [("de-CH", "de"), ("pt-BR", "pt-BR"), ("ar", "auto")])
     async def test_a_language_that_the_page_lacks_is_its_own_choice(

@@ -11,7 +11,7 @@ import pytest
 from tests import breaking, shopfront
 from tests.banks import answering
 
-from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
+from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Capabilities, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.interface import AcquirerRefused, NothingHeld, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
@@ -24,7 +24,6 @@ from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.hosting import give_back_older
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Unsettled, settle_challenge
 from paydesk.domain.payments.refunding import refund
-from paydesk.domain.subscriptions.subscription_terms import Terms
 
 Charges = Callable[[], list[Standing]]
 
@@ -429,18 +428,17 @@ class TestEnding:
 
 
 class TestWhatGoesThere:
-    async def test_a_subscription_does_not(self, till: Any, recurring: Terms) -> None:
-        with pytest.raises(Unavailable, match="one-time payments"):
-            await shopfront.go_on(till.desk, await till.order(terms=recurring))
+    async def test_no_subscription_does_where_nothing_is_kept(self, till: Any) -> None:
+        keeps_nothing = PassingAcquirer(honest(till))
+        keeps_nothing.capabilities = Capabilities(pages=True, stored=False)
+        till = till.at(keeps_nothing)
+        with pytest.raises(Unavailable, match="keeps nothing"):
+            await shopfront.go_on(till.desk, await till.order(terms=shopfront.MONTHLY))
 
     async def test_shipped_goods_do_not(self, till: Any) -> None:
         await shopfront.ships(till.desk.database, till.shop)
-        with pytest.raises(Unavailable, match="not shipped"):
+        with pytest.raises(Unavailable, match="goods that are shipped"):
             await shopfront.go_on(till.desk, await till.order())
-
-    @pytest.fixture
-    def recurring(self) -> Terms:
-        return shopfront.MONTHLY
 
 
 async def test_what_was_erased_is_not_asked_for_again(till: Any) -> None:

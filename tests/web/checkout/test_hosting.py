@@ -58,6 +58,30 @@ async def test_the_page_leads_to_the_banks_and_back_to_the_shop(
     assert [charge.net for charge in charges()] == [Decimal(10)]
 
 
+async def test_a_subscription_is_agreed_to_before_the_page_and_begins_there(
+    web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank, database: Database, merchant: Merchant
+) -> None:
+    trial = {"recurring_trial_period": "14d"}
+    form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m", **trial)
+    path = await open_page(web, form)
+    page = html.unescape((await web.get(path)).text).replace("\u00a0", " ")
+    consent = (
+        "I agree that Corner Shop charges what I pay with for “Club”: Free for 14 days, then 10.00 USD every month"
+    )
+    assert consent in page
+    assert "Nothing is charged" in page
+    refused = await press_continue(web, path)
+    assert refused.status_code == 400
+    assert 'href="#page-agree"' in refused.text
+    answer = await web.post(f"{path}/continue", data={"email": "ada@example.com", "agree": "en"})
+    bank.pages.pay(page_in(leads_to(answer)), Way.CARD, VISA)
+    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    state, agreed = await database.fetchrow(
+        "select state, terms_agreed from subscription where merchant_id = $1", merchant.id
+    )
+    assert (state, agreed.replace("\u00a0", " ")) == ("Trial", f"{consent} until you cancel.")
+
+
 async def test_the_pingback_says_what_was_paid_with(
     web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank, database: Database, merchant: Merchant
 ) -> None:
@@ -130,12 +154,6 @@ async def test_a_page_whose_time_is_over_lets_the_customer_try_again(
 
 
 class TestWhatIsNotOffered:
-    async def test_a_subscription_has_the_card_alone(self, web: httpx.AsyncClient, signed_form: SignedForm) -> None:
-        form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m")
-        path = await open_page(web, form)
-        assert "/continue" not in (await web.get(path)).text
-        assert leads_to(await press_continue(web, path)) == path
-
     async def test_shipped_goods_have_the_card_alone(
         self, web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
     ) -> None:

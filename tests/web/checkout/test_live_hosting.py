@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
+from tests import set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
 from tests.shopfront import open_page, press_pay, ships
@@ -22,6 +23,7 @@ from tests.web.checkout.test_paying import SHOP, leads_to, text_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
@@ -140,14 +142,39 @@ async def test_no_card_that_somebody_posts_is_sent(
     assert not [path for path, _, body in stripe.asked if body]
 
 
-async def test_a_subscription_is_refused_with_words_for_the_merchant(
-    live_web: httpx.AsyncClient, signed_form: SignedForm
+@pytest.mark.parametrize(
+    ("trial", "first", "later"),
+    [({}, 1000, 2000), ({"recurring_trial_period": "14d"}, 0, 1000)],
+    ids=["paid at once", "after a free trial"],
+)
+async def test_a_subscription_begins_there_and_renews_by_what_is_kept(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: StripeCheckout,
+    trial: dict[str, str],
+    first: int,
+    later: int,
 ) -> None:
-    form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m")
-    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-    answer = await live_web.post("/payment/form", content=encode_form(form), headers=headers)
-    assert answer.status_code == 409
-    assert "it takes no subscriptions yet" in text_of(answer)
+    form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m", **trial)
+    path = await open_page(live_web, form)
+    page = text_of(await live_web.get(path))
+    assert "charges what I pay with for “Club”" in page
+    assert (await live_web.post(f"{path}/continue", data={"email": "ada@example.com"})).status_code == 400
+    typed = {"email": "ada@example.com", "agree": "en"}
+    address = leads_to(await live_web.post(f"{path}/continue", data=typed))
+    assert stripe.pay(address.rpartition("/")[2], VISA)
+    leads_to(await live_web.get(f"{path}/result"))
+    assert sum(one["amount_received"] for one in stripe.intents.values()) == first
+    subscription_id = await database.fetchval("select id from subscription where merchant_id = $1", merchant.id)
+    await set_back.renewal_due(database, subscription_id)
+    await BillingRun(live_desk).charge_due()
+    assert sum(one["amount_received"] for one in stripe.intents.values()) == later
+    assert [one["email"] for one in stripe.customers] == ["ada@example.com"]
+    found = await check(database, now=utc_now(), merchant_id=merchant.id)
+    assert [finding.rule.statement for finding in found if finding.found] == []
 
 
 async def test_shipped_goods_are_refused_and_an_older_checkout_says_so(

@@ -49,7 +49,7 @@ async def test_the_page_states_the_terms_before_the_button(web: httpx.AsyncClien
     page = text_of(await web.get(path))
     assert "Subscribe to Coffee club" in page
     assert page.index(CONSENT) < page.index("Pay 30.00 USD</span>")
-    assert page.count(TERMS) == 2
+    assert page.count(TERMS) == 3, "beside the amount, and what is agreed to with a card and on the bank's page"
     german = text_of(await web.get(path, headers={"Accept-Language": "de-DE"}))
     assert "Heute 30,00 USD für 1 Monat, danach 10,00 USD alle 6 Monate, bis Sie kündigen" in german
     assert "30,00 USD bezahlen" in german

@@ -41,6 +41,10 @@ class PageRequest:
     back. `order` is the shop's reference; `return_url` is where the page leads back to, paid or
     not; `language` is a tag such as `de-CH`. Nobody may pay on it after `expires_at` (UTC, real
     time), which lies between SHORTEST_LIFE and LONGEST_LIFE ahead.
+
+    With `keep` the acquirer keeps what is paid with, to be charged again without the customer, and
+    offers only methods whose later charges are answered at once. Then `amount` may be 0: the
+    instrument is only kept (it has to be good for `currency`), and nothing is ever taken for that.
     """
 
     key: str
@@ -54,6 +58,7 @@ class PageRequest:
     return_url: str
     expires_at: datetime
     mark: Mark | None = None
+    keep: bool = False
 
 
 class PageState(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -20,9 +20,15 @@ class InstrumentKind(StrEnum):
 class Instrument:
     """An instrument: a card's `brand` (a name of ours, such as `visa`) and last four digits,
     and the `wallet` that it came from, such as `apple_pay`; each is empty if there is none.
+
+    `reference` is what its acquirer keeps it under, to charge it again; empty if it is not kept. A
+    kept card ends with the month `exp_month` of `exp_year`; both are 0 where that is not known.
     """
 
     kind: InstrumentKind
     brand: str = ""
     last4: str = ""
     wallet: str = ""
+    reference: str = field(default="", repr=False)
+    exp_month: int = 0
+    exp_year: int = 0

@@ -60,10 +60,11 @@ class Purchase:
     `capture` is False for an authorization only. The acquirer must refuse the key after `not_after`
     (UTC, real time, never a test clock's), which is what makes "not found" final. `return_url` is
     where a challenge sends the browser back to. `network_reference` marks a merchant-initiated
-    charge of a stored card and names the customer's first payment. `keep_card` says that the card
-    will be charged again without the customer: its approval's `network_reference` is for that.
-    `authenticate` asks for 3-D Secure even if the bank would do without: somebody is testing cards.
-    The acquirer keeps `mark` with the purchase.
+    charge of a stored card and names the customer's first payment; `stored_reference` is what the
+    acquirer keeps the instrument under, which is charged then instead of `card`. `keep_card` says
+    that the card will be charged again without the customer: its approval's `network_reference` is
+    for that. `authenticate` asks for 3-D Secure even if the bank would do without: somebody is
+    testing cards. The acquirer keeps `mark` with the purchase.
     """
 
     key: str
@@ -74,6 +75,7 @@ class Purchase:
     not_after: datetime
     return_url: str = ""
     network_reference: str | None = None
+    stored_reference: str = field(default="", repr=False)
     keep_card: bool = False
     authenticate: bool = False
     mark: Mark | None = None
@@ -225,7 +227,9 @@ class Acquirer(Protocol):
         """Take or hold money from the card of a customer who is present. Moves money."""
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
-        """Take money from a stored card without the customer (merchant-initiated). Moves money."""
+        """Take money from a stored card, or from an instrument that is kept, without the customer
+        (merchant-initiated). Moves money.
+        """
 
     async def open_page(self, wanted: PageRequest) -> Page:
         """Make a page for the customer to pay on, or show the one that was made under this key.

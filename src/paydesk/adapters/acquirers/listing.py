@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.marks import Mark
 
 
@@ -31,8 +32,8 @@ class ListedPurchase:
     `key` is our idempotency key, empty for what is none of ours; `at` (UTC) is when it was made;
     `amount` is what was asked for, `captured` what was taken and `refunded` what went back of that,
     in main units of `currency`; `mark` says whose it is, None if nobody wrote one.
-    `network_reference` is its approval's, and `last4` the card's last digits, as far as the
-    acquirer tells.
+    `network_reference` is its approval's, `last4` the card's last digits, and `instrument` what was
+    paid with on a page, as far as the acquirer tells.
     """
 
     key: str
@@ -46,6 +47,7 @@ class ListedPurchase:
     mark: Mark | None = None
     network_reference: str = ""
     last4: str = ""
+    instrument: Instrument | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,11 +218,11 @@ class BillingRun:
     def _charge(self, row: RenewalRow, not_after: datetime) -> Charge:
         """What is asked of the acquirer; the card number stays in memory only for the call.
 
-        An acquirer that keeps the card itself charges it by the network reference, without
-        a number.
+        An acquirer that keeps the instrument charges it by its reference, one that keeps the card
+        of a first payment by the network reference, without a number.
         """
         acquirer = self._desk.acquirers.get(row.acquirer)
-        kept = acquirer is not None and acquirer.keeps_cards
+        kept = row.stored_reference != "" or (acquirer is not None and acquirer.keeps_cards)
         erased = row.number_sealed is None and not kept
         number = "" if kept or erased else self._number(row)
         purchase = Purchase(
@@ -233,6 +233,7 @@ class BillingRun:
             capture=True,
             not_after=not_after,
             network_reference=row.network_reference,
+            stored_reference=row.stored_reference,
             mark=renewal_mark(row),
         )
         shop = row.shop

@@ -118,6 +118,7 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
        t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, c.refused_as,
+       c.stored_reference,
        u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
   from keyed held

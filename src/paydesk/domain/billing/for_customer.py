@@ -94,7 +94,7 @@ class _Holding(SubscriptionRow, frozen=True):
 
     merchant_name: str
     clock: timedelta
-    brand: Brand
+    brand: str
     last4: str
     holder: str
     exp_month: int
@@ -141,8 +141,8 @@ async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
 
 
 def _card(row: _Holding) -> StoredCard:
-    brand = row.brand
-    label = BRAND_RULES[brand].label if brand is not Brand.UNKNOWN else ""
+    known = Brand(row.brand) if row.brand in set(Brand) else Brand.UNKNOWN
+    label = BRAND_RULES[known].label if known is not Brand.UNKNOWN else ""
     return StoredCard(label, row.last4, row.holder, row.exp_month, row.exp_year)
 
 

@@ -339,7 +339,7 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
             begun = record_if_any(_Begun, await begin(connection, **plan.values))
             if begun is None:
                 return None
-            answer = Approved(listed.reference, listed.network_reference)
+            answer = Approved(listed.reference, listed.network_reference, instrument=listed.instrument)
             approval = Approval(plan.shop, begun.attempt_id, answer)
             now = listed.at + plan.clock
             if not await record_within(connection, approval, subscription_id=plan.subscription_id, now=now):

@@ -88,7 +88,9 @@ async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
         case PageState.OPEN:
             return Challenged(said.reference, said.url)
         case PageState.PAID:
-            return Approved(said.payment, instrument=said.instrument)
+            # What keeps instruments also names them so: by that, code of before renews.
+            kept = said.instrument.reference if said.instrument else ""
+            return Approved(said.payment, network_reference=kept, instrument=said.instrument)
         case PageState.ENDED:
             return Voided()
         case PageState.PENDING:

@@ -139,8 +139,8 @@ class Checkout:
 
     @property
     def pages_allowed(self) -> bool:
-        """Whether an acquirer's page may take it: what is taken at once, and only once."""
-        return self.terms is None and not self.shipped_goods
+        """Whether an acquirer's page may take it: what is taken at once; a subscription is."""
+        return self.terms is not None or not self.shipped_goods
 
 
 async def open_checkout(

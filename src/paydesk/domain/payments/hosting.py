@@ -65,13 +65,16 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Who goes to the acquirer's page, as far as we know them: their e-mail address, the page's
-    language, as a tag, and the address they call from.
+    """Who goes to the acquirer's page, as far as we know them.
+
+    Their e-mail address, the page's language, as a tag, and the address they call from; `agreed` is
+    the wording of a subscription's terms that they agreed to.
     """
 
     email: str
     client_address: str
     language: str = "en"
+    agreed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,9 @@ def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:
     if not acquirer.capabilities.pages:
         raise Unavailable(f"{acquirer.name} hosts no page to pay on")
     if not checkout.pages_allowed:
-        raise Unavailable("only one-time payments of goods that are not shipped are taken on the acquirer's own page")
+        raise Unavailable("goods that are shipped are not paid on the acquirer's own page")
+    if checkout.terms is not None and not acquirer.capabilities.stored:
+        raise Unavailable(f"{acquirer.name} keeps nothing to charge a subscription by")
 
 
 async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, guest: Guest) -> bool:
@@ -147,6 +152,9 @@ async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, gue
     if attempt.page_ends_at is None:
         return False
     if (attempt.amount, attempt.currency) != (checkout.amount, checkout.currency):
+        return False
+    if checkout.terms is not None and attempt.checkout_id != checkout.id:
+        # The page was made for what was agreed to at another checkout, perhaps by other terms.
         return False
     wanted = await wanted_page(desk, checkout.shop, attempt.id)
     return wanted is None or wanted.email == guest.email
@@ -174,7 +182,7 @@ async def _commit_intent(
                 merchant_id=shop.merchant_id,
                 live=shop.live,
                 checkout_id=checkout.id,
-                terms_agreed="",
+                terms_agreed=guest.agreed,
                 previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
                 attempt_id=known.attempt_id,
                 pads=desk.pads,
@@ -225,7 +233,8 @@ def _asked(
         language=guest.language,
         return_url=base,
         expires_at=(real_now + lives).replace(microsecond=0),
-        mark=order_mark(begun, None),
+        mark=order_mark(begun, checkout.terms),
+        keep=checkout.terms is not None,
     )
 
 

@@ -24,12 +24,15 @@ select a.id as attempt_id, a.idempotency_key, a.acquirer, a.acquirer_reference, 
    and (h.expires_at > :now or a.lookup_at is not null and h.expires_at > :now - interval '7 days')
  order by a.id;
 
--- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets)!
+-- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years)!
 -- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then.
 update card c
-   set brand = o.brand, last4 = o.last4, wallet = o.wallet
+   set brand = o.brand, last4 = o.last4, wallet = o.wallet, stored_reference = o.stored_reference,
+       acquirer = case when o.stored_reference <> '' then a.acquirer else '' end,
+       exp_month = o.exp_month, exp_year = o.exp_year
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :brands::text[], :last4s::text[],
-              :wallets::text[])
-    as o (merchant_id, live, attempt_id, brand, last4, wallet)
+              :wallets::text[], :stored_references::text[], :exp_months::integer[], :exp_years::integer[])
+    as o (merchant_id, live, attempt_id, brand, last4, wallet, stored_reference, exp_month, exp_year)
   join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
- where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id and c.last4 = '' and c.erased_at is null;
+ where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id
+   and (c.last4 = '' or c.stored_reference = '' and o.stored_reference <> '') and c.erased_at is null;

@@ -115,7 +115,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     return recorded
 
 
-async def _name_instruments(database: Database, approvals: Sequence[Approval]) -> None:
+async def _name_instruments(database: Database | Connection, approvals: Sequence[Approval]) -> None:
     """Write down what was paid with where only the acquirer saw it, for those who are told then.
     Moves no money.
     """
@@ -129,6 +129,9 @@ async def _name_instruments(database: Database, approvals: Sequence[Approval]) -
             brands=[shown_brand(instrument) for _, instrument in named],
             last4s=[instrument.last4 for _, instrument in named],
             wallets=[instrument.wallet for _, instrument in named],
+            stored_references=[instrument.reference for _, instrument in named],
+            exp_months=[instrument.exp_month for _, instrument in named],
+            exp_years=[instrument.exp_year for _, instrument in named],
         )
 
 
@@ -139,6 +142,7 @@ async def record_within(connection: Connection, approval: Approval, *, subscript
     A subscription that it begins gets `subscription_id`, if that is given: the one that its shop
     was told before.
     """
+    await _name_instruments(connection, [approval])
     (row,) = await _reports(connection, [approval])
     if subscription_id and row.fresh_subscription_id is not None:
         row = msgspec.structs.replace(row, fresh_subscription_id=subscription_id)

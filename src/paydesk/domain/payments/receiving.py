@@ -161,12 +161,11 @@ def refuse_beyond_pages(request: CheckoutRequest, signer: Signer) -> None:
 
     Raises: Conflict, saying what can.
     """
-    if request.terms is None and not signer.shipped_goods:
+    if request.terms is not None or not signer.shipped_goods:
         return
-    what = "subscriptions" if request.terms is not None else "goods that are shipped"
     raise Conflict(
-        f"live payments are made on the acquirer's own page here, and it takes no {what} yet: only one-time payments "
-        "that are captured at once; test payments are not concerned"
+        "live payments are made on the acquirer's own page here, and it takes no goods that are shipped yet: only "
+        "subscriptions, and payments that are captured at once; test payments are not concerned"
     )
 
 

@@ -7,8 +7,8 @@ update customer
 -- name: erase_cards(merchant_id, live, ids, now)!
 -- The brand stays: it is nobody's.
 update card
-   set number_sealed = null, fingerprint = '', bin = '', last4 = 'erased', exp_month = 0, exp_year = 0,
-       holder = 'erased', erased_at = coalesce(erased_at, :now)
+   set number_sealed = null, stored_reference = '', fingerprint = '', bin = '', last4 = 'erased', exp_month = 0,
+       exp_year = 0, holder = 'erased', erased_at = coalesce(erased_at, :now)
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
 -- name: erase_shoppers(merchant_id, live, ids, now)!

@@ -181,6 +181,7 @@ class RenewalRow(Report, frozen=True):
     exp_year: int
     holder: str
     refused_as: str
+    stored_reference: str
 
 
 def package_in(row: object) -> Package:

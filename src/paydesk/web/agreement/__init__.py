@@ -33,12 +33,15 @@ def terms_in_words(terms: Terms, texts: Texts) -> str:
     }
 
 
-def consent_in_words(terms: Terms, merchant_name: str, texts: Texts) -> str:
+def consent_in_words(terms: Terms, merchant_name: str, texts: Texts, *, on_page: bool = False) -> str:
     """The sentence that a customer agrees to before subscribing; it names who charges, what for,
-    how much and when.
+    how much and when. `on_page`: what is charged they choose later, on a page of the acquirer's.
     """
     said = {"merchant": merchant_name, "package": terms.name, "terms": terms_in_words(terms, texts)}
-    return _words(texts).gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said
+    words = _words(texts)
+    if on_page:
+        return words.gettext("I agree that %(merchant)s charges what I pay with for “%(package)s”: %(terms)s.") % said
+    return words.gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said
 
 
 def _words(texts: Texts) -> NullTranslations:

@@ -15,7 +15,7 @@ from paydesk.domain.payments.requests import prefill
 from paydesk.web.agreement import consent_in_words
 from paydesk.web.card_fields import WrongFields, checked, read_card, text_of
 from paydesk.web.checkout.pages import COUNTRIES, texts_for
-from paydesk.web.checkout.wording import AGREE, CHARGE, KEEP, PAGE_EMAIL
+from paydesk.web.checkout.wording import AGREE, CHARGE, KEEP, PAGE_AGREE, PAGE_EMAIL
 from paydesk_client.signature import Value
 
 
@@ -79,19 +79,25 @@ def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: st
     return Payer(card, email, country, client_address, agreed, language)
 
 
-def read_guest(form: Mapping[str, Value], client_address: str, language: str) -> Guest:
-    """Who goes on to the acquirer's page: their e-mail address is all that we ask for.
+def read_guest(form: Mapping[str, Value], checkout: Checkout, client_address: str, language: str) -> Guest:
+    """Who goes on to the acquirer's page: their e-mail address is all that we ask for, and that a
+    subscription's terms are agreed to.
 
     Raises: WrongFields.
     """
     errors: dict[str, str] = {}
-    email = checked(errors, "email", lambda: _email(form), "")
+    email = checked(errors, PAGE_EMAIL, lambda: _email(form), "")
     if not email:
-        raise WrongFields({PAGE_EMAIL: errors.setdefault("email", "empty")})
-    return Guest(email, client_address, language)
+        errors.setdefault(PAGE_EMAIL, "empty")
+    agreed = _agreed(form, checkout, on_page=True)
+    if checkout.terms is not None and not agreed:
+        errors[PAGE_AGREE] = "empty"
+    if errors:
+        raise WrongFields(errors)
+    return Guest(email, client_address, language, agreed)
 
 
-def _agreed(form: Mapping[str, Value], checkout: Checkout) -> str:
+def _agreed(form: Mapping[str, Value], checkout: Checkout, *, on_page: bool = False) -> str:
     """The sentence beside the ticked box, as the page showed it:
     the box's value says in which language that was.
 
@@ -100,7 +106,7 @@ def _agreed(form: Mapping[str, Value], checkout: Checkout) -> str:
     language = text_of(form, AGREE)
     if checkout.terms is None or not language:
         return ""
-    return consent_in_words(checkout.terms, checkout.merchant_name, texts_for(language))
+    return consent_in_words(checkout.terms, checkout.merchant_name, texts_for(language), on_page=on_page)
 
 
 def _email(form: Mapping[str, Value]) -> str:

@@ -121,13 +121,14 @@ class CheckoutView:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A subscription as the pages word it: the package's name, its terms,
-    and the sentence to agree to.
+    """A subscription as the pages word it: the package's name, its terms, and the sentence to agree
+    to, with a card and on the acquirer's page.
     """
 
     name: str
     terms: str
     consent: str
+    page_consent: str
     free: bool
 
 
@@ -323,7 +324,8 @@ def _offer(view: CheckoutView, texts: Texts) -> Offer | None:
     if terms is None:
         return None
     consent = consent_in_words(terms, view.merchant_name, texts)
-    return Offer(terms.name, terms_in_words(terms, texts), consent, free=not terms.first_amount)
+    page_consent = consent_in_words(terms, view.merchant_name, texts, on_page=True)
+    return Offer(terms.name, terms_in_words(terms, texts), consent, page_consent, free=not terms.first_amount)
 
 
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:

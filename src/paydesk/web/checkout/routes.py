@@ -87,6 +87,8 @@ class Visit:
     @property
     def has_page(self) -> bool:
         """Whether the checkout may be paid on a page of the acquirer's."""
+        if self.checkout.terms is not None and not self.capabilities.stored:
+            return False
         return self.capabilities.pages and self.checkout.pages_allowed
 
     @property
@@ -255,7 +257,7 @@ async def go_on(request: Request) -> Response:
     form = read_form(await read_form_body(request, LARGEST_BODY))
     try:
         caller = client_address(request.scope, services.trusted_proxies)
-        guest = card_form.read_guest(form, caller, visit.texts.mail_language)
+        guest = card_form.read_guest(form, visit.checkout, caller, visit.texts.mail_language)
     except WrongFields as wrong:
         return visit.again(400, errors=wrong.errors, typed=card_form.typed(form))
     base = services.public_url(request, "")

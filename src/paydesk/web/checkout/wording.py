@@ -17,8 +17,8 @@ AGREE = "agree"
 KEEP, CHARGE = "save", "charge"
 """The boxes by which a card is saved; each sends the language in which its sentence was read."""
 
-PAGE_EMAIL = "page-email"
-"""The address beside the way to the acquirer's page: its id, in a form of its own."""
+PAGE_EMAIL, PAGE_AGREE = "page-email", "page-agree"
+"""The address and the box beside the way to the acquirer's page: ids, in a form of its own."""
 
 WRONG_CODE = mark("This code is not right, or its time is over. Check the newest mail, or have a new code sent.")
 """What is said of a code, whatever is wrong with it."""
@@ -55,6 +55,7 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
         "invalid": mark("Enter an e-mail address like name@example.com."),
     },
     AGREE: {"empty": mark("Tick the box to agree.")},
+    PAGE_AGREE: {"empty": mark("Tick the box to agree.")},
 }
 
 NOTICES: dict[str, str] = {

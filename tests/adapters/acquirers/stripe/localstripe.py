@@ -7,6 +7,7 @@ and all that it does:
 
 - leaves out what localstripe answers 400 to: `return_url`, `setup_future_usage`, metadata on a
   capture (sent as an update of the intent instead);
+- says `payment_method_types` for `allowed_payment_method_types`, as Stripe did before 2026-09-30;
 - leaves out when what is listed was made, by which localstripe can't narrow a list: it answers
   with all;
 - answers a search for metadata from localstripe's whole list, at once (Stripe's may lag behind);
@@ -122,6 +123,7 @@ class Front:
         self.asked.append((request.method, request.path, request.headers.get("Idempotency-Key", ""), dict(params)))
         if request.path == "/v1/payment_intents/search":
             return await self._search(params["query"])
+        params = {name.removeprefix("allowed_"): value for name, value in params.items()}
         way_back = params.get("return_url", "")
         noted = {name: params.pop(name) for name in list(params) if self._is_left_out(request.path, name)}
         status, answer = await self.call(request.method, request.path, params)

@@ -43,7 +43,7 @@ class TestSending:
             "confirm": "true",
             "metadata[paydesk_key]": "one",
             "metadata[paydesk_until]": "2026-05-04T12:10:00+00:00",
-            "payment_method_types[0]": "card",
+            "allowed_payment_method_types[0]": "card",
             "payment_method": "pm_1",
             "return_url": "https://shop.example/back",
         }

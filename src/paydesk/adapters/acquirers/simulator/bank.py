@@ -12,7 +12,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
+
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Captured,
@@ -37,7 +40,14 @@ from paydesk.adapters.acquirers.simulator import disputing, failing, listing, re
 from paydesk.adapters.acquirers.simulator.own_pages import Pages
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
-from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
+from paydesk.adapters.acquirers.simulator.test_cards import (
+    ANY_OTHER,
+    APPROVED,
+    BY_LAST4,
+    BY_NUMBER,
+    CHALLENGED,
+    FROM_BANK,
+)
 from paydesk.core.clock import utc_now
 
 Decision = Literal["approve", "reject", "close"]
@@ -237,7 +247,7 @@ class Bank:
             if _is_same(standing, asked) and remembering.is_for_the_same(self.record, name, purchase):
                 return remembering.told(self.record, standing, standing.first_answer)
             return self._refuse(name, name, "the key was used for another purchase before", KeyUsed)
-        nonsense = refusing.why_nonsense(purchase, kind)
+        nonsense = refusing.why_nonsense(purchase, kind) or self._why_not_kept(purchase)
         if nonsense:
             return self._refuse(name, name, nonsense)
         if standing is not None or self._now() > purchase.not_after:
@@ -247,7 +257,10 @@ class Bank:
 
     def _asked(self, purchase: Purchase, kind: Kind, name: str) -> Operation:
         """A purchase as the record would hold it, not yet decided."""
-        card = purchase.card
+        card, kept = purchase.card, purchase.stored_reference
+        told = self.record.kept(kept) if kept else ""
+        last4 = msgspec.json.decode(told, type=Instrument).last4 if told else card.number[-4:]
+        token = kept or f"{card.number} {card.exp_month}/{card.exp_year}"
         return Operation(
             at=self._now(),
             key=name,
@@ -256,14 +269,16 @@ class Bank:
             result="",
             amount=purchase.amount,
             currency=purchase.currency,
-            last4=card.number[-4:],
-            card_token=self.record.card_token(purchase.key, f"{card.number} {card.exp_month}/{card.exp_year}"),
+            last4=last4,
+            card_token=self.record.card_token(purchase.key, token),
             capture=purchase.capture,
         )
 
     def _decide(self, purchase: Purchase, asked: Operation) -> Outcome | Exception:
         """Decide by the card's number, then by its expiry date, and record the decision."""
         sample = BY_NUMBER.get(purchase.card.number, ANY_OTHER)
+        if purchase.stored_reference:
+            sample = BY_LAST4.get(asked.last4, FROM_BANK)
         result = sample.later if asked.kind is Kind.CHARGE else sample.at_checkout
         if result in {APPROVED, CHALLENGED} and self._is_expired(purchase):
             result = DeclineReason.EXPIRED_CARD
@@ -285,10 +300,18 @@ class Bank:
         assert standing.first_answer is not None
         return standing.first_answer
 
+    def _why_not_kept(self, purchase: Purchase) -> str:
+        """Why an instrument can't be charged by its reference, empty if it can."""
+        if not purchase.stored_reference or self.record.kept(purchase.stored_reference):
+            return ""
+        return "nothing is kept under this reference"
+
     def _is_expired(self, purchase: Purchase) -> bool:
-        """Whether the card's last month is over by the bank's clock."""
-        now = self._now()
-        return (purchase.card.exp_year, purchase.card.exp_month) < (now.year, now.month)
+        """Whether the card's last month is over by the bank's clock; one that is kept is renewed by
+        its bank.
+        """
+        now, card = self._now(), purchase.card
+        return not purchase.stored_reference and (card.exp_year, card.exp_month) < (now.year, now.month)
 
     def _move(
         self,

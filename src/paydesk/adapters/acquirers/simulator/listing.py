@@ -6,6 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+import msgspec
+
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
@@ -66,6 +69,7 @@ def _purchase(record: Record, line: Operation) -> ListedPurchase:
         mark=kept[1] if kept else None,
         network_reference=finding.network_reference if isinstance(finding, Approved) else "",
         last4=standing.last4,
+        instrument=msgspec.json.decode(told, type=Instrument) if (told := record.instrument(key)) else None,
     )
 
 

@@ -7,7 +7,7 @@ with their bank the page can't be ended: nobody could tell what the bank will sa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -41,7 +41,7 @@ class Way(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A page as its customer sees it; `asks` while their bank waits for a yes or no, `declined`
-    says why the last try failed, empty if none did.
+    says why the last try failed, empty if none did; `keep` as of its request.
     """
 
     reference: str
@@ -53,6 +53,7 @@ class Shown:
     return_url: str
     asks: bool
     declined: str
+    keep: bool = False
 
 
 class Pages:
@@ -73,7 +74,7 @@ class Pages:
             used, asked = self._record.decided(name), msgspec.json.encode(wanted).decode()
             if used is None:
                 answer: Page | Exception = self._make(wanted, name, asked)
-            elif used.kind is Kind.PAGE and self._record.page(used.reference) == asked:
+            elif used.kind is Kind.PAGE and self._asked(used.reference) == wanted:
                 answer = self._page(used.reference)
             else:
                 answer = self._refused(name, f"the key was used for another {used.kind} before", KeyUsed)
@@ -154,7 +155,7 @@ class Pages:
 
     def _why_not(self, wanted: PageRequest) -> str:
         """What is wrong with a request for a page, empty if nothing."""
-        if not wanted.amount.is_finite() or wanted.amount <= 0:
+        if not wanted.amount.is_finite() or wanted.amount < 0 or not (wanted.amount or wanted.keep):
             return f"the amount {wanted.amount} is not a sum of money"
         if not wanted.return_url.startswith(("https://", "http://")):
             return "a page needs a return_url that starts with https:// or http://"
@@ -181,10 +182,24 @@ class Pages:
         return self._write(standing, Kind.PAGE_DECLINED, sample.at_checkout)
 
     def _take(self, standing: Standing, instrument: Instrument) -> None:
-        """Take the money of a page with an instrument."""
+        """Take the money of a page with an instrument, and keep that if the page is for it."""
+        if self._asks_to_keep(standing):
+            instrument = self._kept(standing, instrument)
         self._write(standing, Kind.APPROVE, APPROVED, reference=new_reference("payment"), last4=instrument.last4)
         self._record.write_instrument(standing.key, msgspec.json.encode(instrument).decode())
         disputing.dispute_if_asked(self._record, standing.key, at=self._now())
+
+    def _asks_to_keep(self, standing: Standing) -> bool:
+        """Whether a page was made to keep what is paid with."""
+        opened = next(done for done in self._record.of_purchase(standing.key) if done.kind is Kind.PAGE)
+        return self._asked(opened.reference).keep
+
+    def _kept(self, standing: Standing, instrument: Instrument) -> Instrument:
+        """An instrument under the reference by which it is charged again; cards end some day."""
+        reference = new_reference("kept")
+        self._record.write_kept(reference, standing.key)
+        ends = (12, self._now().year + 4) if instrument.kind is InstrumentKind.CARD else (0, 0)
+        return replace(instrument, reference=reference, exp_month=ends[0], exp_year=ends[1])
 
     def _leave(self, standing: Standing, instrument: Instrument) -> None:
         """Let the customer go to their bank with an instrument."""
@@ -231,6 +246,7 @@ class Pages:
             return_url=asked.return_url,
             asks=asks,
             declined=last.result if last.kind is Kind.PAGE_DECLINED else "",
+            keep=asked.keep,
         )
 
     def _asked(self, reference: str) -> PageRequest:

@@ -73,6 +73,7 @@ create table if not exists mark (of_key text primary key, not_after text not nul
 create table if not exists refund_number (reference text primary key, number integer not null) strict, without rowid;
 create table if not exists page (reference text primary key, asked text not null) strict, without rowid;
 create table if not exists instrument (of_key text primary key, told text not null) strict, without rowid;
+create table if not exists kept (reference text primary key, of_key text not null) strict, without rowid;
 create table if not exists token_key (id integer primary key check (id = 1), value blob not null) strict;
 insert or ignore into token_key (id, value) values (1, randomblob(32));
 commit;
@@ -213,6 +214,16 @@ class Record:
         with self._lock:
             found = self._db.execute("select told from instrument where of_key = ?", (of_key,)).fetchone()
         return str(found[0]) if found else ""
+
+    def write_kept(self, reference: str, of_key: str) -> None:
+        """Keep what a page was paid with, to be charged again (inside a transaction)."""
+        self._db.execute("insert into kept (reference, of_key) values (?, ?)", (reference, of_key))
+
+    def kept(self, reference: str) -> str:
+        """What is kept under a reference, empty if nothing is."""
+        with self._lock:
+            found = self._db.execute("select of_key from kept where reference = ?", (reference,)).fetchone()
+        return self.instrument(str(found[0])) if found else ""
 
     def write_mark(self, of_key: str, not_after: datetime, mark: Mark | None) -> None:
         """Keep what a purchase is for, and until when it was to be taken (inside a transaction)."""

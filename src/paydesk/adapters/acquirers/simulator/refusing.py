@@ -17,7 +17,7 @@ def why_nonsense(purchase: Purchase, kind: Kind) -> str:
     """What is wrong with a request that no bank could decide, empty if nothing."""
     if not purchase.amount.is_finite() or purchase.amount < 0:
         return f"the amount {purchase.amount} is not a sum of money"
-    if kind is Kind.CHARGE and not purchase.network_reference:
+    if kind is Kind.CHARGE and not (purchase.network_reference or purchase.stored_reference):
         return "a charge of a stored card must name the customer's first payment"
     asks_customer = kind is Kind.AUTHORIZE and BY_NUMBER.get(purchase.card.number, ANY_OTHER).at_checkout == CHALLENGED
     if asks_customer and not purchase.return_url.startswith(("https://", "http://")):

@@ -11,6 +11,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
+import msgspec
+
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import (
     Approved,
     Challenged,
@@ -71,7 +74,9 @@ def look_back(record: Record, key: str) -> Earlier | None:
 
 
 def told(record: Record, standing: Standing, answer: _Answered) -> _Answered:
-    """An answer with until when its purchase was to be taken."""
+    """An answer with until when its purchase was to be taken, and what a page was paid with."""
+    if isinstance(answer, Approved) and (paid_with := record.instrument(standing.key)):
+        answer = replace(answer, instrument=msgspec.json.decode(paid_with, type=Instrument))
     kept = record.mark(standing.key)
     if kept is None or not isinstance(answer, Approved | Declined | Challenged):
         return answer

@@ -59,9 +59,15 @@ TEST_CARDS: Final[tuple[SampleCard, ...]] = (
 
 BY_NUMBER: Final[Mapping[str, SampleCard]] = {card.number: card for card in TEST_CARDS}
 
+BY_LAST4: Final[Mapping[str, SampleCard]] = {card.number[-4:]: card for card in TEST_CARDS}
+"""Enough to know a kept card by: no two test cards end alike, and no other number is ever kept."""
+
 DISPUTED_LAST4: Final = frozenset(card.number[-4:] for card in TEST_CARDS if card.disputed)
 """Enough to know an approved card by: no two test cards end alike,
 and any other number is declined."""
 
 ANY_OTHER: Final = _declined("", "Declined", DeclineReason.DECLINED)
 """What happens to a number that is not a test card."""
+
+FROM_BANK: Final = SampleCard("", "Approved")
+"""What happens to a later charge of a bank account that was kept on a page."""

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from paydesk.adapters.acquirers.disputes import Dispute
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import (
     Approved,
     Captured,
@@ -119,6 +120,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str = ""
     amount: Decimal | None = None
     until: datetime | None = None
+    instrument: Instrument | None = None
 
 
 class EarlierAnswer(msgspec.Struct, frozen=True):
@@ -148,8 +150,8 @@ def answer_of(finding: Release) -> Answer:
     who knows where the bank is.
     """
     match finding:
-        case Approved(reference, network_reference, until):
-            return Answer("approved", reference, network_reference, until=until)
+        case Approved(reference, network_reference, until, instrument):
+            return Answer("approved", reference, network_reference, until=until, instrument=instrument)
         case Captured(reference, amount):
             return Answer("captured", reference, amount=amount)
         case Declined(reason, until):
@@ -166,7 +168,7 @@ def finding_of(answer: Answer) -> Finding:
     """Read a finding back. Raises: ValueError if it is none."""
     match answer:
         case Answer(kind="approved"):
-            return Approved(answer.reference, answer.network_reference, answer.until)
+            return Approved(answer.reference, answer.network_reference, answer.until, answer.instrument)
         case Answer(kind="declined", reason=DeclineReason() as reason):
             return Declined(reason, answer.until)
         case Answer(kind="challenged"):

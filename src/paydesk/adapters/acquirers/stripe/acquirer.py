@@ -105,13 +105,14 @@ class StripeAcquirer:
         return await self._once(purchase, self._check if units == 0 else self._charge_present)
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
-        """Take money from the card that Stripe keeps since the first payment. Moves money.
+        """Take money from what Stripe keeps since the first payment. Moves money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        if not purchase.network_reference:
+        kept = purchase.stored_reference or purchase.network_reference
+        if not kept:
             raise AcquirerRefused("a charge of a stored card must name the customer's first payment")
-        if not purchase.network_reference.startswith("cus_"):
+        if not kept.startswith("cus_"):
             # Kept by another acquirer: a decline, so that the failing subscription asks its
             # customer for a card.
             return Declined(DeclineReason.DECLINED)
@@ -265,9 +266,13 @@ class StripeAcquirer:
         return await self._pay(purchase, {"payment_method": method, "return_url": purchase.return_url, **kept})
 
     async def _charge_kept(self, purchase: Purchase) -> Intent:
-        """Make and confirm a PaymentIntent with a card that Stripe keeps, without the customer."""
-        customer, _, method = (purchase.network_reference or "").partition("/")
-        return await self._pay(purchase, {"customer": customer, "payment_method": method, "off_session": True})
+        """Make and confirm a PaymentIntent with what Stripe keeps, without the customer: by its own
+        reference, or by that of a first payment with a card that was typed.
+        """
+        kept = purchase.stored_reference or purchase.network_reference or ""
+        customer, method, kind = [*kept.split("/"), "card"][:3]
+        how = {"customer": customer, "payment_method": method, "off_session": True}
+        return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
 
     async def _pay(self, purchase: Purchase, how: dict[str, object]) -> Intent:
         """Ask for the money, in one call, unless getting the card there took too long."""
@@ -278,7 +283,7 @@ class StripeAcquirer:
             "capture_method": "automatic" if purchase.capture else "manual",
             "confirm": True,
             "metadata": metadata_of(purchase.key, purchase.not_after, purchase.mark),
-            "payment_method_types": ["card"],
+            "allowed_payment_method_types": ["card"],
             **how,
         }
         if purchase.authenticate:
@@ -290,7 +295,7 @@ class StripeAcquirer:
         """Check a card without taking money, and keep it if asked to: a SetupIntent."""
         method = await self._payment_method(purchase)
         metadata = metadata_of(purchase.key, purchase.not_after, purchase.mark)
-        asked: dict[str, object] = {"metadata": metadata, "payment_method_types": ["card"]}
+        asked: dict[str, object] = {"metadata": metadata, "allowed_payment_method_types": ["card"]}
         if purchase.authenticate:
             asked |= _ALWAYS_AUTHENTICATE
         if purchase.keep_card:

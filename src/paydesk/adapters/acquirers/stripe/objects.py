@@ -95,13 +95,16 @@ class Card(msgspec.Struct, frozen=True):
     last4: str | None = None
     brand: str | None = None
     wallet: Wallet | None = None
+    exp_month: int | None = None
+    exp_year: int | None = None
 
 
 class PaymentMethod(msgspec.Struct, frozen=True):
-    """What was paid with."""
+    """What was paid with, or is kept; `id` names what is kept."""
 
     card: Card | None = None
     type: str = ""
+    id: str = ""
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -132,7 +135,7 @@ class Intent(msgspec.Struct, frozen=True):
     metadata: dict[str, str] = {}
     capture_method: str = "automatic"
     customer: str | None = None
-    payment_method: str | None = None
+    payment_method: PaymentMethod | str | None = None
     next_action: NextAction | None = None
     last_payment_error: Problem | None = None
     last_setup_error: Problem | None = None
@@ -157,7 +160,9 @@ class Intent(msgspec.Struct, frozen=True):
     @property
     def network_reference(self) -> str:
         """Where Stripe keeps the card for later charges, empty if it doesn't."""
-        return f"{self.customer}/{self.payment_method}" if self.customer and self.payment_method else ""
+        method = self.payment_method
+        name = method.id if isinstance(method, PaymentMethod) else method
+        return f"{self.customer}/{name}" if self.customer and name else ""
 
     @property
     def may_have_refunds(self) -> bool:

@@ -3,15 +3,18 @@ key, as its reference, and in the metadata of the payment that it makes.
 
 So its payment is found, refunded and disputed as any other. Everything that would make the customer
 pay another amount, or in another currency, is off; which methods are offered is the account's own
-setting, but for those whose money is not sure for days.
+setting, but for those whose money is not sure for days. What is to be charged again is kept with a
+customer of Stripe's, by the payment, or in setup mode where nothing is paid.
 
 Source: docs.stripe.com/api/checkout/sessions; docs.stripe.com/payments/checkout/fulfillment,
-    "Delayed notification payment methods".
+    "Delayed notification payment methods"; docs.stripe.com/payments/save-during-payment;
+    docs.stripe.com/payments/checkout/save-and-reuse.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +25,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, Outco
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
-from paydesk.adapters.acquirers.stripe.objects import KEY, Charge, Intent, metadata_of
+from paydesk.adapters.acquirers.stripe.objects import KEY, Charge, Intent, Named, PaymentMethod, metadata_of
 
 SLOW: Final = (
     "acss_debit",
@@ -41,6 +44,11 @@ SLOW: Final = (
 )
 """Methods whose money is not sure for days: they are not offered."""
 
+KEPT_AS_DEBITS: Final = ("bancontact", "ideal")
+"""Methods that pay at once, but are kept as direct debits, whose money is not sure for days: they
+are not offered where what is paid with will be charged again.
+"""
+
 LOCALES: Final = frozenset(
     """
     bg cs da de el en en-GB es es-419 et fi fil fr fr-CA hi-IN hr hu id it ja ko lt lv ms mt nb nl pl pt pt-BR ro ru sk
@@ -54,7 +62,8 @@ BANKS: Final = frozenset({"bancontact", "blik", "eps", "fpx", "giropay", "ideal"
 
 _BRANDS: Final = {"amex", "diners", "discover", "jcb", "mastercard", "unionpay", "visa"}
 _LONGEST_NAME: Final = 250
-_EXPANDED: Final = {"expand": ["payment_intent.latest_charge"]}
+_EXPANDED: Final = {"expand": ["payment_intent.latest_charge", "setup_intent.payment_method"]}
+_SETUP: Final = "setup"
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -68,6 +77,14 @@ class Session(msgspec.Struct, frozen=True):
     amount_total: int | None = None
     currency: str | None = None
     payment_intent: Intent | str | None = None
+    setup_intent: Intent | str | None = None
+    mode: str = "payment"
+
+    @property
+    def intent(self) -> Intent | None:
+        """What the customer did on it: a payment, or the set-up of what is charged later."""
+        made = self.setup_intent if self.mode == _SETUP else self.payment_intent
+        return made if isinstance(made, Intent) else None
 
 
 class Sessions:
@@ -82,8 +99,11 @@ class Sessions:
 
         Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
         """
-        asked, options = _asked(wanted), {"idempotency_key": wanted.key}
+        if wanted.amount == 0 and not wanted.keep:
+            raise AcquirerRefused("a page without an amount is for keeping an instrument")
+        options = {"idempotency_key": wanted.key}
         try:
+            asked = _asked(wanted, await self._customer(wanted) if wanted.keep else "")
             made = await self._calls.ask(self._calls.v1.checkout.sessions.create_async(asked, options), Session)
         except KeyTaken:
             raise KeyUsed("the key was used for something else before") from None
@@ -106,20 +126,29 @@ class Sessions:
             await self._calls.ask(self._calls.v1.checkout.sessions.expire_async(reference), Session)
         return await self.find(key, reference)
 
+    async def _customer(self, wanted: PageRequest) -> str:
+        """The customer of Stripe's with whom a page keeps what is paid with: one for each page, the
+        same one for the same request.
+        """
+        asked = {"email": wanted.email, "metadata": {KEY: wanted.key}}
+        options = {"idempotency_key": f"{wanted.key}:customer"}
+        return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
+
     def _page(self, key: str, session: Session) -> Page:
         """A session as a page. Raises: OutcomeUnknown if it can't be read as one."""
-        intent = session.payment_intent if isinstance(session.payment_intent, Intent) else None
+        intent = session.intent
         state = _state(session, intent)
         if state is PageState.PAID and intent is not None:
             self._looking.remember(key, intent)
         currency = (session.currency or "").upper()
-        if session.amount_total is None or not currency:
+        total = 0 if session.mode == _SETUP else session.amount_total
+        if total is None or not currency:
             raise OutcomeUnknown(f"Stripe does not say what {session.id} is for")
         return Page(
             reference=session.id,
             state=state,
             key=session.client_reference_id or "",
-            amount=main_units(session.amount_total, currency),
+            amount=main_units(total, currency),
             currency=currency,
             url=session.url or "",
             payment=intent.id if intent is not None else "",
@@ -127,18 +156,34 @@ class Sessions:
         )
 
 
-def _asked(wanted: PageRequest) -> dict[str, Any]:
-    """The parameters of a session: the same for the same request, to the byte."""
+def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
+    """The parameters of a session: the same for the same request, to the byte. `customer` is with
+    whom what is paid with is kept, empty if it is not.
+    """
     metadata = metadata_of(wanted.key, wanted.expires_at, wanted.mark)
-    name = (wanted.description.strip() or wanted.order)[:_LONGEST_NAME]
-    return {
-        "mode": "payment",
+    asked: dict[str, Any] = {
         "client_reference_id": wanted.key,
-        "customer_email": wanted.email,
         "locale": _locale(wanted.language),
         "success_url": wanted.return_url,
         "cancel_url": wanted.return_url,
         "expires_at": int(wanted.expires_at.timestamp()),
+        "metadata": {KEY: wanted.key},
+        "excluded_payment_method_types": [*SLOW, *(KEPT_AS_DEBITS if customer else ())],
+        **({"customer": customer} if customer else {"customer_email": wanted.email}),
+    }
+    if wanted.amount == 0:
+        currency = wanted.currency.lower()
+        return asked | {"mode": _SETUP, "currency": currency, "setup_intent_data": {"metadata": metadata}}
+    kept = {"setup_future_usage": "off_session"} if customer else {}
+    paid = {"capture_method": "automatic", "metadata": metadata}
+    return asked | _payment(wanted) | {"payment_intent_data": paid | kept}
+
+
+def _payment(wanted: PageRequest) -> dict[str, Any]:
+    """The parameters of a session on which something is paid."""
+    name = (wanted.description.strip() or wanted.order)[:_LONGEST_NAME]
+    return {
+        "mode": "payment",
         "line_items": [
             {
                 "quantity": 1,
@@ -149,12 +194,9 @@ def _asked(wanted: PageRequest) -> dict[str, Any]:
                 },
             }
         ],
-        "metadata": {KEY: wanted.key},
-        "payment_intent_data": {"capture_method": "automatic", "metadata": metadata},
         "adaptive_pricing": {"enabled": False},
         "allow_promotion_codes": False,
         "automatic_tax": {"enabled": False},
-        "excluded_payment_method_types": list(SLOW),
         "submit_type": "pay",
     }
 
@@ -171,8 +213,12 @@ def _state(session: Session, intent: Intent | None) -> PageState:
             return PageState.OPEN
         case "expired", _:
             return PageState.ENDED
-        case "complete", "paid" if intent is not None and intent.status == "succeeded":
+        case "complete", "paid" | "no_payment_required" if intent is not None and intent.status == "succeeded":
             return PageState.PAID
+        case "complete", "no_payment_required" if intent is not None and intent.status == "canceled":
+            return PageState.ENDED
+        case "complete", "no_payment_required":
+            return PageState.PENDING
         case "complete", "unpaid" if intent is not None and intent.status in {"canceled", "requires_payment_method"}:
             return PageState.ENDED
         case "complete", "unpaid":
@@ -181,15 +227,30 @@ def _state(session: Session, intent: Intent | None) -> PageState:
 
 
 def _instrument(intent: Intent | None) -> Instrument:
-    """What was paid with, as far as Stripe tells."""
-    charge = intent.latest_charge if intent is not None else None
-    method = charge.payment_method_details if isinstance(charge, Charge) else None
-    if method is None:
+    """What was paid with, or is kept, as far as Stripe tells."""
+    method = _method(intent)
+    if intent is None or method is None:
         return Instrument(InstrumentKind.OTHER)
-    if method.card is not None:
-        brand = method.card.brand or ""
-        wallet = method.card.wallet.type if method.card.wallet else ""
-        return Instrument(
-            InstrumentKind.CARD, brand if brand in _BRANDS else "unknown", method.card.last4 or "", wallet
-        )
-    return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
+    shown = _shown(method)
+    if not intent.network_reference:
+        return shown
+    ends = (method.card.exp_month or 0, method.card.exp_year or 0) if method.card else (0, 0)
+    # A card's reference is the one by which code of before charges what Stripe keeps.
+    kind = "" if method.type == "card" else f"/{method.type}"
+    return replace(shown, reference=f"{intent.network_reference}{kind}", exp_month=ends[0], exp_year=ends[1])
+
+
+def _method(intent: Intent | None) -> PaymentMethod | None:
+    """The method of a payment, or the one that was set up."""
+    if intent is not None and isinstance(intent.payment_method, PaymentMethod):
+        return intent.payment_method
+    charge = intent.latest_charge if intent is not None else None
+    return charge.payment_method_details if isinstance(charge, Charge) else None
+
+
+def _shown(method: PaymentMethod) -> Instrument:
+    """A method in our words."""
+    if method.card is None:
+        return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
+    brand, wallet = method.card.brand or "", method.card.wallet.type if method.card.wallet else ""
+    return Instrument(InstrumentKind.CARD, brand if brand in _BRANDS else "unknown", method.card.last4 or "", wallet)
